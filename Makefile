@@ -1,0 +1,46 @@
+# One command each; every target does all of its own set-up on a fresh Debian 12.
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup up test check format bench lock clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP)  ## Install everything into .venv (leaves .venv/bin/fairway)
+
+$(STAMP): requirements.lock pyproject.toml
+	@python3 -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv; }
+	python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+up: setup  ## Start everything: PostgreSQL, server, workers (Ctrl-C drains)
+	$(BIN)/fairway up examples.hello:app
+
+test: setup  ## Lint, types, import contracts and the whole test suite
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+check: setup  ## Say what is wrong with the settings and the database
+	$(BIN)/fairway check
+
+format: setup  ## Format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## Measure the engine on this machine
+	$(BIN)/fairway bench engine
+
+lock: setup  ## Resolve the dependencies anew into requirements.lock
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --extra dev -o requirements.lock pyproject.toml
+
+clean:  ## Remove the environment and caches, never the data folder
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

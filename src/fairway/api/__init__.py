@@ -1,0 +1,1 @@
+"""Edge: HTTP. It translates and decides nothing."""

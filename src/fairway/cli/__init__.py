@@ -1,0 +1,1 @@
+"""Hands: composes the parts into programs and starts them."""

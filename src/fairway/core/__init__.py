@@ -1,0 +1,1 @@
+"""The law: pure values and decisions. No clock, no chance, no I/O; `now` is always an argument."""

@@ -1,0 +1,76 @@
+"""What can go wrong, drawn as a tree; each error owns a stable code and says what to do.
+
+    FairwayError
+    ├── Refused                 the caller asked for something we will not do
+    │   ├── InvalidRequest      a field is missing, malformed or out of range
+    │   ├── NotFound            no such thing for this caller
+    │   ├── Forbidden           the key may not do this
+    │   ├── Conflict            the thing is not in a state that allows it
+    │   └── LimitReached        a limit of the tenant's; carries when to come back
+    └── Unavailable             we cannot do it now; try again
+
+HTTP statuses are decided in `wire/problems.py`, never here. The docstring is the default message.
+"""
+
+from __future__ import annotations
+
+
+class FairwayError(Exception):
+    """Something went wrong in Fairway."""
+
+    code = "INTERNAL"
+
+    def __init__(self, message: str = "", *, code: str = "", field: str = "") -> None:
+        self.message = message or (self.__doc__ or "").strip()
+        self.code = code or type(self).code
+        self.field = field  # JSON pointer of the offending field, when there is one
+        super().__init__(self.message)
+
+
+class Refused(FairwayError):
+    """The request was refused."""
+
+    code = "REFUSED"
+
+
+class InvalidRequest(Refused):
+    """The request is not valid."""
+
+    code = "INVALID_REQUEST"
+
+
+class NotFound(Refused):
+    """There is no such thing."""
+
+    code = "NOT_FOUND"
+
+
+class Forbidden(Refused):
+    """This key may not do that."""
+
+    code = "FORBIDDEN"
+
+
+class Conflict(Refused):
+    """The state of the thing does not allow that."""
+
+    code = "CONFLICT"
+
+
+class LimitReached(Refused):
+    """A limit was reached; try again later."""
+
+    code = "LIMIT_REACHED"
+
+    def __init__(
+        self, message: str = "", *, code: str = "", field: str = "", retry_after_seconds: float = 1
+    ) -> None:
+        super().__init__(message, code=code, field=field)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class Unavailable(FairwayError):
+    """The service cannot do this right now; try again shortly."""
+
+    code = "UNAVAILABLE"
+    retry_after_seconds: float = 1

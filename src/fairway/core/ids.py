@@ -1,0 +1,62 @@
+"""Names of things: job ids that carry their shard and sort by time, and how to read them.
+
+A job id is a UUIDv7 in its canonical text form. The 12 bits of `rand_a` hold the shard, so a
+lookup by id needs no other index; the 62 bits of `rand_b` hold a counter and chance, so ids made
+by one process within one millisecond keep their order. Text order equals byte order equals time
+order. This file makes no ids by itself: the clock and the dice are handed in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+JobId = NewType("JobId", str)
+TenantId = NewType("TenantId", int)
+PoolId = NewType("PoolId", int)
+TypeId = NewType("TypeId", int)
+
+SHARD_BITS = 12
+SHARDS_MAX = 1 << SHARD_BITS
+COUNTER_BITS = 20
+COUNTER_MAX = 1 << COUNTER_BITS
+CHANCE_BITS = 62 - COUNTER_BITS
+
+LOWEST_JOB_ID = JobId("00000000-0000-0000-0000-000000000000")
+
+_CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def make_job_id(shard: int, unix_ms: int, counter: int, chance: int) -> JobId:
+    """Compose an id; `counter` orders ids of one millisecond, `chance` keeps processes apart."""
+    tail = counter << CHANCE_BITS | chance
+    return JobId(
+        f"{unix_ms >> 16:08x}-{unix_ms & 0xFFFF:04x}-{0x7000 | shard:04x}"
+        f"-{0x8000 | tail >> 48:04x}-{tail & 0xFFFFFFFFFFFF:012x}"
+    )
+
+
+def parse_job_id(text: str) -> JobId | None:
+    """The id in canonical form, or None when the text is no job id of ours."""
+    lowered = text.lower()
+    return JobId(lowered) if _CANONICAL.fullmatch(lowered) else None
+
+
+def shard_of(job_id: str) -> int:
+    """The shard that an id names."""
+    return int(job_id[15:18], 16)
+
+
+def unix_ms_of(job_id: str) -> int:
+    """The millisecond in which an id was made."""
+    return int(job_id[:8] + job_id[9:13], 16)
+
+
+def lowest_id_at(unix_ms: int) -> str:
+    """The smallest id of any shard made in this millisecond: a bound for ranges and partitions."""
+    return f"{unix_ms >> 16:08x}-{unix_ms & 0xFFFF:04x}-0000-0000-000000000000"
+
+
+def shard_for_tenant(tenant: int, shard_count: int) -> int:
+    """The home shard of a tenant. Tenant ids are dense, so modulo spreads them evenly."""
+    return tenant % shard_count

@@ -1,0 +1,50 @@
+"""A job as the parts of the platform hand it around: frozen, narrow, cheap to make.
+
+`QueuedJob` is a NamedTuple because tens of thousands a second are made straight from rows. It
+knows nothing of where it came from.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+
+
+class QueuedJob(NamedTuple):
+    """What the dispatcher must know of a job that waits for a slot; the payload is JSON text."""
+
+    id: JobId
+    tenant: int
+    pool: int
+    type: int
+    priority: int
+    epoch: int  # of the last lease that was written down
+    attempts: int
+    deliveries: int
+    timeout_ms: int | None
+    payload: bytes
+
+
+class JobRecord(NamedTuple):
+    """Everything the store knows of one job, for people and programs that ask."""
+
+    id: JobId
+    tenant: int
+    pool: int
+    type: int
+    priority: int
+    state: int
+    epoch: int
+    attempts: int
+    deliveries: int
+    timeout_ms: int | None
+    created_at: datetime
+    execute_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    ran_us: int | None
+    payload: bytes
+    result: bytes | None
+    error: bytes | None

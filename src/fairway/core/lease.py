@@ -1,0 +1,29 @@
+"""Leases: the right to run one job now, as `(job id, epoch, token)`.
+
+The epoch of a job only ever grows, also across owners that never wrote their grants down: its
+upper part is the owner's term, so a new owner's first grant passes every grant of the old one.
+The token is random and tells apart two holders should an epoch ever be guessed. Whoever presents
+another epoch or token than the one in force can write nothing.
+"""
+
+from __future__ import annotations
+
+TERM_SHIFT = 24  # grants of one job within one term; far above any delivery bound
+
+
+def next_epoch(stored_epoch: int, term: int) -> int:
+    """The epoch of a new grant by the owner of `term`."""
+    return max(stored_epoch, term << TERM_SHIFT) + 1
+
+
+def term_of(epoch: int) -> int:
+    """The term of the owner that granted this epoch."""
+    return epoch >> TERM_SHIFT
+
+
+def may_adopt(stored_epoch: int, epoch: int, term: int) -> bool:
+    """Whether a lease asserted by a worker can be from an earlier owner and still be the newest.
+
+    It must be newer than anything written down and older than anything this term can grant.
+    """
+    return stored_epoch <= epoch and term_of(epoch) < term

@@ -1,0 +1,1 @@
+"""The furniture that every program shares: settings, clock, telemetry, supervision."""

@@ -1,0 +1,1 @@
+"""The memory: every SQL statement. Plain async functions, connection first, core values out."""

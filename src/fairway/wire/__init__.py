@@ -1,0 +1,1 @@
+"""The contract: every message that crosses a process line, and how errors look on it."""

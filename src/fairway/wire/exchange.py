@@ -1,0 +1,98 @@
+"""The exchange: the one call between a worker and the dispatcher. JSON both ways.
+
+    POST /v1/workers/{name}/exchange
+
+Up go the slots a worker has, the outcomes it has not heard of since, and the progress of what it
+runs. Down come leases, cancellations, revoked leases, and which outcomes are now on disk. The call
+is held open (`wait_ms`) until there is something to say; a newer call of the same session answers
+the held one at once, so a worker may always speak.
+
+Three rules make it safe over any network:
+- an outcome is sent again until its number comes back in `recorded` or `refused`;
+- after any call that failed, and when a reply says `resync`, the worker sends `hello` and the
+  whole of `running`; the server answers with what it believes is held and is not in that list;
+- a session is one life of one worker process: a new process makes a new one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+NULL = Raw(b"null")
+
+SessionKey = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")]
+
+
+class Hello(Struct, kw_only=True):
+    """Who a worker is and what it can run; sent on the first call and on every resync."""
+
+    types: list[str]
+    slots: dict[str, int]  # pool → slots in all
+    build: str = ""
+
+
+class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A lease the worker holds. `progress` is any JSON, shown to the tenant as it is."""
+
+    job: str
+    epoch: int
+    token: str
+    progress: Raw | None = None
+
+
+class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """The outcome of one run. `n` is the worker's own running number for it."""
+
+    n: int
+    job: str
+    epoch: int
+    token: str
+    kind: str  # succeeded | failed | snoozed | cancelled | returned
+    ran_us: int
+    result: Raw = NULL
+    failure: str | None = None  # the failure class, when kind is failed
+    error: Raw | None = None  # {type, message, stack}
+    delay_ms: int = 0
+
+
+class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
+    session: SessionKey
+    hello: Hello | None = None
+    reports: list[Report] = []
+    running: list[Holding] | None = None  # the whole truth on a resync, else only news of progress
+    wait_ms: int = 0
+    draining: bool = False  # no more leases, please
+    goodbye: bool = False  # the process has ended: what it held is lost, at once
+
+
+class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """The right to run one job. `attempt` and `delivery` count from one."""
+
+    job: str
+    epoch: int
+    token: str
+    type: str
+    pool: str
+    tenant: str
+    attempt: int
+    delivery: int
+    payload: Raw
+    timeout_ms: int | None = None
+
+
+class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
+    leases: list[Lease] = []
+    recorded: list[int] = []  # numbers of reports that are on disk
+    refused: list[int] = []  # numbers of reports whose lease was no longer in force
+    cancel: list[str] = []  # jobs that somebody asked to stop
+    revoked: list[str] = []  # jobs this worker must stop: the lease is another's
+    resync: bool = False
+    beat_ms: int = 3000  # call again at least this often while anything runs
+
+
+decode_request = msgspec.json.Decoder(ExchangeRequest).decode
+decode_reply = msgspec.json.Decoder(ExchangeReply).decode
+encode = msgspec.json.Encoder().encode

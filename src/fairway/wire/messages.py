@@ -1,0 +1,105 @@
+"""What tenants send and get: submissions, job views, lists.
+
+Field docs are the API's docs: `/openapi.json` is made from these types. Payloads and results stay
+raw JSON text from edge to edge; nobody in between takes them apart.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+JOB_TYPE_PATTERN = r"^[A-Za-z][A-Za-z0-9_.:-]{0,127}$"
+POOL_PATTERN = r"^[a-z][a-z0-9_-]{0,31}$"
+
+JobType = Annotated[str, Meta(pattern=JOB_TYPE_PATTERN, examples=["email.send"])]
+PoolName = Annotated[str, Meta(pattern=POOL_PATTERN, examples=["short"])]
+Priority = Annotated[int, Meta(ge=0, le=9)]
+TimeoutSeconds = Annotated[float, Meta(gt=0, le=7 * 24 * 3600)]
+
+EMPTY_OBJECT = Raw(b"{}")
+BATCH_MAX = 10_000
+
+
+class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A job to accept. `payload` is the object of arguments that the handler gets."""
+
+    type: JobType
+    payload: Raw = EMPTY_OBJECT
+    pool: PoolName | None = None
+    priority: Priority = 5
+    timeout_seconds: TimeoutSeconds | None = None
+
+
+class BatchRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Up to 10 000 jobs in one call; each gets its own status."""
+
+    jobs: list[Raw]
+
+
+class JobAccepted(Struct, kw_only=True, gc=False):
+    """The job is on disk."""
+
+    id: str
+    state: str = "queued"
+
+
+class BatchItem(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """One job of a batch: 202 with its id, or the problem that kept it out."""
+
+    status: int
+    id: str | None = None
+    problem: dict[str, Any] | None = None
+
+
+class BatchReply(Struct, kw_only=True):
+    """One item per job, in the order they were sent."""
+
+    accepted: int
+    items: list[BatchItem]
+
+
+class JobError(Struct, kw_only=True, omit_defaults=True):
+    """Why a run failed, in words for people and in classes for programs."""
+
+    failure: str
+    type: str = ""
+    message: str = ""
+    stack: str = ""
+
+
+class JobView(Struct, kw_only=True):
+    """A job as its tenant sees it."""
+
+    id: str
+    type: str
+    pool: str
+    state: str
+    priority: int
+    attempts: int
+    deliveries: int
+    created_at: datetime
+    execute_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    ran_seconds: float | None = None
+    timeout_seconds: float | None = None
+    progress: Raw | None = None
+    payload: Raw | UnsetType = UNSET
+    result: Raw | None = None
+    error: Raw | None = None
+
+
+class JobList(Struct, kw_only=True):
+    """A page of jobs, newest first; `next_cursor` is null on the last page."""
+
+    jobs: list[JobView]
+    next_cursor: str | None = None
+
+
+decode_job = msgspec.json.Decoder(JobRequest).decode
+decode_batch = msgspec.json.Decoder(BatchRequest).decode
+encode = msgspec.json.Encoder().encode

@@ -1,0 +1,95 @@
+"""Errors on the wire: RFC 9457 problem+json, one table from code to status.
+
+Used by the API on the way out and by the SDK on the way in, so both sides share one truth.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from fairway.core import errors
+
+CONTENT_TYPE = "application/problem+json"
+
+#: Status and short title of every code that the API can answer with.
+CODES: dict[str, tuple[int, str]] = {
+    "INVALID_JSON": (400, "The body is not valid JSON"),
+    "INVALID_REQUEST": (422, "A field is missing, malformed or out of range"),
+    "INVALID_HEADER": (400, "A header is malformed"),
+    "INVALID_CURSOR": (400, "The cursor is not one of ours"),
+    "UNAUTHENTICATED": (401, "A valid API key is required"),
+    "FORBIDDEN": (403, "This key may not do that"),
+    "NOT_FOUND": (404, "There is no such thing"),
+    "METHOD_NOT_ALLOWED": (405, "This path does not take that method"),
+    "CONFLICT": (409, "The state of the job does not allow that"),
+    "PAYLOAD_TOO_LARGE": (413, "The body or a payload is too large"),
+    "UNSUPPORTED_MEDIA_TYPE": (415, "Send application/json"),
+    "IDEMPOTENCY_KEY_REUSED": (422, "The Idempotency-Key was used with another body"),
+    "TOO_MANY_JOB_TYPES": (422, "Too many distinct job types"),
+    "UNKNOWN_POOL": (422, "There is no such pool"),
+    "QUEUE_DEPTH_EXCEEDED": (429, "The tenant's queue is full"),
+    "TENANT_RATE_LIMIT_EXCEEDED": (429, "The tenant's submit rate is used up"),
+    "INTERNAL": (500, "Something went wrong on our side"),
+    "OVERLOADED": (503, "The server is shedding load; try again shortly"),
+    "UNAVAILABLE": (503, "The service cannot do this right now; try again shortly"),
+    "NOT_OWNER": (503, "No server owns this shard right now; try again shortly"),
+}
+
+
+class Problem(Struct, kw_only=True, omit_defaults=True):
+    """RFC 9457. `code` is stable; `errors` point at fields by JSON pointer."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+    errors: list[dict[str, str]] = []
+    request_id: str = ""
+
+
+def problem_of(error: errors.FairwayError, request_id: str = "") -> Problem:
+    code = error.code if error.code in CODES else "INTERNAL"
+    status, title = CODES[code]
+    pointers = [{"pointer": error.field, "detail": error.message}] if error.field else []
+    return Problem(
+        type=f"/problems/{code.lower().replace('_', '-')}",
+        title=title,
+        status=status,
+        code=code,
+        detail=error.message,
+        errors=pointers,
+        request_id=request_id,
+    )
+
+
+def error_of(problem: dict[str, Any], retry_after_seconds: float = 1) -> errors.FairwayError:
+    """The error that a problem document stands for, on the client's side."""
+    code = str(problem.get("code", "INTERNAL"))
+    message = str(problem.get("detail") or problem.get("title") or code)
+    pointers = problem.get("errors") or [{}]
+    field = str(pointers[0].get("pointer", ""))
+    status = int(problem.get("status", 500))
+    if status == 429:
+        return errors.LimitReached(
+            message, code=code, field=field, retry_after_seconds=retry_after_seconds
+        )
+    return _CLASS_BY_STATUS.get(status, errors.FairwayError)(message, code=code, field=field)
+
+
+_CLASS_BY_STATUS: dict[int, type[errors.FairwayError]] = {
+    400: errors.InvalidRequest,
+    401: errors.Forbidden,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    413: errors.InvalidRequest,
+    415: errors.InvalidRequest,
+    422: errors.InvalidRequest,
+    503: errors.Unavailable,
+}
+
+encode = msgspec.json.Encoder().encode
