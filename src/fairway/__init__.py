@@ -1,0 +1,40 @@
+"""Fairway: hand in jobs, and write the functions that do them."""
+
+from fairway.core.errors import FairwayError
+from fairway.sdk.app import App
+from fairway.sdk.codec import InvalidArguments
+from fairway.sdk.context import CTX, Ctx
+from fairway.sdk.failures import (
+    BatchRefused,
+    JobCancelled,
+    JobEnded,
+    JobExpired,
+    JobFailed,
+    StillRunning,
+    Unreachable,
+)
+from fairway.sdk.handle import Handle
+from fairway.sdk.job import Job
+from fairway.sdk.vocabulary import Cancel, DependencyFailed, Fail, Retry, Snooze
+
+__all__ = [
+    "CTX",
+    "App",
+    "BatchRefused",
+    "Cancel",
+    "Ctx",
+    "DependencyFailed",
+    "Fail",
+    "FairwayError",
+    "Handle",
+    "InvalidArguments",
+    "Job",
+    "JobCancelled",
+    "JobEnded",
+    "JobExpired",
+    "JobFailed",
+    "Retry",
+    "Snooze",
+    "StillRunning",
+    "Unreachable",
+]

@@ -40,7 +40,6 @@ class JobRecord(NamedTuple):
     attempts: int
     deliveries: int
     timeout_ms: int | None
-    created_at: datetime
     execute_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
@@ -48,3 +47,14 @@ class JobRecord(NamedTuple):
     payload: bytes
     result: bytes | None
     error: bytes | None
+
+
+class JobFilter(NamedTuple):
+    """What to list; ids are bounds in time (`since` ≤ id < `before`)."""
+
+    before: str
+    since: str
+    states: list[int] | None
+    type: int | None
+    pool: int | None
+    limit: int

@@ -2,7 +2,8 @@
 
 A crash costs a delivery, never an attempt; deliveries are bounded so that a job that kills its
 workers ends as `poison`. A snooze and a hand-back by a draining worker give their delivery back:
-deploys must not wear a job out. Jitter is a sampled number handed in, so every decision can be replayed.
+deploys must not wear a job out. Jitter is a sampled number handed in, so every decision can be
+replayed.
 """
 
 from __future__ import annotations

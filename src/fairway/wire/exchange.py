@@ -10,7 +10,8 @@ the held one at once, so a worker may always speak.
 Three rules make it safe over any network:
 - an outcome is sent again until its number comes back in `recorded` or `refused`;
 - after any call that failed, and when a reply says `resync`, the worker sends `hello` and the
-  whole of `running`; the server answers with what it believes is held and is not in that list;
+  whole of `running`, with what it has reported and not heard of since; the server answers with
+  the leases it believes are held and are not in that list;
 - a session is one life of one worker process: a new process makes a new one.
 """
 
@@ -26,10 +27,17 @@ NULL = Raw(b"null")
 SessionKey = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")]
 
 
+class TypeTerms(Struct, kw_only=True, omit_defaults=True):
+    """A job type that the worker runs, and how often a failing job of it is tried."""
+
+    name: str
+    attempts_max: int | None = None
+
+
 class Hello(Struct, kw_only=True):
     """Who a worker is and what it can run; sent on the first call and on every resync."""
 
-    types: list[str]
+    types: list[TypeTerms]
     slots: dict[str, int]  # pool → slots in all
     build: str = ""
 
@@ -38,9 +46,10 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
     """A lease the worker holds. `progress` is any JSON, shown to the tenant as it is."""
 
     job: str
+    tenant: str
     epoch: int
     token: str
-    progress: Raw | None = None
+    progress: Raw = NULL
 
 
 class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -48,13 +57,14 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
 
     n: int
     job: str
+    tenant: str
     epoch: int
     token: str
     kind: str  # succeeded | failed | snoozed | cancelled | returned
     ran_us: int
     result: Raw = NULL
     failure: str | None = None  # the failure class, when kind is failed
-    error: Raw | None = None  # {type, message, stack}
+    error: Raw = NULL  # {type, message, stack}
     delay_ms: int = 0
 
 

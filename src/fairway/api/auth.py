@@ -1,0 +1,47 @@
+"""From an API key to who is asking. The tenant comes from the key and from nowhere else."""
+
+from __future__ import annotations
+
+from fairway.api.plain import Scope, header
+from fairway.core.errors import Forbidden
+from fairway.core.tenant import Tenant
+from fairway.services.directory import Directory, Principal
+
+
+def _unauthenticated(message: str) -> Forbidden:
+    return Forbidden(message, code="UNAUTHENTICATED")
+
+
+async def principal_of(scope: Scope, directory: Directory) -> Principal:
+    """Who holds the key of this request. A wrong key and an unknown one look the same."""
+    value = header(scope, b"authorization")
+    if value is None:
+        raise _unauthenticated("Send your API key as `Authorization: Bearer fw_…`.")
+    scheme, _, text = value.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer" or not text:
+        raise _unauthenticated("The Authorization header must be `Bearer fw_…`.")
+    principal = directory.known(text) or await directory.authenticate(text)
+    if principal is None:
+        raise _unauthenticated("This API key is not valid.")
+    return principal
+
+
+async def tenant_of(scope: Scope, directory: Directory) -> Tenant:
+    principal = await principal_of(scope, directory)
+    if principal.scope != "tenant" or principal.tenant is None:
+        raise Forbidden("This needs a tenant's key; yours is for something else.")
+    return principal.tenant
+
+
+async def worker_of(scope: Scope, directory: Directory) -> Principal:
+    principal = await principal_of(scope, directory)
+    if principal.scope != "worker":
+        raise Forbidden("This needs a worker's key; yours is for something else.")
+    return principal
+
+
+async def operator_of(scope: Scope, directory: Directory) -> Principal:
+    principal = await principal_of(scope, directory)
+    if principal.scope != "operator":
+        raise Forbidden("This needs an operator's key; yours is for something else.")
+    return principal

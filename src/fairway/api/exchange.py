@@ -1,0 +1,136 @@
+"""`POST /v1/workers/{name}/exchange`, raw ASGI: wire messages in, services' values out."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from fairway.api.auth import worker_of
+from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
+from fairway.api.relay import Relay
+from fairway.api.submit import invalid
+from fairway.core.errors import InvalidRequest
+from fairway.core.ids import parse_job_id
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.pools import BY_NUMBER
+from fairway.services.directory import Principal
+from fairway.services.exchange import Call, Reported
+from fairway.services.platform import Platform
+from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
+from fairway.wire import exchange as wire
+
+BODY_BYTES_MAX = 64 << 20
+WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+
+
+class ExchangeEndpoint:
+    def __init__(self, platform: Platform, relay: Relay) -> None:
+        self._platform = platform
+        self._relay = relay
+        beat_seconds = min(
+            platform.settings.lease_seconds_of(pool.name) for pool in BY_NUMBER.values()
+        )
+        self._beat_ms = round(beat_seconds * 1000 / 3)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, worker: str) -> None:
+        principal = await worker_of(scope, self._platform.directory)
+        body = await read_body(scope, receive, BODY_BYTES_MAX)
+        if not self._platform.dispatcher.terms:
+            await self._relay.pass_on(scope, body, send, shard=None)
+            return
+        if not WORKER_NAME.fullmatch(worker):
+            raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
+        call = self._understand(principal, worker, body)
+        news = await self._platform.exchange.call(call)
+        reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
+        await send_bytes(send, 200, wire.encode(reply))
+
+    def _understand(self, principal: Principal, worker: str, body: bytes) -> Call:
+        try:
+            request = wire.decode_request(body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise invalid(error) from None
+        tenant = principal.tenant
+        running = request.running
+        return Call(
+            session=request.session,
+            worker=worker,
+            tenant=tenant.id if tenant else None,
+            hello=_hello(request.hello),
+            running=None if running is None else [self._holding(one) for one in running],
+            reports=[self._reported(one) for one in request.reports],
+            wait_seconds=request.wait_ms / 1000,
+            draining=request.draining,
+            goodbye=request.goodbye,
+        )
+
+    def _tenant(self, name: str) -> int:
+        return self._platform.directory.tenant_ids.get(name, -1)
+
+    def _holding(self, one: wire.Holding) -> Holding:
+        progress = _text(one.progress)
+        return Holding(_job(one.job), self._tenant(one.tenant), one.epoch, one.token, progress)
+
+    def _reported(self, one: wire.Report) -> Reported:
+        tenant = self._tenant(one.tenant)
+        if one.kind == "succeeded":
+            return Reported(
+                one.n, one.job, tenant, one.epoch, one.token, None, one.ran_us, bytes(one.result)
+            )
+        return Reported(one.n, _job(one.job), tenant, one.epoch, one.token, _outcome(one))
+
+    def _reply(self, news: News) -> wire.ExchangeReply:
+        return wire.ExchangeReply(
+            leases=[self._lease(lease) for lease in news.leases],
+            recorded=news.recorded,
+            refused=news.refused,
+            cancel=news.cancels,
+            revoked=news.revoked,
+            beat_ms=self._beat_ms,
+        )
+
+    def _lease(self, lease: Lease) -> wire.Lease:
+        job, directory = lease.job, self._platform.directory
+        return wire.Lease(
+            job=job.id,
+            epoch=lease.epoch,
+            token=lease.token,
+            type=directory.type_names[job.type],
+            pool=BY_NUMBER[job.pool].name,
+            tenant=directory.tenants[job.tenant].name,
+            attempt=job.attempts + 1,
+            delivery=job.deliveries + 1,
+            payload=msgspec.Raw(job.payload),
+            timeout_ms=job.timeout_ms,
+        )
+
+
+def _job(text: str) -> str:
+    job = parse_job_id(text)
+    if job is None:
+        raise InvalidRequest(f"{text!r} is no job id.", field="/job")
+    return job
+
+
+def _hello(hello: wire.Hello | None) -> Hello | None:
+    if hello is None:
+        return None
+    terms = [TypeTerms(one.name, one.attempts_max) for one in hello.types]
+    return Hello(terms, hello.slots)
+
+
+def _outcome(one: wire.Report) -> Outcome:
+    try:
+        kind = OutcomeKind(one.kind)
+        failure = FailureClass(one.failure) if one.failure is not None else None
+    except ValueError as error:
+        raise InvalidRequest(str(error), field="/reports") from None
+    if kind is OutcomeKind.FAILED and failure is None:
+        raise InvalidRequest("A failed report needs its failure class.", field="/reports/failure")
+    return Outcome(kind, one.ran_us, _text(one.result), failure, _text(one.error), one.delay_ms)
+
+
+def _text(raw: msgspec.Raw) -> bytes | None:
+    text = bytes(raw)
+    return None if text == b"null" else text

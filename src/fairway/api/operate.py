@@ -1,0 +1,130 @@
+"""For operators and machines: tenants and keys, health, metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.auth import operator_of
+from fairway.api.plain import read_body
+from fairway.api.submit import invalid
+from fairway.core.errors import Conflict, InvalidRequest, NotFound
+from fairway.runtime.identity import new_api_key
+from fairway.services.platform import Platform
+
+TenantName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
+
+
+class NewTenant(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A tenant to add; it gets its first key with the answer."""
+
+    name: TenantName
+    weight: Annotated[int, Meta(ge=1, le=100_000)] = 10
+    depth_limit: Annotated[int, Meta(ge=0)] = 10_000_000
+
+
+class NewKey(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A key for a tenant's programs, or for workers (of one tenant, or of all)."""
+
+    scope: Literal["tenant", "worker"] = "tenant"
+    tenant: str | None = None
+
+
+class TenantAdded(Struct, kw_only=True):
+    """The key is shown here once and never again."""
+
+    id: int
+    name: str
+    weight: int
+    depth_limit: int
+    api_key: str
+
+
+class KeyAdded(Struct, kw_only=True):
+    id: str
+    scope: str
+    tenant: str | None
+    api_key: str
+
+
+async def add_tenant(request: Request) -> Response:
+    platform = await _as_operator(request)
+    wanted = await _decode(request, NewTenant)
+    tenant = await platform.directory.add_tenant(wanted.name, wanted.weight, wanted.depth_limit)
+    if tenant is None:
+        raise Conflict(f"There is a tenant named {wanted.name!r} already.")
+    key = new_api_key("tenant")
+    await platform.directory.add_key(key, tenant.id)
+    return _json(TenantAdded(**tenant._asdict(), api_key=key.text), 201)
+
+
+async def add_key(request: Request) -> Response:
+    platform = await _as_operator(request)
+    wanted = await _decode(request, NewKey)
+    tenant_id = None
+    if wanted.tenant is not None:
+        tenant_id = platform.directory.tenant_ids.get(wanted.tenant)
+        if tenant_id is None:
+            raise NotFound(f"There is no tenant {wanted.tenant!r}.")
+    if wanted.scope == "tenant" and tenant_id is None:
+        raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
+    key = new_api_key(wanted.scope)
+    await platform.directory.add_key(key, tenant_id)
+    added = KeyAdded(id=key.id, scope=key.scope, tenant=wanted.tenant, api_key=key.text)
+    return _json(added, 201)
+
+
+async def revoke_key(request: Request) -> Response:
+    platform = await _as_operator(request)
+    if not await platform.directory.revoke_key(request.path_params["id"]):
+        raise NotFound("There is no such key, or it was revoked before.")
+    return Response(status_code=204)
+
+
+async def _as_operator(request: Request) -> Platform:
+    platform: Platform = request.app.state.platform
+    await operator_of(request.scope, platform.directory)
+    return platform
+
+
+Wanted = TypeVar("Wanted")
+BODY_BYTES_MAX = 64 << 10
+
+
+async def _decode(request: Request, kind: type[Wanted]) -> Wanted:
+    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise invalid(error) from None
+
+
+def _json(value: Struct, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+# -- health ------------------------------------------------------------------------------------
+
+
+async def livez(request: Request) -> Response:
+    """The event loop turns. Never touches the database."""
+    return Response(b'{"status":"ok"}', media_type="application/json")
+
+
+async def readyz(request: Request) -> Response:
+    """Work can be accepted: the store answers and somebody owns every shard."""
+    platform: Platform = request.app.state.platform
+    checks = await platform.readiness()
+    ok = all(checks.values())
+    body = msgspec.json.encode({"status": "ok" if ok else "not ready", "checks": checks})
+    return Response(body, 200 if ok else 503, media_type="application/json")
+
+
+async def metrics(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    return Response(generate_latest(platform.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,110 @@
+"""Calls between servers: pass a request on to the owner, and hint at new jobs.
+
+A worker or a tenant may speak to any server; what only the owner can do is passed on, once. Hints
+are sent in the background, gathered for a moment, and may be lost: the owner's sweep finds the
+jobs anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import defaultdict
+from typing import Any
+
+import httpx2
+import msgspec
+
+from fairway.api.plain import Scope, Send, header, send_bytes
+from fairway.core.backlog import StreamKey
+from fairway.core.errors import Unavailable
+from fairway.runtime.telemetry import logger
+from fairway.services.platform import Platform
+
+log = logger("relay")
+
+RELAYED = b"x-fairway-relayed"
+SECRET = b"x-fairway-cluster"
+GATHER_SECONDS = 0.005
+
+
+class Relay:
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._client: httpx2.AsyncClient | None = None
+        self._hints: dict[int, set[StreamKey]] = defaultdict(set)
+        self._sending: asyncio.Task[None] | None = None
+        platform.submissions.ring = self.hint
+
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            limits = httpx2.Limits(max_connections=200)
+            self._client = httpx2.AsyncClient(timeout=30, limits=limits, trust_env=False)
+        return self._client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def pass_on(self, scope: Scope, body: bytes, send: Send, *, shard: int | None) -> None:
+        """Let the owner answer this request in our place."""
+        url = self._platform.ownership.owner_url(shard)
+        if url is None or header(scope, RELAYED) is not None:
+            raise Unavailable(code="NOT_OWNER")
+        target = url + scope["path"] + _query(scope)
+        headers = {k: v for k, v in scope["headers"] if k not in (b"host", b"content-length")}
+        try:
+            reply = await self._http().request(
+                scope["method"],
+                target,
+                content=body,
+                headers=_names(headers) | {"x-fairway-relayed": "1"},
+            )
+        except httpx2.HTTPError as error:
+            raise Unavailable(code="NOT_OWNER") from error
+        kept = ("content-type", "location", "etag", "retry-after", "preference-applied")
+        back = [(k.encode(), v.encode()) for k, v in reply.headers.items() if k.lower() in kept]
+        await send_bytes(send, reply.status_code, reply.content, back)
+
+    # -- hints -------------------------------------------------------------------------------
+
+    def hint(self, shard: int, keys: set[StreamKey]) -> None:
+        self._hints[shard] |= keys
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send_hints(), name="hints")
+
+    async def _send_hints(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        hints, self._hints = self._hints, defaultdict(set)
+        for shard, keys in hints.items():
+            url = self._platform.ownership.owner_url(shard)
+            if url is not None:
+                await self._send_hint(url, shard, keys)
+
+    async def _send_hint(self, url: str, shard: int, keys: set[StreamKey]) -> None:
+        message = msgspec.json.encode({"shard": shard, "streams": [list(key) for key in keys]})
+        secret = self._platform.cluster.secret
+        try:
+            await self._http().post(
+                f"{url}/internal/hint", content=message, headers={"x-fairway-cluster": secret}
+            )
+        except httpx2.HTTPError as error:
+            log.info("hint lost; the owner will find the jobs", error=repr(error))
+
+    def hear_hint(self, scope: Scope, body: bytes) -> bool:
+        """A hint from another server of this cluster; False when it cannot prove that."""
+        secret = header(scope, SECRET) or b""
+        if not hmac.compare_digest(secret, self._platform.cluster.secret.encode()):
+            return False
+        hint: dict[str, Any] = msgspec.json.decode(body)
+        keys = [StreamKey(*stream) for stream in hint["streams"]]
+        self._platform.dispatcher.hinted(int(hint["shard"]), keys)
+        return True
+
+
+def _query(scope: Scope) -> str:
+    return f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
+
+
+def _names(headers: dict[bytes, bytes]) -> dict[str, str]:
+    return {key.decode("latin-1"): value.decode("latin-1") for key, value in headers.items()}

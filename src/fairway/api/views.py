@@ -1,0 +1,45 @@
+"""How a job looks to its tenant: numbers become names, times become dates."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec import UNSET, Raw
+
+from fairway.core.ids import unix_ms_of
+from fairway.core.lifecycle import State
+from fairway.core.pools import BY_NUMBER
+from fairway.services.directory import Directory
+from fairway.services.insight import JobSight
+from fairway.wire.messages import JobView
+
+
+async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True) -> JobView:
+    """`whole` adds the payload; lists go without."""
+    record = sight.record
+    started = record.started_at
+    if started is None and record.finished_at is not None and record.ran_us is not None:
+        started = record.finished_at - timedelta(microseconds=record.ran_us)
+    return JobView(
+        id=record.id,
+        type=await directory.type_name(record.type),
+        pool=BY_NUMBER[record.pool].name,
+        state=State(record.state).label,
+        priority=record.priority,
+        attempts=record.attempts,
+        deliveries=record.deliveries,
+        created_at=datetime.fromtimestamp(unix_ms_of(record.id) / 1000, UTC),
+        execute_at=record.execute_at,
+        started_at=started,
+        finished_at=record.finished_at,
+        ran_seconds=None if record.ran_us is None else record.ran_us / 1e6,
+        timeout_seconds=None if record.timeout_ms is None else record.timeout_ms / 1000,
+        progress=_raw(sight.progress),
+        payload=Raw(record.payload) if whole else UNSET,
+        result=_raw(record.result),
+        error=_raw(record.error),
+    )
+
+
+def _raw(text: bytes | None) -> Raw | None:
+    return None if text is None else Raw(text)

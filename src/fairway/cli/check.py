@@ -1,0 +1,52 @@
+"""`fairway check`: what is wrong with the settings and the database, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from fairway.cli.up import postgres_folder
+from fairway.core.errors import Unavailable
+from fairway.runtime.settings import load
+from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.inspection import inspect_database
+from fairway.store.tuning import Finding
+
+screen = Console(highlight=False)
+
+
+def run(*, database_url: str | None, data_dir: Path | None) -> int:
+    settings = load(os.environ, database_url=database_url, data_dir=data_dir)
+    findings = [Finding(level="error", what=sentence, remedy="") for sentence in settings.check()]
+    findings += asyncio.run(_inspect(settings.database_url, settings.data_dir))
+    for finding in findings:
+        colour = "red" if finding.level == "error" else "yellow"
+        screen.print(f"[{colour}]{finding.level}[/]  {finding.what}  {finding.remedy}")
+    errors = sum(finding.level == "error" for finding in findings)
+    if not findings:
+        screen.print("[green]ok[/]  The settings and the database are as they should be.")
+    return 1 if errors else 0
+
+
+async def _inspect(database_url: str | None, data_dir: Path) -> list[Finding]:
+    if database_url is not None:
+        return await inspect_database(database_url)
+    folder = postgres_folder(data_dir)
+    if not folder.exists():
+        screen.print(f"There is no data in {data_dir} yet; `fairway up` makes it.")
+        return []
+    return await _inspect_embedded(EmbeddedPostgres(folder))
+
+
+async def _inspect_embedded(postgres: EmbeddedPostgres) -> list[Finding]:
+    try:
+        dsn = await postgres.start(screen.print)
+    except Unavailable as error:
+        return [Finding(level="error", what=error.message, remedy="")]
+    try:
+        return await inspect_database(dsn)
+    finally:
+        await postgres.stop()

@@ -1,0 +1,148 @@
+"""The command tree on one screen. Each command is a plain function; imports happen when it runs."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+app = App(
+    name="fairway",
+    version=lambda: version("fairway"),
+    help="Accept now, process later, at each tenant's fair share of worker time.",
+)
+bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")
+app.command(bench)
+
+
+@app.command
+def up(
+    target: str | None = None,
+    *,
+    port: int | None = None,
+    host: str | None = None,
+    data_dir: Path | None = None,
+    worker: bool = True,
+) -> int:
+    """Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.
+
+    Parameters
+    ----------
+    target
+        The app whose jobs the workers run, as module:app or file.py:app.
+    port
+        Where the server listens (default 8700).
+    host
+        The address it listens on (default 127.0.0.1).
+    data_dir
+        Where all state lives (default .fairway).
+    worker
+        Start workers too.
+    """
+    from fairway.cli import up as command
+
+    return command.run(target if worker else None, port=port, host=host, data_dir=data_dir)
+
+
+@app.command
+def server(
+    *,
+    port: int | None = None,
+    host: str | None = None,
+    database_url: str | None = None,
+    advertised_url: str | None = None,
+) -> int:
+    """Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as you like.
+
+    Parameters
+    ----------
+    database_url
+        postgresql://… of a database that Fairway may use for itself.
+    advertised_url
+        How other servers reach this one.
+    """
+    from fairway.cli import serve as command
+
+    return command.run(
+        port=port, host=host, database_url=database_url, advertised_url=advertised_url
+    )
+
+
+@app.command
+def worker(
+    target: str,
+    *,
+    pool: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    slots: int | None = None,
+    url: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    name: str | None = None,
+    grace: float = 25.0,
+) -> int:
+    """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs, then exits 0.
+
+    Parameters
+    ----------
+    target
+        The app, as module:app or file.py:app.
+    pool
+        Pools to serve, each as name or name=slots (default: short, medium and long).
+    slots
+        Slots in each pool that was named without a number.
+    url
+        Servers to talk to (default FAIRWAY_URL, else what `fairway up` left here).
+    name
+        The worker's name in logs and lists (default: host and process id).
+    grace
+        Seconds that running jobs get to finish after SIGTERM.
+    """
+    from fairway.cli import work as command
+
+    return command.run(target, pools=pool, slots=slots, urls=url, name=name, grace_seconds=grace)
+
+
+@app.command
+def check(*, database_url: str | None = None, data_dir: Path | None = None) -> int:
+    """Say what is wrong with the settings and the database, and what to do. Exit 1 on errors."""
+    from fairway.cli import check as command
+
+    return command.run(database_url=database_url, data_dir=data_dir)
+
+
+@bench.command
+def engine(
+    *,
+    json: bool = False,
+    tenants: int = 10_000,
+    seconds: float = 10.0,
+    burn_jobs: int = 300_000,
+) -> int:
+    """Store alone, batches, single posts, a queue filled beforehand; all on this machine.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    tenants
+        Tenants with a 100-fold skew.
+    seconds
+        Length of each timed part.
+    burn_jobs
+        Jobs queued before the draining part.
+    """
+    from fairway.bench import engine as command
+
+    return command.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
+
+
+def main() -> None:
+    """Entry point: errors are sentences, not stacks."""
+    from fairway.core.errors import FairwayError
+
+    try:
+        sys.exit(app() or 0)
+    except FairwayError as error:
+        print(f"fairway: {error.message}", file=sys.stderr)  # noqa: T201  # the CLI's own voice
+        sys.exit(1)

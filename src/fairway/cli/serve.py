@@ -1,0 +1,144 @@
+"""One server as a program: services, HTTP, signals; stopped in the reverse of its start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+
+import uvicorn
+import uvloop
+
+from fairway.api.app import Api
+from fairway.core.errors import InvalidRequest
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.settings import Settings, load
+from fairway.runtime.telemetry import configure_logging, logger
+from fairway.services.platform import Platform
+
+log = logger("server")
+
+STOP_HTTP_SECONDS = 5
+
+
+class _Http(uvicorn.Server):
+    """Uvicorn without its own signal handling: the program decides when to stop."""
+
+    def install_signal_handlers(self) -> None:
+        return None
+
+    async def run_until(self, stopping: asyncio.Event, listener: socket.socket) -> None:
+        task = asyncio.create_task(self._serve(sockets=[listener]))
+        waiter = asyncio.create_task(stopping.wait())
+        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        self.should_exit = True
+        waiter.cancel()
+        await task
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Take the address before anything else starts, so that a taken port is said at once."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise InvalidRequest(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
+            " Is another server running? Choose another port with --port."
+        ) from None
+    listener.listen(2048)
+    return listener
+
+
+async def serve(
+    dsn: str,
+    settings: Settings,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    ready: Callable[[Platform], Awaitable[None]] | None = None,
+) -> None:
+    """Run a server until `stopping` is set. `ready` is called once it accepts work."""
+    platform = await Platform.prepare(dsn, settings, SystemClock())
+    await platform.start()
+    api = Api(platform)
+    http = _Http(
+        uvicorn.Config(
+            api,
+            log_config=None,
+            access_log=False,
+            loop="none",
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            server_header=False,
+            date_header=False,
+            backlog=2048,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=STOP_HTTP_SECONDS,
+        ),
+    )
+    try:
+        serving = asyncio.create_task(http.run_until(stopping, listener))
+        if ready is not None:
+            await ready(platform)
+        await serving
+    finally:
+        for session in platform.dispatcher.sessions.values():
+            session.ring()
+        await api.relay.close()
+        await platform.stop()
+
+
+def stop_on_signals(stop: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+
+def checked(settings: Settings) -> Settings:
+    problems = settings.check()
+    if problems:
+        raise InvalidRequest("The settings are not right:\n  " + "\n  ".join(problems))
+    return settings
+
+
+def run(
+    *,
+    port: int | None,
+    host: str | None,
+    database_url: str | None,
+    advertised_url: str | None,
+) -> int:
+    configure_logging(json_lines=not sys.stderr.isatty())
+    settings = checked(
+        load(
+            os.environ,
+            port=port,
+            host=host,
+            database_url=database_url,
+            advertised_url=advertised_url,
+        ),
+    )
+    if settings.database_url is None:
+        raise InvalidRequest(
+            "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL."
+        )
+    uvloop.run(_main(settings.database_url, settings))
+    return 0
+
+
+async def _main(dsn: str, settings: Settings) -> None:
+    stopping = asyncio.Event()
+    stop_on_signals(stopping.set)
+    listener = listen(settings)
+
+    async def ready(platform: Platform) -> None:
+        log.info("server ready", url=settings.url)
+
+    await serve(dsn, settings, listener, stopping, ready)

@@ -1,0 +1,213 @@
+"""`fairway up`: the whole platform on one machine, with one command.
+
+PostgreSQL first, then the server, then a worker in a process of its own; stopped in reverse:
+workers drain, the server finishes, PostgreSQL stops last. All state is in one folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+
+from fairway.cli.local_keys import LocalKeys, read_keys, write_keys
+from fairway.cli.serve import checked, listen, serve, stop_on_signals
+from fairway.core.errors import Unavailable
+from fairway.core.keys import ApiKey
+from fairway.runtime.identity import new_api_key
+from fairway.runtime.loops import pause
+from fairway.runtime.settings import Settings, load
+from fairway.runtime.telemetry import configure_logging, logger
+from fairway.services.platform import Platform
+from fairway.store.accounts import account_for, traversable_by
+from fairway.store.embedded import EmbeddedPostgres
+
+log = logger("up")
+screen = Console(stderr=True, highlight=False)
+
+WORKER_PAUSE_MAX_SECONDS = 10.0
+
+
+def run(target: str | None, *, port: int | None, host: str | None, data_dir: Path | None) -> int:
+    configure_logging(json_lines=not sys.stderr.isatty())
+    settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
+    return uvloop.run(_main(target, settings))
+
+
+async def _main(target: str | None, settings: Settings) -> int:
+    stopping = asyncio.Event()
+    stop_on_signals(stopping.set)
+    listener = listen(settings)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    postgres = None if settings.database_url else _embedded(settings)
+    guard = asyncio.create_task(_nothing())
+    try:
+        dsn = settings.database_url or await _start_postgres(postgres)
+        guard = asyncio.create_task(_guard(postgres, stopping))
+        worker = Worker(target, settings, stopping)
+
+        async def ready(platform: Platform) -> None:
+            keys = await first_keys(platform, settings)
+            _announce(settings, keys, target)
+            worker.start(keys)
+
+        server_stop = asyncio.Event()
+        worker.when_done(stopping, server_stop)
+        await serve(dsn, settings, listener, server_stop, ready)
+        return 0
+    finally:
+        guard.cancel()
+        if postgres is not None:
+            await postgres.stop()
+
+
+async def _nothing() -> None:
+    return None
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------
+
+
+def _embedded(settings: Settings) -> EmbeddedPostgres:
+    return EmbeddedPostgres(postgres_folder(settings.data_dir), settings.postgres_bin)
+
+
+def postgres_folder(data_dir: Path) -> Path:
+    """Inside the data folder; as root, elsewhere if PostgreSQL's own user could not enter there."""
+    folder = data_dir.resolve() / "postgres"
+    blocked = traversable_by(account_for(folder), folder)
+    if blocked is None:
+        return folder
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    elsewhere = Path("/var/lib/fairway") / name
+    screen.print(f"[dim]PostgreSQL's user may not enter {blocked}; its data is in {elsewhere}[/]")
+    return elsewhere
+
+
+async def _start_postgres(postgres: EmbeddedPostgres | None) -> str:
+    assert postgres is not None
+    return await postgres.start(lambda line: screen.print(f"[dim]{line}[/]"))
+
+
+async def _guard(postgres: EmbeddedPostgres | None, stopping: asyncio.Event) -> None:
+    """PostgreSQL that dies is started again; the server reconnects by itself."""
+    while postgres is not None:
+        reason = await postgres.wait()
+        if stopping.is_set():
+            return
+        log.error("PostgreSQL ended; starting it again", reason=reason)
+        with contextlib.suppress(Unavailable):
+            await _start_postgres(postgres)
+
+
+# -- keys --------------------------------------------------------------------------------------
+
+
+async def first_keys(platform: Platform, settings: Settings) -> LocalKeys:
+    """The keys of this data folder, made on the first start."""
+    path = settings.data_dir / "client.json"
+    keys = read_keys(path)
+    if keys is None or not await _are_known(platform, keys):
+        keys = await _make_keys(platform, settings.url)
+    keys.url = settings.url
+    write_keys(path, keys)
+    return keys
+
+
+async def _are_known(platform: Platform, keys: LocalKeys) -> bool:
+    return await platform.directory.authenticate(keys.api_key) is not None
+
+
+async def _make_keys(platform: Platform, url: str) -> LocalKeys:
+    directory = platform.directory
+    await directory.add_tenant("default", 10, 10_000_000)
+    await directory.run_once(0)
+
+    async def make(scope: str, tenant: int | None = None) -> ApiKey:
+        key = new_api_key(scope)
+        await directory.add_key(key, tenant)
+        return key
+
+    return LocalKeys(
+        url=url,
+        api_key=(await make("tenant", directory.tenant_ids["default"])).text,
+        worker_key=(await make("worker")).text,
+        operator_key=(await make("operator")).text,
+    )
+
+
+def _announce(settings: Settings, keys: LocalKeys, target: str | None) -> None:
+    screen.print(
+        f"\n  [bold green]Fairway is up[/] at [bold]{settings.url}[/]  (API: {settings.url}/docs)"
+    )
+    screen.print(f"  tenant key    {keys.api_key}")
+    screen.print(f"  operator key  {keys.operator_key}")
+    screen.print(f"  data          {settings.data_dir.resolve()}  (keys: client.json)")
+    screen.print(f"  worker        {target or 'none: give an app, as in `fairway up module:app`'}")
+    screen.print("  [dim]Ctrl-C drains and stops.[/]\n")
+
+
+# -- the worker --------------------------------------------------------------------------------
+
+
+class Worker:
+    """The worker process beside the server: replaced with back-off when it dies, drained first."""
+
+    def __init__(self, target: str | None, settings: Settings, stopping: asyncio.Event) -> None:
+        self._target = target
+        self._settings = settings
+        self._stopping = stopping
+        self._task: asyncio.Task[None] | None = None
+        self._finisher: asyncio.Task[None] | None = None
+
+    def start(self, keys: LocalKeys) -> None:
+        if self._target is not None:
+            self._task = asyncio.create_task(self._keep(self._target, keys), name="worker")
+
+    def when_done(self, stopping: asyncio.Event, server_stop: asyncio.Event) -> None:
+        """Let the server stop only after the worker has drained."""
+
+        async def finish() -> None:
+            await stopping.wait()
+            if self._task is not None:
+                await asyncio.gather(self._task, return_exceptions=True)
+            server_stop.set()
+
+        self._finisher = asyncio.create_task(finish(), name="finisher")
+
+    async def _keep(self, target: str, keys: LocalKeys) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            began = asyncio.get_running_loop().time()
+            status = await self._run(target, keys)
+            if self._stopping.is_set():
+                return
+            lived = asyncio.get_running_loop().time() - began
+            failures = failures + 1 if lived < 30 else 1
+            seconds = min(0.2 * 2**failures, WORKER_PAUSE_MAX_SECONDS)
+            log.error("worker ended; starting another", status=status, in_seconds=seconds)
+            await pause(seconds)
+
+    async def _run(self, target: str, keys: LocalKeys) -> int:
+        environment = os.environ | {
+            "FAIRWAY_URL": self._settings.url,
+            "FAIRWAY_API_KEY": keys.worker_key,
+            "FAIRWAY_PARENT_PID": str(os.getpid()),
+        }
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fairway", "worker", target, "--grace",
+            str(self._settings.drain_seconds), env=environment, start_new_session=True,
+        )  # fmt: skip
+        ended = asyncio.create_task(process.wait())
+        asked = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if not ended.done():
+            process.terminate()
+        return await ended

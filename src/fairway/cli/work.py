@@ -1,0 +1,75 @@
+"""`fairway worker`: from flags to a running keeper."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import uvloop
+
+from fairway.cli.local_keys import FILE_NAME, read_keys
+from fairway.cli.serve import stop_on_signals
+from fairway.core.errors import InvalidRequest
+from fairway.core.pools import BUILT_IN, BY_NAME
+from fairway.runtime.telemetry import configure_logging
+from fairway.worker.keeper import Keeper, WorkerOptions
+
+
+def run(
+    target: str,
+    *,
+    pools: list[str] | None,
+    slots: int | None,
+    urls: list[str] | None,
+    name: str | None,
+    grace_seconds: float,
+) -> int:
+    configure_logging(json_lines=not sys.stderr.isatty())
+    found_urls, api_key = find_door(os.environ)
+    options = WorkerOptions(
+        target=target,
+        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        urls=urls or found_urls,
+        api_key=api_key,
+        slots=parse_pools(pools, slots),
+        grace_seconds=grace_seconds,
+        build=os.environ.get("FAIRWAY_BUILD", ""),
+    )
+    uvloop.run(_main(options))
+    return 0
+
+
+def find_door(environment: Mapping[str, str]) -> tuple[list[str], str]:
+    """The servers to talk to and a worker's key: from the environment, else from this folder."""
+    keys = read_keys(Path(environment.get("FAIRWAY_DATA_DIR", ".fairway")) / FILE_NAME)
+    url = environment.get("FAIRWAY_URL") or (keys.url if keys else "http://127.0.0.1:8700")
+    api_key = environment.get("FAIRWAY_API_KEY") or (keys.worker_key if keys else "")
+    if not api_key:
+        raise InvalidRequest(
+            "No worker key: set FAIRWAY_API_KEY to one, or start `fairway up` in this folder first."
+        )
+    return url.split(","), api_key
+
+
+async def _main(options: WorkerOptions) -> None:
+    keeper = Keeper(options)
+    stop_on_signals(keeper.stop)
+    await keeper.run()
+
+
+def parse_pools(pools: list[str] | None, slots: int | None) -> dict[str, int]:
+    """`["short=50", "long"]` as pool → slots; a pool without a number gets `slots` or its own."""
+    found: dict[str, int] = {}
+    for text in pools or [pool.name for pool in BUILT_IN]:
+        name, _, number = text.partition("=")
+        if name not in BY_NAME:
+            raise InvalidRequest(f"There is no pool {name!r}; there are {', '.join(BY_NAME)}.")
+        if number and not number.isdigit():
+            raise InvalidRequest(f"--pool {text}: slots must be a number, as in {name}=8.")
+        found[name] = int(number) if number else slots or BY_NAME[name].slots_default
+        if found[name] < 1:
+            raise InvalidRequest(f"--pool {text}: a pool needs at least one slot.")
+    return found

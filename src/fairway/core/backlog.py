@@ -1,0 +1,306 @@
+"""The backlog in memory: a bounded window on the head of every stream.
+
+The store keeps all queued jobs; this keeps the next few of each stream. New jobs go straight into
+the window when nothing older is left in the store; otherwise the stream is marked `more` and read
+later from its cursor. Memory is bounded by the limits, whatever the depth. A window is a cache:
+losing one loses nothing.
+
+Within a tenant, a job of higher priority goes first, and waiting makes up for priority: each step
+of priority is worth `AGEING_MS` of waiting, so nothing waits for ever.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fairway.core.ids import LOWEST_JOB_ID, shard_of, unix_ms_of
+from fairway.core.job import QueuedJob
+
+AGEING_MS = 60_000
+
+
+class StreamKey(NamedTuple):
+    tenant: int
+    pool: int
+    type: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowLimits:
+    jobs_total: int = 150_000
+    bytes_total: int = 64 << 20
+    jobs_per_stream: int = 4_000
+    jobs_per_read: int = 400
+
+
+class Stream:
+    """The queued jobs of one tenant in one pool, of one type and priority, in id order."""
+
+    __slots__ = ("cursor", "key", "missed", "more", "reading", "shard", "window")
+
+    def __init__(self, key: StreamKey, shard: int) -> None:
+        self.key = key
+        self.shard = shard
+        self.window: deque[QueuedJob] = deque()
+        self.cursor: str = LOWEST_JOB_ID  # everything up to here was in the window once
+        self.more = False  # the store may hold jobs past the cursor
+        self.reading = False
+        self.missed = False  # a job arrived that a read under way may not see
+
+
+class TenantBacklog:
+    """The streams of one tenant in one pool."""
+
+    __slots__ = ("depth", "ready", "streams")
+
+    def __init__(self) -> None:
+        self.streams: dict[tuple[int, int], Stream] = {}
+        self.ready = 0  # jobs in all windows
+        self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
+
+    def next_stream(self, types: Container[int]) -> Stream | None:
+        """The stream whose head goes next among those a worker can run."""
+        if len(self.streams) == 1:  # the usual case, worth its two lines
+            (only,) = self.streams.values()
+            return only if only.window and only.key.type in types else None
+        best: Stream | None = None
+        best_rank = 0
+        for stream in self.streams.values():
+            if stream.window and stream.key.type in types:
+                rank = unix_ms_of(stream.window[0].id) - stream.key.priority * AGEING_MS
+                if best is None or rank < best_rank:
+                    best, best_rank = stream, rank
+        return best
+
+
+class Backlog:
+    """All streams of the shards that one owner holds."""
+
+    def __init__(self, limits: WindowLimits) -> None:
+        self.limits = limits
+        self.jobs_held = 0
+        self.bytes_held = 0
+        self._tenants: dict[tuple[int, int], TenantBacklog] = {}
+        self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
+
+    # -- jobs come ---------------------------------------------------------------------------
+
+    def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
+        """New jobs are on disk; answers which (pool, tenant) may have work now."""
+        woken: set[tuple[int, int]] = set()
+        for job in jobs:
+            stream = self._stream(StreamKey(job.tenant, job.pool, job.type, job.priority), job.id)
+            # A job older than the cursor (a retry that came due) would never be read again by it.
+            if (stream.more and job.id > stream.cursor) or self._is_full(stream):
+                self._leave_in_store(stream)
+            else:
+                self._append(stream, job)
+                if job.id > stream.cursor:
+                    stream.cursor = job.id
+            self._tenants[job.pool, job.tenant].depth += 1
+            woken.add((job.pool, job.tenant))
+        return woken
+
+    def put_back(self, job: QueuedJob) -> None:
+        """A job that was taken is free again: it keeps its place at the head."""
+        stream = self._stream(StreamKey(job.tenant, job.pool, job.type, job.priority), job.id)
+        stream.window.appendleft(job)
+        self._count(job, +1)
+        self._tenants[job.pool, job.tenant].depth += 1
+
+    def noticed(self, key: StreamKey, first: str) -> None:
+        """The store has a queued job `first` at the head of this stream that nobody here knows."""
+        stream = self._stream(key, first)
+        if first <= stream.cursor:
+            stream.cursor = LOWEST_JOB_ID
+        self._leave_in_store(stream)
+
+    def hinted(self, key: StreamKey, shard: int) -> None:
+        """Another server wrote jobs to this stream."""
+        tenant = self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
+        stream = tenant.streams.get((key.type, key.priority))
+        if stream is None:
+            stream = tenant.streams[key.type, key.priority] = Stream(key, shard)
+        self._leave_in_store(stream)
+
+    def _stream(self, key: StreamKey, job_id: str) -> Stream:
+        tenant = self._tenants.get((key.pool, key.tenant))
+        if tenant is None:
+            tenant = self._tenants[key.pool, key.tenant] = TenantBacklog()
+        stream = tenant.streams.get((key.type, key.priority))
+        if stream is None:
+            stream = tenant.streams[key.type, key.priority] = Stream(key, shard_of(job_id))
+        return stream
+
+    def _is_full(self, stream: Stream) -> bool:
+        limits = self.limits
+        return (
+            len(stream.window) >= limits.jobs_per_stream
+            or self.jobs_held >= limits.jobs_total
+            or self.bytes_held >= limits.bytes_total
+        )
+
+    def _leave_in_store(self, stream: Stream) -> None:
+        stream.more = True
+        stream.missed = stream.reading
+        if len(stream.window) <= self.limits.jobs_per_read // 4:
+            self._want(stream)
+
+    def _append(self, stream: Stream, job: QueuedJob) -> None:
+        stream.window.append(job)
+        self._count(job, +1)
+
+    def _count(self, job: QueuedJob, sign: int) -> None:
+        self.jobs_held += sign
+        self.bytes_held += sign * len(job.payload)
+        self._tenants[job.pool, job.tenant].ready += sign
+
+    # -- jobs go -----------------------------------------------------------------------------
+
+    def take(
+        self, pool: int, tenant: int, types: Container[int], held: Container[str]
+    ) -> QueuedJob | None:
+        """The tenant's next job that a worker with these types can run; skips what is leased."""
+        backlog = self._tenants.get((pool, tenant))
+        while backlog is not None and backlog.ready:
+            stream = backlog.next_stream(types)
+            if stream is None:
+                return None
+            job = stream.window.popleft()
+            self._count(job, -1)
+            if stream.more and len(stream.window) <= self.limits.jobs_per_read // 4:
+                self._want(stream)
+            if job.id not in held:
+                self._left(backlog)
+                return job
+        return None
+
+    def _left(self, backlog: TenantBacklog) -> None:
+        """One job less; an empty backlog is known to be empty, whatever was counted before."""
+        backlog.depth = max(backlog.depth - 1, backlog.ready)
+        if not backlog.ready and not any(s.more or s.reading for s in backlog.streams.values()):
+            backlog.depth = 0
+
+    def depth(self, tenant: int, pools: Iterable[int]) -> int:
+        """Queued jobs of a tenant over these pools."""
+        found = (self._tenants.get((pool, tenant)) for pool in pools)
+        return sum(backlog.depth for backlog in found if backlog)
+
+    def depth_of_pool(self, pool: int) -> int:
+        return sum(b.depth for (number, _), b in self._tenants.items() if number == pool)
+
+    def oldest_ms(self, pool: int) -> int | None:
+        """When the oldest job at the head of any window of this pool was accepted."""
+        heads = [
+            stream.window[0].id
+            for (number, _), backlog in self._tenants.items()
+            if number == pool and backlog.ready
+            for stream in backlog.streams.values()
+            if stream.window
+        ]
+        return unix_ms_of(min(heads)) if heads else None
+
+    def counted(self, depths: dict[tuple[int, int], int]) -> None:
+        """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
+        for (tenant, pool), depth in depths.items():
+            backlog = self._tenants.get((pool, tenant))
+            if backlog is not None:
+                backlog.depth = max(depth, backlog.ready)
+
+    def ready(self, pool: int, tenant: int) -> int:
+        backlog = self._tenants.get((pool, tenant))
+        return backlog.ready if backlog else 0
+
+    def remove(self, job_id: str, key: StreamKey) -> None:
+        """A waiting job was cancelled: take it out of its window, if it is there."""
+        backlog = self._tenants.get((key.pool, key.tenant))
+        stream = backlog.streams.get((key.type, key.priority)) if backlog else None
+        for job in list(stream.window) if stream else ():
+            if stream is not None and job.id == job_id:
+                stream.window.remove(job)
+                self._count(job, -1)
+        if backlog is not None:
+            self._left(backlog)
+
+    def forget_shard(self, shard: int) -> None:
+        """The shard has another owner now."""
+        for (pool, tenant), backlog in list(self._tenants.items()):
+            for name, stream in list(backlog.streams.items()):
+                if stream.shard == shard:
+                    for job in stream.window:
+                        self._count(job, -1)
+                    del backlog.streams[name]
+                    self._wanting.pop(stream.key, None)
+            if not backlog.streams:
+                del self._tenants[pool, tenant]
+
+    def prune(self) -> None:
+        """Forget streams with nothing in them; the next job makes them anew."""
+        for key, backlog in list(self._tenants.items()):
+            if backlog.ready:
+                continue
+            for name, stream in list(backlog.streams.items()):
+                if not (stream.window or stream.more or stream.reading):
+                    del backlog.streams[name]
+            if not backlog.streams:
+                del self._tenants[key]
+
+    def awake(self) -> Iterator[tuple[int, int]]:
+        """Every (pool, tenant) with jobs in its windows."""
+        return (key for key, backlog in self._tenants.items() if backlog.ready)
+
+    # -- reads -------------------------------------------------------------------------------
+
+    def _want(self, stream: Stream) -> None:
+        if not stream.reading:
+            self._wanting[stream.key] = stream
+
+    @property
+    def wants_reads(self) -> bool:
+        return bool(self._wanting)
+
+    def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
+        """Streams to read next, each with how many jobs to ask for; all become `reading`."""
+        room = self.limits.jobs_total - self.jobs_held
+        if not self._wanting or room <= 0 or self.bytes_held >= self.limits.bytes_total:
+            return []
+        chosen = [self._wanting.pop(key) for key in list(self._wanting)[:streams_max]]
+        share = max(1, min(self.limits.jobs_per_read, room // (len(chosen) + len(self._wanting))))
+        for stream in chosen:
+            stream.reading, stream.missed = True, False
+        return [(stream, share) for stream in chosen]
+
+    def end_read(
+        self, stream: Stream, jobs: list[QueuedJob], asked: int, held: Container[str]
+    ) -> bool:
+        """What a read found; answers whether the stream has jobs to give now."""
+        stream.reading = False
+        known = {job.id for job in stream.window} if stream.window else ()
+        for job in jobs:
+            if job.id not in held and job.id not in known:
+                self._append(stream, job)
+        if jobs:
+            stream.cursor = jobs[-1].id
+        stream.more = len(jobs) >= asked or stream.missed
+        if stream.more and len(stream.window) <= self.limits.jobs_per_read // 4:
+            self._want(stream)
+        return bool(stream.window)
+
+    def fail_read(self, stream: Stream) -> None:
+        """The read did not come through: ask again later."""
+        stream.reading = False
+        self._want(stream)
+
+    def knows(self, key: StreamKey, job_id: str) -> bool:
+        """Whether a head found in the store is no news: it is here, or will be read."""
+        backlog = self._tenants.get((key.pool, key.tenant))
+        stream = backlog.streams.get((key.type, key.priority)) if backlog else None
+        if stream is None:
+            return False
+        if stream.reading or (stream.more and job_id > stream.cursor):
+            return True
+        return any(job.id == job_id for job in stream.window)

@@ -1,0 +1,71 @@
+"""The only file that rests. A loop is `run_once(now_us) → seconds to rest`; this drives it.
+
+A loop that raises is logged and tried again after a pause that grows; it never ends in silence.
+`wake()` cuts a rest short. Tests call `run_once` and never sleep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from fairway.runtime.clock import Clock
+from fairway.runtime.telemetry import logger
+
+log = logger("loop")
+
+PAUSE_FIRST_SECONDS = 0.1
+PAUSE_MAX_SECONDS = 5.0
+
+
+async def pause(seconds: float) -> None:
+    """Rest inside a step: a retry, or a short wait for others."""
+    await asyncio.sleep(seconds)
+
+
+class Loop:
+    def __init__(
+        self, name: str, run_once: Callable[[int], Awaitable[float]], clock: Clock
+    ) -> None:
+        self.name = name
+        self._run_once = run_once
+        self._clock = clock
+        self._awake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.failures_in_row = 0
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"loop:{self.name}")
+
+    def wake(self) -> None:
+        self._awake.set()
+
+    async def stop(self) -> None:
+        """Safe to call twice, and before `start`."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            self._awake.clear()
+            await self._rest(await self._attempt())
+
+    async def _attempt(self) -> float:
+        try:
+            rest_seconds = await self._run_once(self._clock.now_us())
+        except Exception as error:
+            self.failures_in_row += 1
+            seconds = min(PAUSE_FIRST_SECONDS * 2.0**self.failures_in_row, PAUSE_MAX_SECONDS)
+            log.warning("loop failed", loop=self.name, error=repr(error), retry_in_seconds=seconds)
+            return seconds
+        self.failures_in_row = 0
+        return rest_seconds
+
+    async def _rest(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._awake.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,129 @@
+"""Every setting and its default, read once at start: flag, then `FAIRWAY_*`, then default.
+
+One frozen value for the whole program. `check()` looks at all of it and answers what is wrong, so
+that a person mends everything in one go. Unknown `FAIRWAY_*` names are errors with a hint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.pools import BY_NAME
+
+PREFIX = "FAIRWAY_"
+
+#: Names that belong to other programs of the house (SDK, tests); not ours to judge.
+FOREIGN = frozenset(
+    {
+        "URL",
+        "API_KEY",
+        "BUILD",
+        "PARENT_PID",
+        "TEST_CITUS_URL",
+        "TEST_DATABASE_URL",
+        "PROPERTY_EXAMPLES",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    data_dir: Path = Path(".fairway")
+    database_url: str | None = None  # replaces the embedded PostgreSQL
+    host: str = "127.0.0.1"
+    port: int = 8700
+    advertised_url: str | None = None  # how other servers reach this one; made from host and port
+    shard_count: int = 1  # written once, when the database is founded
+    retention_days: int = 7
+    body_bytes_max: int = 16 << 20
+    payload_bytes_max: int = 64 << 10
+    term_seconds: float = 3.0  # an owner silent for this long has lost its shards
+    adoption_seconds: float = 1.0  # a new owner waits this long for workers to say what they run
+    lease_seconds: dict[str, float] = field(default_factory=dict)  # pool → seconds, over its own
+    lazy_running_ms: int = 100  # a short job that outlives this is written as running
+    window_jobs: int = 150_000  # jobs held in memory, whatever the depth
+    submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
+    drain_seconds: float = 25.0
+    postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
+
+    def lease_seconds_of(self, pool_name: str) -> float:
+        return self.lease_seconds.get(pool_name, BY_NAME[pool_name].lease_seconds)
+
+    @property
+    def url(self) -> str:
+        return self.advertised_url or f"http://{self.host}:{self.port}"
+
+    def check(self) -> list[str]:
+        """What is wrong, each as a sentence that says what to do."""
+        found = [
+            f"{PREFIX}LEASE_SECONDS names the pool {name!r}; there are {', '.join(BY_NAME)}."
+            for name in self.lease_seconds
+            if name not in BY_NAME
+        ]
+        found += [
+            f"{PREFIX}{name.upper()} must be above zero."
+            for name in ("retention_days", "body_bytes_max", "payload_bytes_max", "window_jobs")
+            if getattr(self, name) <= 0
+        ]
+        if not 1 <= self.shard_count <= 4096:
+            found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
+        if self.term_seconds < 0.5:
+            found.append(f"{PREFIX}TERM_SECONDS under 0.5 makes owners change for no reason.")
+        if self.host not in ("127.0.0.1", "localhost", "::1") and self.advertised_url is None:
+            found.append(
+                f"{PREFIX}HOST is {self.host}: set {PREFIX}ADVERTISED_URL to the address"
+                " under which other servers reach this one."
+            )
+        return found
+
+
+def load(environment: Mapping[str, str], **flags: Any) -> Settings:
+    """Settings from flags (those that are not None) over the environment over the defaults."""
+    hints = get_type_hints(Settings)
+    values = {
+        name: _parse(f"{PREFIX}{name.upper()}", text, hints[name])
+        for name, text in _ours(environment, hints).items()
+    }
+    values.update({name: value for name, value in flags.items() if value is not None})
+    return Settings(**values)
+
+
+def _ours(environment: Mapping[str, str], hints: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX) or variable.removeprefix(PREFIX) in FOREIGN:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name not in hints:
+            near = difflib.get_close_matches(name, hints, n=1)
+            hint = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
+            raise InvalidRequest(f"There is no setting {variable}.{hint}", code="UNKNOWN_SETTING")
+        found[name] = text
+    return found
+
+
+def _parse(variable: str, text: str, kind: Any) -> Any:
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = next(option for option in get_args(kind) if option is not types.NoneType)
+    try:
+        if get_origin(kind) is dict:
+            return {
+                key: float(value) for key, value in (pair.split("=") for pair in text.split(","))
+            }
+        return kind(text)
+    except ValueError:
+        name = getattr(kind, "__name__", "name=number,…")
+        raise InvalidRequest(
+            f"{variable} is {text!r}, which is no {name}.", code="BAD_SETTING"
+        ) from None
+
+
+def replaced(settings: Settings, **changes: Any) -> Settings:
+    return dataclasses.replace(settings, **changes)

@@ -1,0 +1,120 @@
+"""Numbers and lines about what happens: Prometheus metrics and structured logs.
+
+Hot paths count in bulk: one call for a batch, never one a job. Labels are bounded: pools and
+outcomes, never tenants or job types.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import HistogramMetricFamily
+
+from fairway.runtime.clock import Clock
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+class BulkHistogram:
+    """A histogram that takes a whole batch of observations in one cheap call."""
+
+    def __init__(self, name: str, help_text: str, buckets: tuple[float, ...]) -> None:
+        self.name, self.help_text, self.buckets = name, help_text, buckets
+        self._counts: dict[str, list[int]] = {}
+        self._sums: dict[str, float] = {}
+
+    def observe_many(self, label: str, values: Iterable[float]) -> None:
+        counts = self._counts.setdefault(label, [0] * (len(self.buckets) + 1))
+        total = 0.0
+        for value in values:
+            counts[bisect_left(self.buckets, value)] += 1
+            total += value
+        self._sums[label] = self._sums.get(label, 0.0) + total
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        family = HistogramMetricFamily(self.name, self.help_text, labels=["pool"])
+        for label, counts in self._counts.items():
+            running, rows = 0, []
+            for bound, count in zip((*self.buckets, float("inf")), counts, strict=True):
+                running += count
+                rows.append(("+Inf" if bound == float("inf") else str(bound), running))
+            family.add_metric([label], rows, self._sums[label])
+        yield family
+
+
+class Metrics:
+    """Every metric of a server, by its name in `/metrics`."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        r: dict[str, Any] = {"registry": self.registry}
+        self.accepted = Counter(
+            "fairway_jobs_accepted_total", "Jobs on disk and answered 202.", **r
+        )
+        self.refused = Counter("fairway_jobs_refused_total", "Jobs refused.", ["code"], **r)
+        self.granted = Counter("fairway_leases_granted_total", "Leases granted.", ["pool"], **r)
+        self.recorded = Counter(
+            "fairway_outcomes_recorded_total", "Outcomes on disk.", ["outcome"], **r
+        )
+        self.fenced = Counter(
+            "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
+        )
+        self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
+        self.promoted = Counter("fairway_jobs_promoted_total", "Scheduled jobs that came due.", **r)
+        self.commit_jobs = Histogram(
+            "fairway_group_commit_jobs", "Jobs in one commit.", ["kind"], buckets=SIZES, **r
+        )
+        self.commit_seconds = Histogram(
+            "fairway_group_commit_seconds", "Time of one commit.", ["kind"], buckets=SECONDS, **r
+        )
+        self.queued = Gauge("fairway_jobs_queued", "Jobs that wait for a slot.", ["pool"], **r)
+        self.running = Gauge("fairway_jobs_running", "Leases in force.", ["pool"], **r)
+        self.slots = Gauge("fairway_worker_slots", "Slots of live workers.", ["pool"], **r)
+        self.workers = Gauge("fairway_workers", "Live worker sessions.", **r)
+        self.oldest = Gauge(
+            "fairway_oldest_runnable_age_seconds", "Age of the oldest waiting job.", ["pool"], **r
+        )
+        self.window = Gauge("fairway_window_jobs", "Jobs held in memory.", **r)
+        self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
+        self.pickup = BulkHistogram(
+            "fairway_pickup_seconds", "From acceptance to the grant of a lease.", SECONDS
+        )
+        self.registry.register(self.pickup)
+
+
+class Instruments(NamedTuple):
+    """What every measured part needs: a clock to read and metrics to write."""
+
+    clock: Clock
+    metrics: Metrics
+
+
+def configure_logging(*, json_lines: bool) -> None:
+    """Lines for people on a terminal, JSON otherwise; to stderr, so that stdout stays data."""
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if json_lines
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def logger(name: str) -> Any:
+    return structlog.get_logger(name)

@@ -1,0 +1,124 @@
+"""An app: a name, the way to the server, and the job types a program offers.
+
+    app = App("scoring")
+
+Making one opens no connection, starts no thread and reads no file; the first enqueue does. The
+worker reads `app.jobs`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+
+from fairway.sdk.door import Door, testing_door
+from fairway.sdk.durations import Duration, seconds_of
+from fairway.sdk.handle import blocking_run
+from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
+from fairway.sdk.loading import load_object
+from fairway.sdk.settings import ClientSettings, find_settings
+
+if TYPE_CHECKING:
+    from fairway.sdk.client import Client
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class App:
+    """The job types of one program, by name, and the door they are handed in at."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        url: str | None = None,
+        api_key: str | None = None,
+        patience: Duration = "15s",
+    ) -> None:
+        """`patience` is how long a call keeps trying to reach a server that is not there."""
+        self.name = name
+        self.jobs: dict[str, Job[..., Any]] = {}
+        self._url = url
+        self._api_key = api_key
+        self._patience_seconds = seconds_of(patience)
+
+    @property
+    def job(self) -> JobDecorator:
+        """`@app.job` or `@app.job(pool=…, timeout=…)` on a function makes it a job type."""
+        return JobDecorator(self, {})
+
+    @staticmethod
+    def load(target: str) -> App:
+        """The app that `"module:app"` or `"path.py:app"` names."""
+        found = load_object(target)
+        if not isinstance(found, App):
+            raise TypeError(f"{target} is a {type(found).__name__}, not a fairway.App")
+        return found
+
+    @cached_property
+    def settings(self) -> ClientSettings:
+        """Where the server is, found on first use."""
+        return find_settings(self._url, self._api_key)
+
+    @cached_property
+    def client(self) -> Client:
+        # Imported here: the HTTP library is the larger part of what an import would cost.
+        from fairway.sdk.client import Client
+
+        return Client(
+            self.settings,
+            user_agent=f"fairway-sdk ({self.name})",
+            patience_seconds=self._patience_seconds,
+        )
+
+    def door(self) -> Door:
+        """The testing mode that is open here, else the client."""
+        return testing_door.get() or self.client
+
+    def register(self, job: Job[..., Any]) -> None:
+        if job.name in self.jobs:
+            raise ValueError(f"{self.name} already has a job named {job.name!r}; give it a name=")
+        self.jobs[job.name] = job
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop."""
+        if "client" in vars(self):
+            await self.client.aclose()
+
+    def close(self) -> None:
+        """Close the connections of the synchronous half."""
+        blocking_run(self.aclose())
+
+    def __repr__(self) -> str:
+        return f"<App {self.name}: {len(self.jobs)} job types>"
+
+
+class JobDecorator:
+    """Turns a function into a job type, with or without options given first."""
+
+    def __init__(self, app: App, options: JobOptions) -> None:
+        self._app = app
+        self._options = options
+
+    # Every coroutine function is also a function, so the first two overlap; the order decides.
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncJob[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncJob[P, R]: ...
+    @overload
+    def __call__(self, /, **options: Unpack[JobOptions]) -> JobDecorator: ...
+
+    def __call__(
+        self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]
+    ) -> Job[..., Any] | JobDecorator:
+        if function is None:
+            return JobDecorator(self._app, {**self._options, **options})
+        kind = AsyncJob if inspect.iscoroutinefunction(function) else SyncJob
+        job: Job[..., Any] = kind(self._app, function, **self._options)
+        self._app.register(job)
+        return job

@@ -1,0 +1,38 @@
+"""When to ask a server again: full jitter, its own `Retry-After` first, and an end to patience.
+
+Pure: the clock and the dice are handed in.
+"""
+
+from __future__ import annotations
+
+BASE_SECONDS = 0.1
+CAP_SECONDS = 5.0
+
+
+def pause_seconds(tries: int, retry_after_seconds: float | None, sample: float) -> float:
+    """The pause after the n-th try, counted from one; `sample` is uniform in [0, 1).
+
+    A server that names a time is believed; chance is added on top so that its callers do not
+    all come back at once.
+    """
+    spread = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(tries, 16)) * sample
+    return spread if retry_after_seconds is None else retry_after_seconds + spread
+
+
+def parse_retry_after(header: str | None, unix_seconds: float) -> float | None:
+    """Seconds from now, from a number or an HTTP date; None when it says nothing readable."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        return _until_date(header, unix_seconds)
+
+
+def _until_date(header: str, unix_seconds: float) -> float | None:
+    from email.utils import parsedate_to_datetime  # rare, and slow to import
+
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - unix_seconds)
+    except ValueError:
+        return None

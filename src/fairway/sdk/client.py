@@ -1,0 +1,167 @@
+"""The front door over HTTP: one asynchronous client; `blocking.py` drives it for sync code.
+
+A submission, one job or a batch, always carries an Idempotency-Key, so it can be sent again after
+a lost reply and each job is still accepted once. The client translates between values and
+endpoints; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.errors import FairwayError
+from fairway.core.lifecycle import BY_LABEL
+from fairway.sdk.door import Submission
+from fairway.sdk.events import Event, EventParser
+from fairway.sdk.settings import ClientSettings
+from fairway.sdk.transport import NOT_NOW, NotNow, Question, Transport
+from fairway.wire.messages import BATCH_MAX, BatchItem, BatchReply, JobAccepted, JobView, encode
+from fairway.wire.problems import error_of
+
+PATIENCE_SECONDS = 15.0
+POLL_SECONDS = 0.2
+ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
+
+_JSON = {"Content-Type": "application/json"}
+# 409 says that the first sending of this key is still on its way: its reply will come.
+_AGAIN_ON_SUBMIT = NOT_NOW | {409}
+
+NULL = Raw(b"null")
+
+_decode_accepted = msgspec.json.Decoder(JobAccepted).decode
+_decode_batch = msgspec.json.Decoder(BatchReply).decode
+
+
+class ReceivedView(JobView):
+    """A view as it is read: raw JSON cannot be told from null on the way in, so null stays raw."""
+
+    progress: Raw = NULL
+    result: Raw = NULL
+    error: Raw = NULL
+
+
+_decode_view = msgspec.json.Decoder(ReceivedView).decode
+
+
+class Client:
+    """Talks to one server with one key; safe to share between event loops and threads."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        user_agent: str = "fairway-sdk",
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._transport = Transport(settings, user_agent, patience_seconds)
+
+    async def submit(self, submission: Submission) -> str:
+        key = submission.idempotency_key or str(uuid.uuid4())
+        question = Question(
+            "POST",
+            "/v1/jobs",
+            encode(submission.request),
+            {**_JSON, "Idempotency-Key": key},
+            again_on=_AGAIN_ON_SUBMIT,
+        )
+        return _decode_accepted(await self._transport.ask(question)).id
+
+    async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
+        """In slices of what one call may carry; a slice that fails stops those after it."""
+        answers: list[str | FairwayError] = []
+        for start in range(0, len(submissions), BATCH_MAX):
+            part = submissions[start : start + BATCH_MAX]
+            try:
+                answers += await self._submit_part(part)
+            except FairwayError as error:
+                if not answers:
+                    raise
+                return answers + [error] * (len(submissions) - len(answers))
+        return answers
+
+    async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
+        asked_at = time.monotonic()
+        view = await self._view(job_id, int(wait_seconds + ROUNDING_SECONDS))
+        rest = wait_seconds - (time.monotonic() - asked_at)
+        if BY_LABEL[view.state].is_final or rest <= 0:
+            return view
+        # Waits are asked for in whole seconds, and a proxy may cut them short.
+        await asyncio.sleep(min(rest, POLL_SECONDS))
+        return await self._view(job_id, 0)
+
+    async def cancel(self, job_id: str) -> JobView:
+        return _decode_view(await self._transport.ask(Question("DELETE", f"/v1/jobs/{job_id}")))
+
+    async def events(self, job_id: str) -> AsyncIterator[Event]:
+        """Resumes after a broken connection where it stopped; ends when the job has ended."""
+        parser = EventParser()
+        ends_at, tries = self._transport.patience_ends_at(), 0
+        while True:
+            try:
+                async with aclosing(self._stream(job_id, parser)) as stream:
+                    async for event in stream:
+                        ends_at, tries = self._transport.patience_ends_at(), 0
+                        yield event
+                        if _is_last(event):
+                            return
+            except NotNow as broken:
+                if BY_LABEL[(await self.view(job_id)).state].is_final:
+                    return
+                tries += 1
+                await self._transport.rest(tries, broken, ends_at)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._transport.aclose()
+
+    async def _submit_part(self, part: list[Submission]) -> list[str | FairwayError]:
+        try:
+            return await self._submit_batch(part)
+        except FairwayError as error:
+            if error.code != "PAYLOAD_TOO_LARGE" or len(part) == 1:
+                raise
+        half = len(part) // 2
+        return await self._submit_part(part[:half]) + await self._submit_part(part[half:])
+
+    async def _submit_batch(self, part: list[Submission]) -> list[str | FairwayError]:
+        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]}"
+        headers = {**_JSON, "Idempotency-Key": str(uuid.uuid4())}
+        question = Question("POST", "/v1/jobs/batch", body, headers, again_on=_AGAIN_ON_SUBMIT)
+        reply = _decode_batch(await self._transport.ask(question))
+        return [_answer_of(item) for item in reply.items]
+
+    async def _view(self, job_id: str, wait_seconds: int) -> JobView:
+        prefer = {"Prefer": f"wait={wait_seconds}"} if wait_seconds else {}
+        question = Question("GET", f"/v1/jobs/{job_id}", headers=prefer, wait_seconds=wait_seconds)
+        return _decode_view(await self._transport.ask(question))
+
+    async def _stream(self, job_id: str, parser: EventParser) -> AsyncGenerator[Event, None]:
+        """Never ends by itself: a stream that does is one to ask for again."""
+        headers = {"Accept": "text/event-stream"}
+        if parser.last_id:
+            headers["Last-Event-ID"] = parser.last_id
+        parser.forget_partial()
+        question = Question("GET", f"/v1/jobs/{job_id}/events", headers=headers)
+        async with self._transport.stream(question) as response:
+            async for chunk in response.aiter_text():
+                for event in parser.feed(chunk):
+                    yield event
+        raise NotNow(FairwayError(f"the events of {job_id} ended before the job did"))
+
+
+def _answer_of(item: BatchItem) -> str | FairwayError:
+    if item.id is not None:
+        return item.id
+    return error_of({"status": item.status, **(item.problem or {})})
+
+
+def _is_last(event: Event) -> bool:
+    state = event.data.get("state") if isinstance(event.data, dict) else None
+    return state in BY_LABEL and BY_LABEL[state].is_final

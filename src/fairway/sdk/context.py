@@ -1,0 +1,180 @@
+"""What a running handler knows of its job, and how it speaks while it runs.
+
+A `Ctx` reaches a handler in one of two ways. As a parameter:
+
+    @app.job()
+    async def score(cv_id: str, ctx: Ctx = CTX) -> float: ...
+
+It is found by its annotation, under any name and at any place. The default `CTX` tells type
+checkers that callers of `enqueue` need not pass it; without the default the job runs just as
+well, but checkers will ask `enqueue` for it. Or, anywhere below the handler, by `Ctx.current()`.
+
+A Ctx decides nothing and does no I/O: it hands what it is told to a sink, which whoever runs the
+job provides. All of it may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, MutableMapping, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import msgspec
+
+Item = TypeVar("Item")
+
+TRACK_PERIOD_SECONDS = 0.5
+
+
+class CtxSink(Protocol):
+    """Where a running job's words go. Called from any thread, as often as the handler likes."""
+
+    def progress(self, job_id: str, progress: bytes) -> None:
+        """Keep the last `{"done", "total", "text"}`; older ones may be dropped."""
+
+    def log(self, job_id: str, level: int, line: str) -> None:
+        """One line of the job's log, at a level of the `logging` module."""
+
+
+class SilentSink:
+    """Drops everything."""
+
+    def progress(self, job_id: str, progress: bytes) -> None:
+        return None
+
+    def log(self, job_id: str, level: int, line: str) -> None:
+        return None
+
+
+SILENT = SilentSink()
+
+
+class RunFacts(NamedTuple):
+    """What the lease says about this run. `attempt` and `delivery` count from one."""
+
+    job_id: str
+    type: str
+    tenant: str = ""
+    attempt: int = 1
+    delivery: int = 1
+    timeout_seconds: float | None = None
+
+
+class Ctx:
+    """One run of one job."""
+
+    def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
+        self.job_id = facts.job_id
+        self.type = facts.type
+        self.tenant = facts.tenant
+        self.attempt = facts.attempt
+        self.delivery = facts.delivery
+        self.timeout_seconds = facts.timeout_seconds
+        self._ends_at = time.monotonic() + (facts.timeout_seconds or 0)
+        self._sink = sink
+        self._cancelled = False
+
+    @staticmethod
+    def current() -> Ctx:
+        """The Ctx of the job that runs here; RuntimeError when none does."""
+        ctx = _current.get()
+        if ctx is None:
+            raise RuntimeError("no job is running here, so there is no Ctx")
+        return ctx
+
+    @property
+    def first_attempt(self) -> bool:
+        return self.attempt == 1
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the job's time limit passes, if it has one."""
+        left = self.time_left()
+        return None if left is None else datetime.fromtimestamp(time.time() + left, UTC)
+
+    def time_left(self) -> float | None:
+        """Seconds until the time limit, never below zero; None when there is no limit."""
+        if self.timeout_seconds is None:
+            return None
+        return max(0.0, self._ends_at - time.monotonic())
+
+    def cancelled(self) -> bool:
+        """Whether somebody asked this job to stop. Loops in sync handlers should look."""
+        return self._cancelled
+
+    def ask_to_stop(self) -> None:
+        """For whoever runs the job: makes `cancelled()` true."""
+        self._cancelled = True
+
+    def progress(self, done: float, total: float | None = None, text: str = "") -> None:
+        """Say how far the job is; the last word is shown to the tenant."""
+        document = {"done": done, "total": total, "text": text}
+        self._sink.progress(self.job_id, msgspec.json.encode(document))
+
+    def track(self, items: Iterable[Item], text: str = "") -> Iterator[Item]:
+        """Yield each item and report progress on the way, at most twice a second."""
+        total = len(items) if isinstance(items, Sized) else None
+        reported_at, done = float("-inf"), 0
+        for item in items:
+            if time.monotonic() - reported_at >= TRACK_PERIOD_SECONDS:
+                reported_at = time.monotonic()
+                self.progress(done, total, text)
+            yield item
+            done += 1
+        self.progress(done, total, text)
+
+    @property
+    def log(self) -> JobLog:
+        """A logger whose lines belong to this job; they go to `logging` as well."""
+        return JobLog(self, self._sink)
+
+
+class JobLog(logging.LoggerAdapter[logging.Logger]):
+    """Sends each line to the job's own log, whatever the level, and on to stdlib logging."""
+
+    def __init__(self, ctx: Ctx, sink: CtxSink) -> None:
+        super().__init__(logging.getLogger(f"fairway.job.{ctx.type}"), {"job_id": ctx.job_id})
+        self._job_id = ctx.job_id
+        self._sink = sink
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        self._sink.log(self._job_id, level, str(msg) % args if args else str(msg))
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+        super().log(level, msg, *args, **kwargs)
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        kwargs["extra"] = {**(self.extra or {}), **kwargs.get("extra", {})}
+        return msg, kwargs
+
+
+_current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
+
+
+@contextmanager
+def running(ctx: Ctx) -> Iterator[Ctx]:
+    """Within this block, `Ctx.current()` is this one."""
+    token = _current.set(ctx)
+    try:
+        yield ctx
+    finally:
+        _current.reset(token)
+
+
+class _CurrentCtx:
+    """Stands in for the Ctx of whatever job runs when it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Ctx.current(), name)
+
+    def __repr__(self) -> str:
+        return "CTX"
+
+
+#: The default of a `ctx` parameter: "given by whoever runs the job".
+CTX: Ctx = cast(Ctx, _CurrentCtx())

@@ -1,0 +1,147 @@
+"""A job type: a plain function that can also be enqueued.
+
+`Job[P, R]` keeps the function's parameters and its (awaited) result, so type checkers see the
+arguments of `enqueue` and the type of what comes back. Calling the job calls the function.
+It runs nothing by itself: workers and tests do, through `run.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Coroutine, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
+
+from fairway.core.pools import BY_NAME
+from fairway.sdk.codec import Codec, refuse_unnamed_parameters
+from fairway.sdk.durations import Duration, seconds_of
+from fairway.sdk.enqueue import Call, EnqueueOptions, Enqueuer, checked_pool, checked_priority
+from fairway.sdk.handle import Handle
+from fairway.sdk.vocabulary import Retry
+from fairway.wire.messages import JOB_TYPE_PATTERN
+
+if TYPE_CHECKING:
+    from fairway.sdk.app import App
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RunMode = Literal["loop", "thread", "process"]
+RUN_MODES: tuple[RunMode, ...] = ("loop", "thread", "process")
+
+
+class JobOptions(TypedDict, total=False):
+    """What `@app.job(...)` takes."""
+
+    name: str  # the job type; the function's name unless told otherwise
+    pool: str
+    timeout: Duration
+    mode: RunMode
+    priority: int  # 9 first … 0 last, among the tenant's own jobs
+    attempts: int  # short for retry=Retry(attempts)
+    retry: Retry
+
+
+class Job(Generic[P, R]):
+    """One job type of an app."""
+
+    def __init__(
+        self, app: App, function: Callable[..., Any], **options: Unpack[JobOptions]
+    ) -> None:
+        self.app = app
+        self.function = function
+        self.name = _checked_name(options.get("name", function.__name__))
+        refuse_unnamed_parameters(function, self.name)
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.pool = checked_pool(options.get("pool", "short"))
+        self.priority = checked_priority(options.get("priority", 5))
+        self.timeout_seconds = seconds_of(options["timeout"]) if "timeout" in options else None
+        self.retry = _chosen_retry(options)
+        self.run_mode = _chosen_mode(options.get("mode"), self.pool, self.is_async)
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__wrapped__ = function.__module__, function
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Made on first use; a TypeError here means that the annotations cannot be resolved."""
+        return Codec(self.function, self.name)
+
+    @property
+    def wants_ctx(self) -> str | None:
+        """The name of the parameter that takes the Ctx, if there is one."""
+        return self.codec.ctx_name
+
+    @property
+    def attempts_max(self) -> int:
+        """Tries before the job is given up, as far as this side knows."""
+        pool = BY_NAME.get(self.pool)
+        return self.retry.attempts or (pool.attempts_max if pool else 5)
+
+    def decode_arguments(self, payload: bytes) -> dict[str, Any]:
+        return self.codec.decode_arguments(payload)
+
+    def encode_result(self, value: Any) -> bytes:
+        return self.codec.encode_result(value)
+
+    def options(self, **options: Unpack[EnqueueOptions]) -> Enqueuer[P, R]:
+        """The same job with another word about where, when and how it runs."""
+        return Enqueuer(self, options)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        return self.options().enqueue(*args, **kwargs)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        return await self.options().aenqueue(*args, **kwargs)
+
+    def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+        return self.options().enqueue_many(calls)
+
+    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+        return await self.options().aenqueue_many(calls)
+
+    def handle(self, job_id: str) -> Handle[R]:
+        """The handle of a job of this type that was enqueued before."""
+        return Handle(self.app.door(), job_id, self.codec.decode_result)
+
+    def __repr__(self) -> str:
+        return f"<Job {self.name} of {self.app.name}>"
+
+
+class AsyncJob(Job[P, R]):
+    """A job whose function is a coroutine function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        called: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
+        return called
+
+
+class SyncJob(Job[P, R]):
+    """A job whose function is an ordinary function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        returned: R = self.function(*args, **kwargs)
+        return returned
+
+
+def _checked_name(name: str) -> str:
+    if not re.fullmatch(JOB_TYPE_PATTERN, name):
+        raise ValueError(f"{name!r} is no name for a job: it must match {JOB_TYPE_PATTERN}")
+    return name
+
+
+def _chosen_retry(options: JobOptions) -> Retry:
+    if "attempts" in options and "retry" in options:
+        raise ValueError("give either attempts= or retry=, not both")
+    return options.get("retry") or Retry(options.get("attempts"))
+
+
+def _chosen_mode(mode: RunMode | None, pool: str, is_async: bool) -> RunMode:
+    """Long jobs get a process of their own; else a coroutine the loop, a function a thread."""
+    if mode is not None:
+        if mode not in RUN_MODES:
+            raise ValueError(f"mode must be one of {', '.join(RUN_MODES)}, not {mode!r}")
+        return mode
+    if pool == "long":
+        return "process"
+    return "loop" if is_async else "thread"

@@ -1,0 +1,65 @@
+"""From `"module:name"` or `"path/to/file.py:name"` to the object it names, with plain errors.
+
+The current folder is put on `sys.path`, as `python -m` does. Errors raised by the loaded module
+itself are left as they are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class LoadError(ImportError):
+    """The target names nothing that can be loaded."""
+
+
+def load_object(target: str) -> Any:
+    place, colon, name = target.rpartition(":")
+    if not colon or not place or not name:
+        raise LoadError(f"{target!r} is not of the form 'module:name' or 'file.py:name'")
+    found: Any = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
+    for part in name.split("."):
+        found = _attribute(found, part, place)
+    return found
+
+
+def _load_module(name: str) -> ModuleType:
+    _add_to_path(Path.cwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # Only when the target itself is missing; a missing import inside it keeps its own error.
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise LoadError(f"there is no module {error.name!r} (looked from {Path.cwd()})") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise LoadError(f"there is no file {path} (looked from {Path.cwd()})")
+    _add_to_path(path.resolve().parent)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise LoadError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _attribute(found: Any, name: str, place: str) -> Any:
+    try:
+        return getattr(found, name)
+    except AttributeError:
+        names = ", ".join(sorted(n for n in vars(found) if not n.startswith("_"))) or "nothing"
+        raise LoadError(f"{place} has no {name!r}; it has {names}") from None
+
+
+def _add_to_path(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -1,0 +1,39 @@
+"""Where the server is and which key opens it.
+
+What the code says comes first, then FAIRWAY_URL and FAIRWAY_API_KEY. When neither of the two is
+set, the file that `fairway up` leaves on its own machine is read: `client.json` in
+FAIRWAY_DATA_DIR, or in `.fairway` of the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+DEFAULT_URL = "http://127.0.0.1:8700"
+
+
+class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):
+    """The shape of `client.json`, too."""
+
+    url: str = DEFAULT_URL
+    api_key: str = ""
+
+
+def find_settings(url: str | None = None, api_key: str | None = None) -> ClientSettings:
+    url = url or os.environ.get("FAIRWAY_URL")
+    api_key = api_key or os.environ.get("FAIRWAY_API_KEY")
+    if url or api_key:
+        return ClientSettings(url=url or DEFAULT_URL, api_key=api_key or "")
+    return _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / "client.json")
+
+
+def _from_file(path: Path) -> ClientSettings:
+    if not path.is_file():
+        return ClientSettings()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ClientSettings)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path} is not what `fairway up` writes: {error}") from error

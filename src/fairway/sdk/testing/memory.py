@@ -1,0 +1,123 @@
+"""A front door in memory: takes jobs, and runs them when told, by the code that production uses.
+
+The codec, the time limit, the vocabulary and the decision after each run are the real ones. There
+are no tenants, no fair share and no leases here: what must be seen with those needs a server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from fairway.core.errors import FairwayError, InvalidRequest, NotFound
+from fairway.core.ids import make_job_id
+from fairway.core.lifecycle import LIVE, State
+from fairway.core.retry import Decision, RetryPolicy, decide
+from fairway.sdk.context import Ctx
+from fairway.sdk.door import Submission
+from fairway.sdk.events import Event
+from fairway.sdk.failures import StillRunning
+from fairway.sdk.run import run_job
+from fairway.sdk.testing.clock import Clock
+from fairway.sdk.testing.record import Enqueued
+from fairway.sdk.vocabulary import RunEnd
+from fairway.wire.messages import JobView
+
+RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
+MIDDLE_SAMPLE = 0.5  # no chance in tests: the middle of every jittered pause
+
+
+class MemoryDoor:
+    """One testing mode. `inline` runs each job as it comes; otherwise they wait for `drain`."""
+
+    def __init__(self, *, inline: bool) -> None:
+        self.inline = inline
+        self.clock = Clock()
+        self.enqueued: list[Enqueued] = []
+        self._by_key: dict[str, Enqueued] = {}
+
+    async def submit(self, submission: Submission) -> str:
+        known = self._by_key.get(submission.idempotency_key or "")
+        if known is not None:
+            return _same(known, submission).id
+        record = self._accept(submission)
+        while self.inline and record.state in LIVE:
+            self.clock.advance_to(record.due_at)
+            await self.run_once(record)
+        return record.id
+
+    async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
+        return [await self.submit(submission) for submission in submissions]
+
+    async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
+        record = self.find(job_id)
+        if wait_seconds and record.state in LIVE:
+            raise StillRunning(f"{record.type} waits: nothing runs in manual mode before drain()")
+        return record.view()
+
+    async def cancel(self, job_id: str) -> JobView:
+        record = self.find(job_id)
+        if record.state in LIVE:
+            record.move(State.CANCELLED)
+        return record.view()
+
+    async def events(self, job_id: str) -> AsyncIterator[Event]:
+        for event in tuple(self.find(job_id).events):
+            yield event
+
+    async def drain(self, *, with_scheduled: bool = True) -> Counter[str]:
+        """Run what is due until nothing is; with scheduled jobs, turn the clock to reach them."""
+        counts: Counter[str] = Counter()
+        while waiting := [record for record in self.enqueued if record.state in LIVE]:
+            record = min(waiting, key=self._turn)
+            if record.due_at > self.clock.unix_seconds and not with_scheduled:
+                break
+            self.clock.advance_to(record.due_at)
+            counts[(await self.run_once(record)).kind.value] += 1
+        return counts
+
+    async def run_once(self, record: Enqueued) -> RunEnd:
+        if len(record.ends) >= RUNS_MAX:
+            raise RuntimeError(f"{record.type} has not ended after {RUNS_MAX} runs")
+        ctx = Ctx(record.facts(), sink=record)
+        end = await run_job(record.job, bytes(record.request.payload), ctx)
+        record.take(end, decision_after(record, end), self.clock.unix_seconds)
+        return end
+
+    def find(self, job_id: str) -> Enqueued:
+        for record in self.enqueued:
+            if record.id == job_id:
+                return record
+        raise NotFound(f"no job {job_id} was enqueued under this testing mode")
+
+    def _accept(self, submission: Submission) -> Enqueued:
+        now = self.clock.unix_seconds
+        record = Enqueued(
+            id=make_job_id(0, round(now * 1000), len(self.enqueued), 0),
+            job=submission.job,
+            request=submission.request,
+            created_at=now,
+            due_at=now,
+        )
+        self.enqueued.append(record)
+        if submission.idempotency_key:
+            self._by_key[submission.idempotency_key] = record
+        return record
+
+    def _turn(self, record: Enqueued) -> tuple[float, int, str]:
+        """Due jobs by priority, then age; then the others by when they fall due."""
+        return max(record.due_at, self.clock.unix_seconds), record.request.priority, record.id
+
+
+def decision_after(record: Enqueued, end: RunEnd) -> Decision:
+    policy = RetryPolicy(attempts_max=record.job.attempts_max)
+    outcome = end.outcome(ran_us=0)
+    return decide(policy, record.attempts, record.deliveries, outcome, MIDDLE_SAMPLE)
+
+
+def _same(known: Enqueued, submission: Submission) -> Enqueued:
+    if known.request != submission.request:
+        raise InvalidRequest(
+            "the idempotency key was used with other arguments", code="IDEMPOTENCY_KEY_REUSED"
+        )
+    return known

@@ -1,0 +1,72 @@
+"""One run of one handler under test, with everything it said. No mode needed, nothing stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.core.retry import Decision
+from fairway.sdk.context import Ctx
+from fairway.sdk.handle import blocking_run
+from fairway.sdk.job import Job
+from fairway.sdk.run import run_job
+from fairway.sdk.testing.clock import Clock
+from fairway.sdk.testing.memory import decision_after
+from fairway.sdk.testing.record import Enqueued, LogLine
+from fairway.sdk.vocabulary import RunEnd
+
+R = TypeVar("R")
+
+JOB_ID = "00000000-0000-7000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performed(Generic[R]):
+    """What one run came to."""
+
+    outcome: OutcomeKind
+    result: R | None  # as a caller would decode it
+    failure: FailureClass | None
+    error: dict[str, Any]  # {type, message, stack}
+    delay_seconds: float  # until the next run, by the retry policy or by the handler's wish
+    decision: Decision  # what would become of the job
+    logs: list[LogLine]
+    progress: list[Any]
+
+
+def perform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any) -> Performed[R]:
+    """Run the handler once, as if this were its n-th attempt."""
+    return blocking_run(aperform(job, *args, attempt=attempt, **kwargs))
+
+
+async def aperform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any) -> Performed[R]:
+    request = job.options().request(args, kwargs)
+    now = Clock().unix_seconds
+    record = Enqueued(
+        id=JOB_ID,
+        job=job,
+        request=request,
+        created_at=now,
+        due_at=now,
+        attempts=attempt - 1,
+        deliveries=attempt - 1,
+    )
+    end = await run_job(job, bytes(request.payload), Ctx(record.facts(), sink=record))
+    return _performed(record, end)
+
+
+def _performed(record: Enqueued, end: RunEnd) -> Performed[Any]:
+    decision = decision_after(record, end)
+    return Performed(
+        outcome=end.kind,
+        result=None if end.result is None else record.job.codec.decode_result(end.result),
+        failure=end.failure,
+        error=msgspec.json.decode(end.error) if end.error else {},
+        delay_seconds=decision.delay_ms / 1000,
+        decision=decision,
+        logs=record.logs,
+        progress=record.progress_said,
+    )

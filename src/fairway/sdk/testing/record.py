@@ -1,0 +1,109 @@
+"""A job in memory: what was enqueued under a testing mode, and what became of it.
+
+It is also the sink of its own runs, so that a test can read what the handler said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.lifecycle import State
+from fairway.core.retry import Decision
+from fairway.sdk.context import RunFacts
+from fairway.sdk.events import Event
+from fairway.sdk.job import Job
+from fairway.sdk.vocabulary import RunEnd
+from fairway.wire.messages import JobRequest, JobView
+
+TENANT = "testing"
+
+
+class LogLine(NamedTuple):
+    """`level` is one of the `logging` module's."""
+
+    level: int
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Enqueued:
+    """One enqueued job and its history."""
+
+    id: str
+    job: Job[..., Any]
+    request: JobRequest
+    created_at: float  # of the test's clock, as is `due_at`
+    due_at: float
+    state: State = State.QUEUED
+    attempts: int = 0
+    deliveries: int = 0
+    ends: list[RunEnd] = field(default_factory=list)
+    logs: list[LogLine] = field(default_factory=list)
+    progress_said: list[Any] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        return self.request.type
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """The arguments as JSON has them."""
+        arguments: dict[str, Any] = msgspec.json.decode(self.request.payload)
+        return arguments
+
+    def facts(self) -> RunFacts:
+        return RunFacts(
+            self.id,
+            self.type,
+            TENANT,
+            self.attempts + 1,
+            self.deliveries + 1,
+            self.request.timeout_seconds,
+        )
+
+    def take(self, end: RunEnd, decision: Decision, unix_seconds: float) -> None:
+        """Write down a run's end and what was decided about the job."""
+        self.ends.append(end)
+        self.attempts, self.deliveries = decision.attempts, decision.deliveries
+        self.due_at = unix_seconds + decision.delay_ms / 1000
+        self.move(decision.state)
+
+    def move(self, state: State) -> None:
+        self.state = state
+        self.events.append(Event("state", {"state": state.label}, str(len(self.events) + 1)))
+
+    def progress(self, job_id: str, progress: bytes) -> None:
+        self.progress_said.append(msgspec.json.decode(progress))
+        self.events.append(Event("progress", self.progress_said[-1], str(len(self.events) + 1)))
+
+    def log(self, job_id: str, level: int, line: str) -> None:
+        self.logs.append(LogLine(level, line))
+
+    def view(self) -> JobView:
+        last = self.ends[-1] if self.ends else None
+        return JobView(
+            id=self.id,
+            type=self.type,
+            pool=self.request.pool or self.job.pool,
+            state=self.state.label,
+            priority=self.request.priority,
+            attempts=self.attempts,
+            deliveries=self.deliveries,
+            created_at=datetime.fromtimestamp(self.created_at, UTC),
+            execute_at=datetime.fromtimestamp(self.due_at, UTC),
+            timeout_seconds=self.request.timeout_seconds,
+            payload=self.request.payload,
+            progress=_raw(self.progress_said and msgspec.json.encode(self.progress_said[-1])),
+            result=_raw(last and last.result),
+            error=_raw(last and last.error),
+        )
+
+
+def _raw(text: Any) -> Raw | None:
+    return Raw(text) if text else None

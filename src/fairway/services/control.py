@@ -1,0 +1,63 @@
+"""What people ask of jobs: cancel. Only the owner of a job changes it."""
+
+from __future__ import annotations
+
+from fairway.core.backlog import StreamKey
+from fairway.core.errors import Conflict, Unavailable
+from fairway.core.ids import JobId, shard_of
+from fairway.core.lifecycle import State
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.insight import Insight, JobSight
+from fairway.services.watch import Watchers
+from fairway.store import outcomes
+from fairway.store.database import DISCONNECTED, Database
+
+
+class Control:
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, insight: Insight, watchers: Watchers
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._insight = insight
+        self._watchers = watchers
+
+    async def cancel(self, tenant: int, job: JobId) -> JobSight:
+        """Waiting jobs are cancelled at once; a running one is asked to stop."""
+        sight = await self._insight.job(tenant, job)
+        if State(sight.record.state).is_final:
+            raise Conflict(f"The job has ended already: it is {State(sight.record.state).label}.")
+        if not self._ask_to_stop(tenant, job):
+            await self._cancel_waiting(tenant, job, sight)
+        return await self._insight.job(tenant, job)
+
+    def _ask_to_stop(self, tenant: int, job: JobId) -> bool:
+        lease = self._dispatcher.leases.get(job)
+        if lease is None or lease.job.tenant != tenant:
+            return False
+        if not lease.cancelling:
+            lease.cancelling = True
+            lease.session.cancels.append(job)
+            lease.session.ring()
+        return True
+
+    async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> None:
+        shard = shard_of(job)
+        term = self._dispatcher.terms.get(shard)
+        if term is None:
+            raise Unavailable(code="NOT_OWNER")
+        try:
+            async with self._database.hot() as connection:
+                done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        if not done:
+            self._ask_to_stop(tenant, job)  # it was granted at the same moment
+            return
+        record = sight.record
+        key = StreamKey(tenant, record.pool, record.type, record.priority)
+        self._dispatcher.backlog.remove(job, key)
+        lease = self._dispatcher.leases.get(job)
+        if lease is not None:  # granted while we wrote: the cancellation stands
+            self._dispatcher.revoke(lease)
+        self._watchers.tell([job])

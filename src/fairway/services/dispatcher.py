@@ -1,0 +1,326 @@
+"""The dispatcher: who runs what next, for the shards this server owns.
+
+It is the one owner of its state: sessions, leases, windows and fair share live in memory and
+change only here, inside one event loop, in plain synchronous steps; so there are no locks. It does
+no I/O: leases that must be on disk first go to `write_lease`, ends of runs to `record_end`, and
+the loops beside it read the store and call back. Who goes next is decided in `core/fairness.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from fairway.core import retry
+from fairway.core.backlog import Backlog, StreamKey, WindowLimits
+from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.ids import shard_of, unix_ms_of
+from fairway.core.job import QueuedJob
+from fairway.core.lease import may_adopt, next_epoch
+from fairway.core.lifecycle import State
+from fairway.core.outcome import Outcome
+from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
+from fairway.core.retry import Decision, RetryPolicy
+from fairway.runtime.clock import Clock
+from fairway.runtime.identity import lease_tokens
+from fairway.runtime.telemetry import Metrics
+from fairway.services.sessions import Holding, Lease, News, Session
+
+
+class End(NamedTuple):
+    """A run is over and must be written down. `number` is the worker's own for its report."""
+
+    lease: Lease
+    number: int | None
+    ran_us: int
+    result: bytes | None
+    decision: Decision | None = None  # None: succeeded
+    error: bytes | None = None
+
+
+class Dispatcher:
+    def __init__(self, *, clock: Clock, metrics: Metrics, limits: WindowLimits) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self.backlog = Backlog(limits)
+        self.shares = {pool.number: PoolShare(_share_settings(pool)) for pool in BUILT_IN}
+        self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
+        self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
+        self.trusted_until_us = 0  # past this moment another server may have taken over
+        self.sessions: dict[str, Session] = {}
+        self.leases: dict[str, Lease] = {}
+        self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
+        self.policies: dict[int, RetryPolicy] = {}  # job type → what its workers asked for
+        self._waiting: dict[str, Session] = {}  # sessions whose call is held open
+        self.write_lease: Callable[[Lease], None] = _unconnected
+        self.record_end: Callable[[End], None] = _unconnected
+        self.want_reads: Callable[[], None] = lambda: None
+        self.jitter: Callable[[], float] = lambda: 0.5
+
+    # -- jobs arrive -------------------------------------------------------------------------
+
+    def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
+        """Jobs of one shard are on disk and due."""
+        if shard in self.open_shards:
+            self._wake(self.backlog.arrived(jobs))
+
+    def hinted(self, shard: int, keys: Iterable[StreamKey]) -> None:
+        """Another server wrote jobs; they will be read from the store."""
+        if shard in self.open_shards:
+            for key in keys:
+                self.backlog.hinted(key, shard)
+            self.want_reads()
+
+    def _wake(self, woken: Iterable[tuple[int, int]]) -> None:
+        now_us = self._clock.now_us()
+        pools = set()
+        for pool, tenant in woken:
+            self.shares[pool].wake(tenant, now_us)
+            pools.add(pool)
+        for pool in pools:
+            self._serve_waiting(pool, now_us)
+        if self.backlog.wants_reads:
+            self.want_reads()
+
+    def refilled(self, keys: Iterable[StreamKey]) -> None:
+        """Reads put jobs into these windows."""
+        self._wake({(key.pool, key.tenant) for key in keys})
+
+    # -- leases are granted ------------------------------------------------------------------
+
+    def _serve_waiting(self, pool: int, now_us: int) -> None:
+        for session in list(self._waiting.values()):
+            if session.free(pool) > 0:
+                self._serve(session, pool, now_us)
+                if session.outbox:
+                    session.ring()
+
+    def serve(self, session: Session) -> None:
+        """Give a session what its free slots can start."""
+        now_us = self._clock.now_us()
+        for pool in session.slots:
+            if session.free(pool) > 0:
+                self._serve(session, pool, now_us)
+        if self.backlog.wants_reads:
+            self.want_reads()
+
+    def _serve(self, session: Session, pool: int, now_us: int) -> None:
+        if now_us >= self.trusted_until_us:
+            return  # perhaps no longer the owner: grant nothing until the term is renewed
+        share, backlog, held = self.shares[pool], self.backlog, self.leases
+
+        def take(tenant: int) -> QueuedJob | None:
+            if session.tenant is not None and session.tenant != tenant:
+                return None
+            job = backlog.take(pool, tenant, session.types, held)
+            if not backlog.ready(pool, tenant):
+                share.sleep(tenant, now_us)
+            return job
+
+        granted = share.grant(session.free(pool), take, now_us)
+        if granted:
+            self._lease(session, BY_NUMBER[pool], granted, now_us)
+
+    def _lease(
+        self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
+    ) -> None:
+        tokens = lease_tokens(len(granted))
+        unix_ms = self._clock.unix_ms()
+        for (job, running), token in zip(granted, tokens, strict=True):
+            shard = shard_of(job.id)
+            lease = Lease(job, shard, next_epoch(job.epoch, self.terms[shard]), token, session)
+            lease.running = running
+            lease.granted_us = now_us
+            self.leases[job.id] = lease
+            session.hold(lease)
+            if pool.lease_mode == "lazy":
+                session.outbox.append(lease)
+                self.fresh.append(lease)
+            else:
+                self.write_lease(lease)
+        self._metrics.granted.labels(pool.name).inc(len(granted))
+        waits = ((unix_ms - unix_ms_of(job.id)) / 1000 for job, _ in granted)
+        self._metrics.pickup.observe_many(pool.name, waits)
+
+    def written(self, lease: Lease) -> None:
+        """The lease is on disk: now its worker may hear of it."""
+        lease.written = True
+        lease.session.outbox.append(lease)
+        lease.session.ring()
+
+    def not_written(self, lease: Lease) -> None:
+        """The job was no longer free to run; nobody heard of this lease."""
+        self._release(lease)
+
+    def revoke(self, lease: Lease) -> None:
+        """The job is no longer this worker's to run; tell it so."""
+        self._release(lease)
+        lease.session.revoked.append(lease.job.id)
+        lease.session.ring()
+
+    def take_stale_leases(self, older_than_us: int) -> list[Lease]:
+        """Lazily granted leases that still run and are due to be written down."""
+        stale = []
+        while self.fresh and self.fresh[0].granted_us <= older_than_us:
+            lease = self.fresh.popleft()
+            if self.leases.get(lease.job.id) is lease and not lease.written:
+                stale.append(lease)
+        return stale
+
+    # -- runs end ----------------------------------------------------------------------------
+
+    def lease_of(self, session: Session, job: str, epoch: int, token: str) -> Lease | None:
+        """The lease in force, if this is its holder; anything else can write nothing."""
+        lease = self.leases.get(job)
+        if lease is None or lease.epoch != epoch or lease.token != token:
+            return None
+        return lease if lease.session is session else None
+
+    def succeeded(self, lease: Lease, number: int, ran_us: int, result: bytes) -> None:
+        self._release(lease)
+        lease.session.recording.add(number)
+        self.record_end(End(lease, number, ran_us, result))
+
+    def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
+        """A run ended otherwise than by success."""
+        self._release(lease)
+        lease.session.recording.add(number)
+        job = lease.job
+        decision = retry.decide(
+            self.policy_of(job), job.attempts, job.deliveries, outcome, self.jitter()
+        )
+        self.record_end(End(lease, number, outcome.ran_us, outcome.result, decision, outcome.error))
+
+    def lost(self, leases: Iterable[Lease]) -> None:
+        """Their worker died or fell silent: costs a delivery, never an attempt."""
+        for lease in list(leases):
+            self._release(lease)
+            job = lease.job
+            decision = retry.after_loss(self.policy_of(job), job.attempts, job.deliveries)
+            ran_us = self._clock.now_us() - lease.granted_us
+            self.record_end(End(lease, None, ran_us, None, decision, _LOST))
+            self._metrics.lost.inc()
+
+    def settled(self, end: End) -> None:
+        """The end of a run is on disk; a job that goes back to its queue is free again."""
+        decision = end.decision
+        if decision is not None and decision.state is State.QUEUED:
+            job = end.lease.job._replace(
+                epoch=end.lease.epoch, attempts=decision.attempts, deliveries=decision.deliveries
+            )
+            if end.lease.shard in self.open_shards:
+                self.backlog.put_back(job)
+                self._wake([(job.pool, job.tenant)])
+
+    def policy_of(self, job: QueuedJob) -> RetryPolicy:
+        found = self.policies.get(job.type)
+        return found or RetryPolicy(attempts_max=BY_NUMBER[job.pool].attempts_max)
+
+    def _release(self, lease: Lease) -> None:
+        self.leases.pop(lease.job.id, None)
+        lease.session.drop(lease)
+        if lease.running is not None:
+            self.shares[lease.job.pool].finish(lease.running, self._clock.now_us())
+            lease.running = None
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def session(self, key: str, worker: str, tenant: int | None) -> Session:
+        """The session of this key, heard of just now."""
+        session = self.sessions.get(key)
+        if session is None:
+            session = self.sessions[key] = Session(key, worker, tenant, self._clock.now_us())
+        session.seen_us = self._clock.now_us()
+        session.worker, session.tenant = worker, tenant
+        return session
+
+    def equip(self, session: Session, slots: dict[int, int]) -> None:
+        """A session has said hello: its slots count towards the capacity of the pools."""
+        session.slots = slots
+        session.greeted = True
+        self._recount()
+
+    def end_session(self, session: Session) -> None:
+        """Its process is gone: whatever it still held is lost."""
+        self.sessions.pop(session.key, None)
+        self._waiting.pop(session.key, None)
+        self.lost(session.leases.values())
+        session.ring()
+        self._recount()
+
+    def _recount(self) -> None:
+        now_us = self._clock.now_us()
+        for number, share in self.shares.items():
+            total = sum(session.slots.get(number, 0) for session in self.sessions.values())
+            share.set_capacity(total, now_us)
+
+    def hold_open(self, session: Session) -> None:
+        self._waiting[session.key] = session
+
+    def let_go(self, session: Session) -> None:
+        self._waiting.pop(session.key, None)
+
+    def news(self, session: Session) -> News:
+        """Everything there is to say to a session, once."""
+        leases = session.outbox
+        for lease in leases:
+            lease.delivered = True
+        news = News(leases, session.recorded, session.refused, session.cancels, session.revoked)
+        session.outbox, session.recorded, session.refused = [], [], []
+        session.cancels, session.revoked = [], []
+        return news
+
+    def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
+        """A worker runs a job under a lease that an earlier owner granted and never wrote."""
+        is_foreign = session.tenant is not None and session.tenant != job.tenant
+        term = self.terms.get(shard_of(job.id))
+        if is_foreign or term is None or job.id in self.leases:
+            return False
+        if not may_adopt(job.epoch, holding.epoch, term):
+            return False
+        self.restore(session, job, holding.epoch, holding.token, running_seconds=0.0)
+        return True
+
+    def restore(
+        self, session: Session, job: QueuedJob, epoch: int, token: str, *, running_seconds: float
+    ) -> Lease:
+        """Put a lease of an earlier owner into force here."""
+        now_us = self._clock.now_us()
+        lease = Lease(job, shard_of(job.id), epoch, token, session)
+        lease.granted_us = now_us - round(running_seconds * 1e6)
+        lease.delivered = True
+        lease.running = self.shares[job.pool].adopt(job.tenant, job.type, lease.granted_us, now_us)
+        self.leases[job.id] = lease
+        session.hold(lease)
+        self.fresh.append(lease)
+        return lease
+
+    # -- shards ------------------------------------------------------------------------------
+
+    def open_shard(self, shard: int) -> None:
+        self.open_shards.add(shard)
+
+    def close_shard(self, shard: int) -> None:
+        """Another server owns it now: forget all of it, write nothing."""
+        self.open_shards.discard(shard)
+        self.terms.pop(shard, None)
+        self.backlog.forget_shard(shard)
+        for lease in [lease for lease in self.leases.values() if lease.shard == shard]:
+            self._release(lease)
+
+    def set_terms(self, tenant: int, terms: Terms) -> None:
+        now_us = self._clock.now_us()
+        for share in self.shares.values():
+            share.set_terms(tenant, terms, now_us)
+
+
+_LOST = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this job."}'
+
+
+def _share_settings(pool: Pool) -> ShareSettings:
+    return ShareSettings(first_estimate_us=round(pool.estimate_seconds * 1e6))
+
+
+def _unconnected(_: object) -> None:
+    raise RuntimeError("The dispatcher was not connected to its store.")

@@ -1,0 +1,222 @@
+"""One exchange with a worker: hear it out, give it work, hold the call until there is news.
+
+The order matters: first what it runs, then what it finished, then new leases; so a report is never
+judged before the lease it belongs to is known again after a failover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.ids import parse_job_id, shard_of
+from fairway.core.job import QueuedJob
+from fairway.core.lifecycle import State
+from fairway.core.outcome import Outcome
+from fairway.core.pools import BY_NAME
+from fairway.core.retry import RetryPolicy
+from fairway.runtime.telemetry import Metrics
+from fairway.services.directory import Directory
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.sessions import Hello, Holding, News, Session
+from fairway.services.watch import Watchers
+from fairway.store import history, leases
+from fairway.store.database import DISCONNECTED, Database
+
+WAIT_MAX_SECONDS = 20.0
+
+
+class Reported(NamedTuple):
+    """A report as it came: which lease it claims, and what the run meant."""
+
+    number: int
+    job: str
+    tenant: int
+    epoch: int
+    token: str
+    outcome: Outcome | None  # None: succeeded, with the two fields below
+    ran_us: int = 0
+    result: bytes = b"null"
+
+
+class Call(NamedTuple):
+    """Everything a worker says in one exchange."""
+
+    session: str
+    worker: str
+    tenant: int | None  # set when the worker's key belongs to one tenant
+    hello: Hello | None
+    running: list[Holding] | None
+    reports: Sequence[Reported]
+    wait_seconds: float
+    draining: bool
+    goodbye: bool
+
+
+class Exchange:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        metrics: Metrics,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._metrics = metrics
+
+    async def call(self, call: Call) -> News | None:
+        """The news for this worker; None when it must say hello first."""
+        session = self._dispatcher.session(call.session, call.worker, call.tenant)
+        session.ring()  # an older call that is still held has nothing more to wait for
+        if call.hello is not None:
+            await self._greet(session, call.hello, call.running or [])
+        elif not session.greeted:
+            return None
+        elif call.running:
+            self._note_progress(session, call.running)
+        await self._hear(session, call.reports)
+        session.draining = call.draining
+        if call.goodbye:
+            self._dispatcher.end_session(session)
+            return self._dispatcher.news(session)
+        return await self._answer(session, call.wait_seconds)
+
+    # -- hello -------------------------------------------------------------------------------
+
+    async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
+        await self._directory.know_types(terms.name for terms in hello.types)
+        type_ids = self._directory.type_ids
+        session.types = frozenset(type_ids[terms.name] for terms in hello.types)
+        for terms in hello.types:
+            if terms.attempts_max is not None:
+                policy = RetryPolicy(attempts_max=terms.attempts_max)
+                self._dispatcher.policies[type_ids[terms.name]] = policy
+        await self._reconcile(session, holdings)
+        self._dispatcher.equip(session, _slots(hello.slots))
+
+    async def _reconcile(self, session: Session, holdings: list[Holding]) -> None:
+        """Bring both sides to one truth: what it runs, and what we think it runs."""
+        said = {holding.job for holding in holdings}
+        unknown = [h for h in holdings if not self._is_known(session, h)]
+        if unknown:
+            await self._adopt(session, unknown)
+        for lease in session.leases.values():
+            if lease.delivered and lease.job.id not in said:
+                session.outbox.append(lease)  # the reply that carried it was lost
+
+    def _is_known(self, session: Session, holding: Holding) -> bool:
+        return (
+            self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
+            is not None
+        )
+
+    async def _adopt(self, session: Session, holdings: list[Holding]) -> None:
+        waiting = await self._read_waiting(holdings)
+        for holding in holdings:
+            job = waiting.get(holding.job)
+            is_adopted = job is not None and self._dispatcher.adopt(session, job, holding)
+            if not is_adopted and not self._is_known(session, holding):
+                session.revoked.append(holding.job)
+
+    async def _read_waiting(self, holdings: list[Holding]) -> dict[str, QueuedJob]:
+        by_shard: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        for holding in holdings:
+            if shard_of(holding.job) in self._dispatcher.terms:
+                by_shard[shard_of(holding.job)].append((holding.tenant, holding.job))
+        found: dict[str, QueuedJob] = {}
+        for shard, wanted in by_shard.items():
+            async with self._database.hot() as connection:
+                for job in await leases.read_waiting(connection, shard, wanted):
+                    found[job.id] = job
+        return found
+
+    def _note_progress(self, session: Session, holdings: list[Holding]) -> None:
+        for holding in holdings:
+            lease = self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
+            if lease is not None and holding.progress is not None:
+                lease.progress = holding.progress
+        self._watchers.tell(holding.job for holding in holdings)
+
+    # -- reports -----------------------------------------------------------------------------
+
+    async def _hear(self, session: Session, reports: Sequence[Reported]) -> None:
+        doubtful = []
+        dispatcher = self._dispatcher
+        for report in reports:
+            lease = dispatcher.lease_of(session, report.job, report.epoch, report.token)
+            if lease is None:
+                if report.number not in session.recording:
+                    doubtful.append(report)
+            elif report.outcome is None:
+                dispatcher.succeeded(lease, report.number, report.ran_us, report.result)
+            else:
+                dispatcher.ended(lease, report.number, report.outcome)
+        if doubtful:
+            await self._judge(session, doubtful)
+
+    async def _judge(self, session: Session, reports: list[Reported]) -> None:
+        """Reports without a lease: recorded before and heard again, or too late.
+
+        The job's row tells: it carries the epoch of the run that was recorded last.
+        """
+        by_shard: dict[int, list[Reported]] = defaultdict(list)
+        for report in reports:
+            if parse_job_id(report.job) is None:
+                session.refused.append(report.number)
+            else:
+                by_shard[shard_of(report.job)].append(report)
+        for shard, group in by_shard.items():
+            states = await self._read_states(shard, [(r.tenant, r.job) for r in group])
+            for report in group:
+                state, epoch = states.get(report.job, (State.RUNNING, -1))
+                is_recorded = epoch == report.epoch and state != State.RUNNING
+                (session.recorded if is_recorded else session.refused).append(report.number)
+                self._metrics.fenced.inc(not is_recorded)
+
+    async def _read_states(
+        self, shard: int, wanted: list[tuple[int, str]]
+    ) -> dict[str, tuple[int, int]]:
+        try:
+            async with self._database.hot() as connection:
+                return await history.read_states(connection, shard, wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    # -- answer ------------------------------------------------------------------------------
+
+    async def _answer(self, session: Session, wait_seconds: float) -> News:
+        self._dispatcher.serve(session)
+        if not session.has_news and wait_seconds > 0:
+            await self._hold(session, min(wait_seconds, WAIT_MAX_SECONDS))
+        return self._dispatcher.news(session)
+
+    async def _hold(self, session: Session, seconds: float) -> None:
+        poll = session.poll = asyncio.get_running_loop().create_future()
+        self._dispatcher.hold_open(session)
+        try:
+            async with asyncio.timeout(seconds):
+                await poll
+        except TimeoutError:
+            pass
+        finally:
+            if session.poll is poll:
+                session.poll = None
+                self._dispatcher.let_go(session)
+
+
+def _slots(by_name: dict[str, int]) -> dict[int, int]:
+    unknown = sorted(set(by_name) - set(BY_NAME))
+    if unknown:
+        raise InvalidRequest(
+            f"There is no pool {unknown[0]!r}; there are {', '.join(BY_NAME)}.",
+            code="UNKNOWN_POOL",
+            field="/hello/slots",
+        )
+    return {BY_NAME[name].number: slots for name, slots in by_name.items()}

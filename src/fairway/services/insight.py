@@ -1,0 +1,125 @@
+"""What people and programs ask about jobs: one, a page, or "tell me when it changes".
+
+The owner knows more than the store for a moment: a short job that runs may not be written as
+running yet. Answers join both, so nobody sees a job stand still that in truth runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import NamedTuple
+
+from fairway.core.errors import NotFound, Unavailable
+from fairway.core.ids import JobId, shard_for_tenant, shard_of
+from fairway.core.job import JobFilter, JobRecord
+from fairway.core.lifecycle import State
+from fairway.runtime.clock import Clock
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.store_clock import StoreClock
+from fairway.services.watch import Watchers
+from fairway.store import history
+from fairway.store.database import DISCONNECTED, Database
+
+FAR_POLL_SECONDS = 0.25
+
+
+class JobSight(NamedTuple):
+    """A job as it stands, with what only its owner knows."""
+
+    record: JobRecord
+    progress: bytes | None = None
+
+    @property
+    def version(self) -> str:
+        """Changes whenever anything a tenant can see changes."""
+        r = self.record
+        mark = zlib.crc32(self.progress) if self.progress else 0
+        return f"{r.state}.{r.epoch}.{r.attempts}.{r.deliveries}.{mark:x}"
+
+
+class Insight:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        store_clock: StoreClock,
+        *,
+        clock: Clock,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._store_clock = store_clock
+        self._clock = clock
+        self._shard_count = shard_count
+
+    async def job(self, tenant: int, job: JobId) -> JobSight:
+        try:
+            async with self._database.calm() as connection:
+                record = await history.read_job(connection, shard_of(job), tenant, job)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        if record is None:
+            raise NotFound(f"There is no job {job}.")
+        return self._with_lease(record)
+
+    def _with_lease(self, record: JobRecord) -> JobSight:
+        lease = self._dispatcher.leases.get(record.id)
+        if lease is None or record.state not in (State.QUEUED, State.RUNNING):
+            return JobSight(record)
+        if record.state == State.QUEUED:
+            started = self._store_clock.at_us(lease.granted_us)
+            record = record._replace(
+                state=State.RUNNING.value, epoch=lease.epoch, started_at=started
+            )
+        return JobSight(record, lease.progress)
+
+    async def job_when(
+        self, tenant: int, job: JobId, *, wait_seconds: float, unlike: str | None = None
+    ) -> JobSight:
+        """The job once it is final, or differs from `unlike`, or the wait is over."""
+        with self._watchers.watch(tenant, job) as changed:
+            deadline_us = self._clock.now_us() + round(wait_seconds * 1e6)
+            while True:
+                changed.clear()
+                sight = await self.job(tenant, job)
+                left_seconds = (deadline_us - self._clock.now_us()) / 1e6
+                if _is_answer(sight, unlike) or left_seconds <= 0:
+                    return sight
+                await _wait(changed, left_seconds)
+
+    async def jobs(self, tenant: int, wanted: JobFilter) -> list[JobSight]:
+        shard = shard_for_tenant(tenant, self._shard_count)
+        try:
+            async with self._database.calm() as connection:
+                records = await history.list_jobs(connection, shard, tenant, wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        return [self._with_lease(record) for record in records]
+
+    async def run_once(self, now_us: int) -> float:
+        """Ask the store about jobs that are watched here and owned elsewhere; a loop calls this."""
+        far = [
+            (tenant, job)
+            for tenant, job in self._watchers.watched()
+            if shard_of(job) not in self._dispatcher.open_shards
+        ]
+        self._watchers.tell(job for _, job in far)
+        return FAR_POLL_SECONDS if far else 4 * FAR_POLL_SECONDS
+
+
+def _is_answer(sight: JobSight, unlike: str | None) -> bool:
+    if State(sight.record.state).is_final:
+        return True
+    return unlike is not None and sight.version != unlike
+
+
+async def _wait(changed: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        return

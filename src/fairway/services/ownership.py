@@ -1,0 +1,173 @@
+"""Ownership of shards: one owner at a time, each under a term that only grows.
+
+A server renews its terms several times before they run out. It trusts a term only until the
+moment it asked plus the term's length, by its own monotonic clock: a server that was stopped and
+resumed finds its trust gone and grants nothing, and whatever it still writes meets another term in
+the same statement. A new owner first lets workers say what they run, then grants.
+
+    claim ──▶ read written leases ──▶ wait for workers' hellos ──▶ open ──▶ renew … ──▶ lost
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import pause
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.store_clock import StoreClock
+from fairway.store import backlog as backlog_store
+from fairway.store import leadership as store
+from fairway.store import leases as lease_store
+from fairway.store.database import Connection, Database
+from fairway.store.leadership import Owner
+
+log = logger("ownership")
+
+TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
+
+
+class Ownership:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        store_clock: StoreClock,
+        settings: Settings,
+        *,
+        clock: Clock,
+        server_name: str,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._store_clock = store_clock
+        self._settings = settings
+        self._clock = clock
+        self.server_name = server_name
+        self._connection: Connection | None = None
+        self._takeovers: set[asyncio.Task[None]] = set()
+        self.owners: dict[int, Owner] = {}
+        self.is_resigned = False
+
+    @property
+    def has_peers(self) -> bool:
+        """Whether another server owns something: then hints can be lost between us."""
+        return any(owner.owner != self.server_name for owner in self.owners.values())
+
+    def owner_url(self, shard: int | None = None) -> str | None:
+        """Where another owner (of this shard, or of any) is reached; None when there is none."""
+        for owner in self.owners.values():
+            if owner.owner != self.server_name and shard in (None, owner.shard):
+                return owner.owner_url
+        return None
+
+    async def run_once(self, now_us: int) -> float:
+        """Renew what is ours, take what is free; several times a term."""
+        connection = await self._leader_connection()
+        asked_us = self._clock.now_us()
+        await self._renew(connection, asked_us)
+        await self._claim(connection)
+        self._store_clock.was_read(await store.database_now(connection), self._clock.now_us())
+        self.owners = await store.read_owners(connection)
+        return self._settings.term_seconds / 5
+
+    async def resign(self) -> None:
+        """Hand over at once: a clean stop need not make others wait for the term to end."""
+        self.is_resigned = True
+        held = dict(self._dispatcher.terms)
+        self._dispatcher.trusted_until_us = 0
+        for task in self._takeovers:
+            task.cancel()
+        if held:
+            async with self._database.calm() as connection:
+                await store.release_shards(connection, held)
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _leader_connection(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._database.dedicated()
+        return self._connection
+
+    async def _renew(self, connection: Connection, asked_us: int) -> None:
+        held = dict(self._dispatcher.terms)
+        term_seconds = self._settings.term_seconds
+        renewed = await store.renew_shards(connection, held, term_seconds) if held else {}
+        for shard in held.keys() - renewed.keys():
+            log.warning("shard lost to another owner", shard=shard, term=held[shard])
+            self._dispatcher.close_shard(shard)
+        self._dispatcher.trusted_until_us = asked_us + round(term_seconds * TRUST_PART * 1e6)
+
+    async def _claim(self, connection: Connection) -> None:
+        if self.is_resigned:
+            return
+        taken = await store.claim_shards(
+            connection, self.server_name, self._settings.url, self._settings.term_seconds
+        )
+        for shard, term in taken.items():
+            if shard in self._dispatcher.terms:
+                self._dispatcher.close_shard(shard)  # our own old term ran out meanwhile
+            self._dispatcher.terms[shard] = term
+            task = asyncio.create_task(self._take_over(shard, term), name=f"takeover:{shard}")
+            self._takeovers.add(task)
+            task.add_done_callback(self._took_over)
+
+    def _took_over(self, task: asyncio.Task[None]) -> None:
+        self._takeovers.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("take-over failed", error=repr(error))
+
+    # -- taking over -------------------------------------------------------------------------
+
+    async def _take_over(self, shard: int, term: int) -> None:
+        while self._dispatcher.terms.get(shard) == term:
+            try:
+                await self._adopt(shard)
+                self._dispatcher.open_shard(shard)
+                await self._discover(shard)
+                log.info("shard owned", shard=shard, term=term)
+                return
+            except Exception as error:
+                log.warning("take-over tries again", shard=shard, error=repr(error))
+                await pause(0.2)
+
+    async def _adopt(self, shard: int) -> None:
+        async with self._database.hot() as connection:
+            running = await lease_store.read_running(connection, shard)
+            self._restore(running)
+            silence = self._settings.lease_seconds_of("short")
+            live = await lease_store.live_sessions(connection, shard, silence)
+        await self._hear_from(live)
+
+    async def _discover(self, shard: int) -> None:
+        """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
+        async with self._database.hot() as connection:
+            streams = await backlog_store.streams_with_work(connection, shard)
+        for key, first in streams.items():
+            self._dispatcher.backlog.noticed(key, first)
+        self._dispatcher.want_reads()
+        async with self._database.calm() as connection:
+            self._dispatcher.backlog.counted(await backlog_store.count_queued(connection, shard))
+
+    def _restore(self, running: list[lease_store.RunningJob]) -> None:
+        """Leases that were written stand until their worker is silent for too long."""
+        for found in running:
+            if found.job.id not in self._dispatcher.leases:
+                session = self._dispatcher.session(found.session, "", None)
+                lease = self._dispatcher.restore(
+                    session, found.job, found.job.epoch, found.token,
+                    running_seconds=found.running_seconds,
+                )  # fmt: skip
+                lease.written = True
+
+    async def _hear_from(self, live: set[str]) -> None:
+        """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
+        deadline_us = self._clock.now_us() + round(self._settings.adoption_seconds * 1e6)
+        while self._clock.now_us() < deadline_us and not self._all_greeted(live):
+            await pause(0.02)
+
+    def _all_greeted(self, live: set[str]) -> bool:
+        sessions = self._dispatcher.sessions
+        return all(key in sessions and sessions[key].greeted for key in live)

@@ -1,0 +1,171 @@
+"""All services of one server, joined: what the API serves and what the loops keep going.
+
+Composition only: who needs whom, what starts first, what stops last. Decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+
+from fairway.core.backlog import WindowLimits
+from fairway.core.fairness import Terms
+from fairway.core.pools import BUILT_IN
+from fairway.core.tenant import Tenant
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import Loop
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Instruments, Metrics, logger
+from fairway.services.control import Control
+from fairway.services.directory import Directory
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.exchange import Exchange
+from fairway.services.insight import Insight
+from fairway.services.lease_writer import LeaseWriter
+from fairway.services.ownership import Ownership
+from fairway.services.promoter import Promoter
+from fairway.services.pruner import Pruner
+from fairway.services.recorder import Recorder
+from fairway.services.refiller import Refiller
+from fairway.services.rescuer import Rescuer
+from fairway.services.store_clock import StoreClock
+from fairway.services.submission import Submissions
+from fairway.services.sweeper import Sweeper
+from fairway.services.watch import Watchers
+from fairway.store import leadership, partitions
+from fairway.store.database import DISCONNECTED, Database
+from fairway.store.migrate import migrate
+from fairway.store.tenants import Cluster, found_cluster
+
+log = logger("platform")
+
+
+class Platform:
+    """One server's services. `prepare` the database once, then `start`, then `stop`."""
+
+    def __init__(
+        self, database: Database, cluster: Cluster, settings: Settings, clock: Clock
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.cluster = cluster
+        self.clock = clock
+        self.metrics = Metrics()
+        instruments = Instruments(clock, self.metrics)
+        self.store_clock = StoreClock(clock)
+        self.watchers = Watchers()
+        limits = WindowLimits(jobs_total=settings.window_jobs)
+        self.dispatcher = Dispatcher(clock=clock, metrics=self.metrics, limits=limits)
+        self.dispatcher.jitter = random.Random().random
+        self.directory = Directory(database, clock)
+        self.directory.on_tenant = self._learn_tenant
+        self.recorder = Recorder(
+            database, self.dispatcher, self.watchers, self.store_clock, instruments
+        )
+        self.ownership = Ownership(
+            database, self.dispatcher, self.store_clock, settings, clock=clock,
+            server_name=secrets.token_hex(8),
+        )  # fmt: skip
+        self.submissions = Submissions(
+            database,
+            self.directory,
+            self.dispatcher,
+            instruments,
+            shard_count=cluster.shard_count,
+            waiting_max=settings.submit_waiting_max,
+        )
+        self.insight = Insight(
+            database, self.dispatcher, self.watchers, self.store_clock, clock=clock,
+            shard_count=cluster.shard_count,
+        )  # fmt: skip
+        self.control = Control(database, self.dispatcher, self.insight, self.watchers)
+        self.exchange = Exchange(
+            database, self.directory, self.dispatcher, self.watchers, self.metrics
+        )
+        self.loops = self._loops()
+
+    @classmethod
+    async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
+        """Open the database, bring it to the present schema, and join or found the cluster."""
+        database = await Database.open(dsn)
+        async with database.calm() as connection:
+            for migration in await migrate(connection):
+                log.info("migration applied", migration=migration.name)
+            cluster = await found_cluster(
+                connection, settings.shard_count, secrets.token_urlsafe(32)
+            )
+            store_clock = StoreClock(clock)
+            await partitions.make_ahead(connection, store_clock.now())
+        return cls(database, cluster, settings, clock)
+
+    def _loops(self) -> dict[str, Loop]:
+        dispatcher, database = self.dispatcher, self.database
+        refiller = Refiller(database, dispatcher)
+        promoter = Promoter(database, dispatcher, self.metrics)
+        marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
+        pruner = Pruner(database, dispatcher, self.store_clock, self.settings.retention_days)
+        steps = {
+            "ownership": self.ownership.run_once,
+            "directory": self.directory.run_once,
+            "refiller": refiller.run_once,
+            "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
+            "lease_writer": marker.run_once,
+            "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
+            "promoter": promoter.run_once,
+            "pruner": pruner.run_once,
+            "insight": self.insight.run_once,
+            "gauges": self._gauge,
+        }
+        loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
+        dispatcher.want_reads = loops["refiller"].wake
+        self.recorder.on_scheduled = loops["promoter"].wake
+        return loops
+
+    async def start(self) -> None:
+        await self.directory.load_types()
+        await self.directory.run_once(0)
+        for loop in self.loops.values():
+            loop.start()
+
+    async def stop(self) -> None:
+        """Finish what is under way, hand over, close."""
+        await self.submissions.drain()
+        await self.recorder.drain()
+        for loop in self.loops.values():
+            await loop.stop()
+        try:
+            await self.ownership.resign()
+        finally:
+            await self.database.close()
+
+    async def readiness(self) -> dict[str, bool]:
+        """What must hold for work to be accepted and run, each by name."""
+        try:
+            async with asyncio.timeout(2), self.database.calm() as connection:
+                owners = await leadership.read_owners(connection)
+        except (*DISCONNECTED, TimeoutError):
+            return {"database": False, "shards_owned": False}
+        return {"database": True, "shards_owned": len(owners) == self.cluster.shard_count}
+
+    def _learn_tenant(self, tenant: Tenant) -> None:
+        self.dispatcher.set_terms(tenant.id, Terms(weight=tenant.weight))
+
+    async def _gauge(self, now_us: int) -> float:
+        metrics, dispatcher = self.metrics, self.dispatcher
+        running = dict.fromkeys((pool.number for pool in BUILT_IN), 0)
+        for session in dispatcher.sessions.values():
+            for number, count in session.in_use.items():
+                running[number] += count
+        for pool in BUILT_IN:
+            metrics.queued.labels(pool.name).set(dispatcher.backlog.depth_of_pool(pool.number))
+            metrics.running.labels(pool.name).set(running[pool.number])
+            slots = sum(s.slots.get(pool.number, 0) for s in dispatcher.sessions.values())
+            metrics.slots.labels(pool.name).set(slots)
+            oldest_ms = dispatcher.backlog.oldest_ms(pool.number)
+            age_ms = self.clock.unix_ms() - oldest_ms if oldest_ms else 0
+            metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
+        metrics.workers.set(len(dispatcher.sessions))
+        metrics.window.set(dispatcher.backlog.jobs_held)
+        metrics.shards.set(len(dispatcher.open_shards))
+        return 2.0

@@ -1,0 +1,205 @@
+"""Writes ends of runs and leases down, in groups, and tells everyone who waits.
+
+An end stays here until it is on disk or until the shard has another owner; then it is dropped
+without an acknowledgement and its worker reports it to the new one. So a crash of this process, or
+of the store, loses no outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import Instruments, logger
+from fairway.services.dispatcher import Dispatcher, End
+from fairway.services.group_commit import GroupCommit
+from fairway.services.sessions import Lease, Session
+from fairway.services.store_clock import StoreClock
+from fairway.services.watch import Watchers
+from fairway.store import leases as lease_store
+from fairway.store import outcomes
+from fairway.store.database import DISCONNECTED, Connection, Database
+
+log = logger("recorder")
+
+Row = TypeVar("Row")
+
+ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
+RETRY_SECONDS = 0.2
+
+
+class Recorder:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        store_clock: StoreClock,
+        instruments: Instruments,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._store_clock = store_clock
+        self._metrics = instruments.metrics
+        self.on_scheduled: Callable[[], None] = lambda: None
+        self._successes = GroupCommit[End](
+            "outcomes",
+            self._flush_successes,
+            instruments=instruments,
+            lanes=2,
+            linger_seconds=0.002,
+        )
+        self._settlements = GroupCommit[End](
+            "settlements", self._flush_settlements, instruments=instruments
+        )
+        self._leases = GroupCommit[Lease](
+            "leases", self._flush_leases, instruments=instruments, linger_seconds=0.001
+        )
+        dispatcher.record_end = self.record
+        dispatcher.write_lease = self._leases.add
+
+    def record(self, end: End) -> None:
+        (self._successes if end.decision is None else self._settlements).add(end)
+
+    async def drain(self) -> None:
+        await self._successes.drain()
+        await self._settlements.drain()
+
+    # -- ends --------------------------------------------------------------------------------
+
+    async def _flush_successes(self, ends: list[End]) -> None:
+        for shard, group in _by_shard(ends).items():
+            rows = [
+                outcomes.Success(
+                    end.lease.job.tenant, end.lease.job.id, end.lease.epoch, end.ran_us, end.result
+                )
+                for end in group
+            ]
+            refused = await self._until_written(outcomes.record_successes, shard, rows)
+            self._finish(group, refused)
+
+    async def _flush_settlements(self, ends: list[End]) -> None:
+        for shard, group in _by_shard(ends).items():
+            rows = [self._settlement(end) for end in group]
+            refused = await self._until_written(outcomes.settle, shard, rows)
+            self._finish(group, refused)
+            if any(row.state is State.SCHEDULED for row in rows):
+                self.on_scheduled()
+
+    def _settlement(self, end: End) -> outcomes.Settlement:
+        decision = end.decision
+        assert decision is not None
+        due = None
+        if decision.state is State.SCHEDULED:
+            due = self._store_clock.now() + timedelta(milliseconds=decision.delay_ms)
+        return outcomes.Settlement(
+            end.lease.job.tenant, end.lease.job.id, end.lease.epoch, decision.state,
+            decision.attempts, decision.deliveries, due, end.ran_us, end.error,
+        )  # fmt: skip
+
+    async def _until_written(
+        self,
+        write: Callable[[Connection, int, int, Sequence[Row]], Awaitable[set[str]]],
+        shard: int,
+        rows: Sequence[Row],
+    ) -> set[str] | None:
+        """Write as the owner of the shard, however long the store is away; None when not owner."""
+        while (term := self._dispatcher.terms.get(shard)) is not None:
+            try:
+                async with self._database.hot() as connection:
+                    return await write(connection, shard, term, rows)
+            except DISCONNECTED as error:
+                log.warning("store away, outcomes wait", shard=shard, error=repr(error))
+                await pause(RETRY_SECONDS)
+            except Exception as error:
+                log.error("store refused a write", rows=len(rows), error=repr(error))
+                if len(rows) > 1:  # one bad row must not hold up the others
+                    parts = [await self._until_written(write, shard, [row]) for row in rows]
+                    return set().union(*(part or () for part in parts))
+                await pause(RETRY_SECONDS)
+        return None
+
+    def _finish(self, ends: Sequence[End], refused: set[str] | None) -> None:
+        if refused is None:
+            return  # not ours to acknowledge any more
+        touched: set[Session] = set()
+        for end in ends:
+            session = end.lease.session
+            if end.number is not None:
+                session.recording.discard(end.number)
+                book = session.refused if end.lease.job.id in refused else session.recorded
+                book.append(end.number)
+                touched.add(session)
+            if end.decision is not None and end.lease.job.id not in refused:
+                self._dispatcher.settled(end)
+        self._count(ends, len(refused))
+        self._watchers.tell(end.lease.job.id for end in ends)
+        for session in touched:
+            self._acknowledge_soon(session)
+
+    def _count(self, ends: Sequence[End], refused: int) -> None:
+        if refused:
+            self._metrics.fenced.inc(refused)
+        tally: dict[str, int] = defaultdict(int)
+        for end in ends:
+            tally[end.decision.state.label if end.decision else "succeeded"] += 1
+        for outcome, count in tally.items():
+            self._metrics.recorded.labels(outcome).inc(count)
+
+    def _acknowledge_soon(self, session: Session) -> None:
+        if session.draining:
+            session.ring()
+        elif session.poll is not None and not session.acks_due:
+            session.acks_due = True
+            asyncio.get_running_loop().call_later(ACK_PAUSE_SECONDS, _acknowledge, session)
+
+    # -- leases ------------------------------------------------------------------------------
+
+    async def _flush_leases(self, leases: list[Lease]) -> None:
+        """Durable pools: the worker hears of a lease only after this."""
+        for lease, is_written in await self.write_leases(leases):
+            if is_written:
+                self._dispatcher.written(lease)
+            else:
+                self._dispatcher.not_written(lease)
+
+    async def write_leases(self, leases: Sequence[Lease]) -> list[tuple[Lease, bool]]:
+        done = []
+        for shard, group in _leases_by_shard(leases).items():
+            rows = [
+                lease_store.LeaseRow(
+                    lease.job.tenant, lease.job.id, lease.epoch, lease.session.key, lease.token
+                )
+                for lease in group
+            ]
+            written = await self._until_written(lease_store.write_leases, shard, rows)
+            done += [(lease, lease.job.id in (written or ())) for lease in group]
+            self._watchers.tell(JobId(job) for job in written or ())
+        return done
+
+
+def _acknowledge(session: Session) -> None:
+    session.acks_due = False
+    if session.recorded or session.refused:
+        session.ring()
+
+
+def _by_shard(ends: Sequence[End]) -> dict[int, list[End]]:
+    groups: dict[int, list[End]] = {}
+    for end in ends:
+        groups.setdefault(end.lease.shard, []).append(end)
+    return groups
+
+
+def _leases_by_shard(leases: Sequence[Lease]) -> dict[int, list[Lease]]:
+    groups: dict[int, list[Lease]] = {}
+    for lease in leases:
+        groups.setdefault(lease.shard, []).append(lease)
+    return groups

@@ -1,0 +1,52 @@
+"""Keeps windows full: reads the next jobs of streams that run low, many streams in a query."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from fairway.core.backlog import Stream
+from fairway.core.job import QueuedJob
+from fairway.services.dispatcher import Dispatcher
+from fairway.store import backlog as store
+from fairway.store.database import Database
+
+STREAMS_PER_READ = 64
+IDLE_SECONDS = 1.0
+
+
+class Refiller:
+    def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+
+    async def run_once(self, now_us: int) -> float:
+        reads = self._dispatcher.backlog.begin_reads(STREAMS_PER_READ)
+        if not reads:
+            return IDLE_SECONDS
+        by_shard: dict[int, list[tuple[Stream, int]]] = defaultdict(list)
+        for stream, limit in reads:
+            by_shard[stream.shard].append((stream, limit))
+        for shard, group in by_shard.items():
+            await self._read(shard, group)
+        return 0.0
+
+    async def _read(self, shard: int, group: list[tuple[Stream, int]]) -> None:
+        backlog = self._dispatcher.backlog
+        wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
+        try:
+            async with self._database.hot() as connection:
+                jobs = await store.read_streams(connection, shard, wishes)
+        except BaseException:
+            for stream, _ in group:
+                backlog.fail_read(stream)
+            raise
+        found: dict[tuple[int, int, int, int], list[QueuedJob]] = defaultdict(list)
+        for job in jobs:
+            found[job.tenant, job.pool, job.type, job.priority].append(job)
+        held = self._dispatcher.leases
+        filled = [
+            stream.key
+            for stream, limit in group
+            if backlog.end_read(stream, found.get(stream.key, []), limit, held)
+        ]
+        self._dispatcher.refilled(filled)

@@ -1,0 +1,117 @@
+"""Worker sessions and the leases they hold: the dispatcher's working memory.
+
+A session is one life of one worker process. Everything here is plain state that only the
+dispatcher changes, inside one event loop; nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from fairway.core.fairness import Running
+from fairway.core.job import QueuedJob
+
+
+class Lease:
+    """The right to run one job now."""
+
+    __slots__ = (
+        "cancelling", "delivered", "epoch", "granted_us", "job", "progress", "running",
+        "session", "shard", "token", "written",
+    )  # fmt: skip
+
+    def __init__(
+        self, job: QueuedJob, shard: int, epoch: int, token: str, session: Session
+    ) -> None:
+        self.job = job
+        self.shard = shard
+        self.epoch = epoch
+        self.token = token
+        self.session = session
+        self.granted_us = 0
+        self.running: Running | None = None  # what fair share charges for it
+        self.written = False  # the store knows of it
+        self.delivered = False  # its worker was sent it
+        self.cancelling = False
+        self.progress: bytes | None = None
+
+
+class Session:
+    __slots__ = (
+        "acks_due", "cancels", "draining", "greeted", "in_use", "key", "leases", "outbox",
+        "poll", "recorded", "recording", "refused", "revoked", "seen_us", "slots", "tenant",
+        "types", "worker",
+    )  # fmt: skip
+
+    def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
+        self.key = key
+        self.worker = worker
+        self.tenant = tenant  # a worker of one tenant gets that tenant's jobs only
+        self.types: frozenset[int] = frozenset()
+        self.slots: dict[int, int] = {}  # pool → slots in all
+        self.in_use: dict[int, int] = {}  # pool → leases held
+        self.leases: dict[str, Lease] = {}
+        self.seen_us = now_us
+        self.greeted = False  # has said hello to this owner
+        self.draining = False
+        self.poll: asyncio.Future[None] | None = None  # the call that is held open
+        self.outbox: list[Lease] = []
+        self.recording: set[int] = set()  # numbers of reports on their way to disk
+        self.recorded: list[int] = []
+        self.refused: list[int] = []
+        self.cancels: list[str] = []
+        self.revoked: list[str] = []
+        self.acks_due = False
+
+    def free(self, pool: int) -> int:
+        return 0 if self.draining else self.slots.get(pool, 0) - self.in_use.get(pool, 0)
+
+    def hold(self, lease: Lease) -> None:
+        self.leases[lease.job.id] = lease
+        self.in_use[lease.job.pool] = self.in_use.get(lease.job.pool, 0) + 1
+
+    def drop(self, lease: Lease) -> None:
+        if self.leases.pop(lease.job.id, None) is not None:
+            self.in_use[lease.job.pool] -= 1
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self.outbox or self.cancels or self.revoked or self.refused)
+
+    def ring(self) -> None:
+        """Answer the held call now."""
+        if self.poll is not None and not self.poll.done():
+            self.poll.set_result(None)
+
+
+class TypeTerms(NamedTuple):
+    """What a worker says of a job type that it runs."""
+
+    name: str
+    attempts_max: int | None = None
+
+
+class Hello(NamedTuple):
+    types: list[TypeTerms]
+    slots: dict[str, int]  # pool name → slots in all
+
+
+class Holding(NamedTuple):
+    """A lease that a worker says it holds."""
+
+    job: str
+    tenant: int
+    epoch: int
+    token: str
+    progress: bytes | None = None
+
+
+class News(NamedTuple):
+    """What the dispatcher has to say to a session."""
+
+    leases: list[Lease]
+    recorded: list[int]
+    refused: list[int]
+    cancels: list[str]
+    revoked: list[str]

@@ -1,0 +1,248 @@
+"""Accepts jobs: admit, name, commit together with everyone who came at the same moment, answer.
+
+When `submit` returns, the jobs are on disk. The dispatcher is told after the commit; if this
+server does not own the shard, its owner gets a hint, and a lost hint costs a second, never a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fairway.core.backlog import StreamKey
+from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.job import QueuedJob
+from fairway.core.pools import BY_NUMBER
+from fairway.core.tenant import Tenant
+from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.telemetry import Instruments
+from fairway.services.directory import Directory
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.group_commit import GroupCommit
+from fairway.store import submissions as store
+from fairway.store.database import DISCONNECTED, Database
+from fairway.store.submissions import KeyClaim, KeyHolder
+
+
+class NewJob(NamedTuple):
+    """A job as the edge understood it: names, not numbers; JSON text that was looked at."""
+
+    type: str
+    pool: int
+    priority: int
+    timeout_ms: int | None
+    payload: bytes
+    idempotency_key: str | None = None
+    body_hash: bytes = b""
+
+
+class Accepted(NamedTuple):
+    id: JobId
+    replayed: bool = False  # an earlier call with the same Idempotency-Key made it
+
+
+Verdict = Accepted | FairwayError
+
+
+class Submission(NamedTuple):
+    jobs: list[QueuedJob]
+    claims: list[KeyClaim | None]
+    verdicts: asyncio.Future[list[Verdict]]
+
+
+class Submissions:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        dispatcher: Dispatcher,
+        instruments: Instruments,
+        *,
+        shard_count: int,
+        waiting_max: int,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._dispatcher = dispatcher
+        self._shard_count = shard_count
+        self._waiting_max = waiting_max
+        self._instruments = instruments
+        self._metrics = instruments.metrics
+        self._ids = JobIdFactory(instruments.clock)
+        self._groups: dict[int, GroupCommit[Submission]] = {}
+        self.ring: Callable[[int, set[StreamKey]], None] = lambda shard, keys: None
+
+    async def submit(self, tenant: Tenant, wanted: Sequence[NewJob]) -> list[Verdict]:
+        """One verdict a job, in order. What is accepted is on disk."""
+        self._admit(tenant, len(wanted))
+        types = self._directory.type_ids
+        if any(job.type not in types for job in wanted):
+            await self._learn_types(wanted)
+        shard = shard_for_tenant(tenant.id, self._shard_count)
+        ids = self._ids.make(shard, len(wanted))
+        jobs = [
+            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, 0, 0, 0,
+                      new.timeout_ms, new.payload)
+            for id_, new in zip(ids, wanted, strict=True)
+        ]  # fmt: skip
+        claims = [_claim(tenant.id, job.id, new) for job, new in zip(jobs, wanted, strict=True)]
+        verdicts: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
+        self._group(shard).add(Submission(jobs, claims, verdicts), len(jobs))
+        return await verdicts
+
+    async def drain(self) -> None:
+        for group in self._groups.values():
+            await group.drain()
+
+    async def _learn_types(self, wanted: Sequence[NewJob]) -> None:
+        try:
+            await self._directory.know_types(new.type for new in wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    def _admit(self, tenant: Tenant, count: int) -> None:
+        """Refuse before any write: the tenant's own limit first, then the server's."""
+        depth = self._dispatcher.backlog.depth(tenant.id, BY_NUMBER)
+        if depth + count > tenant.depth_limit:
+            self._metrics.refused.labels("QUEUE_DEPTH_EXCEEDED").inc(count)
+            raise LimitReached(
+                f"{depth} jobs wait already and the limit is {tenant.depth_limit}.",
+                code="QUEUE_DEPTH_EXCEEDED",
+                retry_after_seconds=5,
+            )
+        waiting = sum(group.jobs_waiting for group in self._groups.values())
+        if waiting and waiting + count > self._waiting_max:
+            self._metrics.refused.labels("OVERLOADED").inc(count)
+            raise Unavailable(code="OVERLOADED")
+
+    def _group(self, shard: int) -> GroupCommit[Submission]:
+        group = self._groups.get(shard)
+        if group is None:
+            group = self._groups[shard] = GroupCommit(
+                "submissions",
+                lambda items: self._flush(shard, items),
+                instruments=self._instruments,
+                lanes=2,
+                linger_seconds=0.001,
+            )
+        return group
+
+    # -- the commit --------------------------------------------------------------------------
+
+    async def _flush(self, shard: int, group: list[Submission]) -> None:
+        try:
+            taken = await self._write(shard, group)
+        except DISCONNECTED as error:
+            self._fail(group, Unavailable(), error)
+        except Exception as error:  # every waiter must hear of it, whatever it was
+            self._fail(group, FairwayError(), error)
+            raise
+        else:
+            self._answer(shard, group, taken)
+
+    async def _write(self, shard: int, group: list[Submission]) -> dict[tuple[int, str], KeyHolder]:
+        """Write the group; answers who holds the keys that were taken before."""
+        claims = _first_claims(group)
+        async with self._database.hot() as connection:
+            if not claims:
+                await store.insert_jobs(connection, shard, _all_jobs(group))
+                return {}
+            async with connection.transaction():
+                taken = await store.claim_keys(connection, shard, list(claims.values()))
+                winners = _winners(group, claims, taken)
+                if winners:
+                    await store.insert_jobs(connection, shard, winners)
+            return taken | {
+                key: KeyHolder(claim.body_hash, claim.job)
+                for key, claim in claims.items()
+                if key not in taken
+            }
+
+    def _answer(
+        self, shard: int, group: list[Submission], holders: dict[tuple[int, str], KeyHolder]
+    ) -> None:
+        fresh: list[QueuedJob] = []
+        for submission in group:
+            verdicts = _verdicts(submission, holders)
+            fresh += _made(submission, verdicts)
+            if not submission.verdicts.done():
+                submission.verdicts.set_result(verdicts)
+        self._metrics.accepted.inc(len(fresh))
+        if shard in self._dispatcher.terms:
+            self._dispatcher.arrived(shard, fresh)
+        else:
+            self.ring(shard, {StreamKey(j.tenant, j.pool, j.type, j.priority) for j in fresh})
+
+    def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
+        answer.__cause__ = cause
+        for submission in group:
+            if not submission.verdicts.done():
+                submission.verdicts.set_exception(answer)
+
+
+def _claim(tenant: int, job: JobId, new: NewJob) -> KeyClaim | None:
+    if new.idempotency_key is None:
+        return None
+    return KeyClaim(tenant, new.idempotency_key, new.body_hash, job)
+
+
+def _all_jobs(group: list[Submission]) -> list[QueuedJob]:
+    return group[0].jobs if len(group) == 1 else [job for item in group for job in item.jobs]
+
+
+def _first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
+    """Of several jobs with one key in the same group, the first speaks for all."""
+    first: dict[tuple[int, str], KeyClaim] = {}
+    for submission in group:
+        for claim in submission.claims:
+            if claim is not None:
+                first.setdefault((claim.tenant, claim.key), claim)
+    return first
+
+
+def _winners(
+    group: list[Submission],
+    claims: dict[tuple[int, str], KeyClaim],
+    taken: dict[tuple[int, str], KeyHolder],
+) -> list[QueuedJob]:
+    """Jobs to write: those without a key, and those whose claim was the first of all."""
+    speakers = {claim.job for key, claim in claims.items() if key not in taken}
+    return [
+        job
+        for item in group
+        for job, claim in zip(item.jobs, item.claims, strict=True)
+        if claim is None or job.id in speakers
+    ]
+
+
+def _verdicts(submission: Submission, holders: dict[tuple[int, str], KeyHolder]) -> list[Verdict]:
+    if not holders:
+        return [Accepted(job.id) for job in submission.jobs]
+    return [
+        _verdict(job, claim, holders)
+        for job, claim in zip(submission.jobs, submission.claims, strict=True)
+    ]
+
+
+def _verdict(
+    job: QueuedJob, claim: KeyClaim | None, holders: dict[tuple[int, str], KeyHolder]
+) -> Verdict:
+    if claim is None:
+        return Accepted(job.id)
+    holder = holders[claim.tenant, claim.key]
+    if holder.body_hash != claim.body_hash:
+        return InvalidRequest(
+            "This Idempotency-Key was used with another body; use a new key for a new job.",
+            code="IDEMPOTENCY_KEY_REUSED",
+        )
+    return Accepted(holder.job, replayed=holder.job != job.id)
+
+
+def _made(submission: Submission, verdicts: list[Verdict]) -> list[QueuedJob]:
+    return [
+        job
+        for job, verdict in zip(submission.jobs, verdicts, strict=True)
+        if isinstance(verdict, Accepted) and verdict.id == job.id
+    ]

@@ -1,0 +1,68 @@
+"""Reads the backlog for its owner: which streams have work, and the next jobs of each.
+
+A *stream* is the queued jobs of one tenant in one pool, of one type and priority, in id order.
+Every read starts after a cursor or at a stream's head; none walks over finished jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairway.core.backlog import StreamKey
+from fairway.core.ids import JobId
+from fairway.core.job import QueuedJob
+from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("backlog.sql")
+
+
+class StreamRead(NamedTuple):
+    """A wish to read the next jobs of one stream."""
+
+    key: StreamKey
+    cursor: str
+    limit: int
+
+
+async def streams_with_work(connection: Connection, shard: int) -> dict[StreamKey, JobId]:
+    """Every stream with a queued job, and the id of its first."""
+    rows = await fetch(connection, _SQL["streams_with_work"], shard=shard)
+    return {
+        StreamKey(row["tenant"], row["pool"], row["type"], row["priority"]): JobId(row["first"])
+        for row in rows
+    }
+
+
+async def read_streams(
+    connection: Connection, shard: int, reads: Sequence[StreamRead]
+) -> list[QueuedJob]:
+    rows = await fetch(
+        connection,
+        _SQL["read_streams"],
+        shard=shard,
+        pools=[read.key.pool for read in reads],
+        tenants=[read.key.tenant for read in reads],
+        types=[read.key.type for read in reads],
+        priorities=[read.key.priority for read in reads],
+        cursors=[read.cursor for read in reads],
+        limits=[read.limit for read in reads],
+    )
+    return [QueuedJob._make(row) for row in rows]
+
+
+async def count_queued(connection: Connection, shard: int) -> dict[tuple[int, int], int]:
+    """Depth by (tenant, pool)."""
+    rows = await fetch(connection, _SQL["count_queued"], shard=shard)
+    return {(row["tenant"], row["pool"]): row["depth"] for row in rows}
+
+
+async def promote_due(connection: Connection, shard: int, term: int, limit: int) -> list[QueuedJob]:
+    rows = await fetch(connection, _SQL["promote_due"], shard=shard, term=term, limit=limit)
+    return [QueuedJob._make(row) for row in rows]
+
+
+async def seconds_to_next_due(connection: Connection, shard: int) -> float | None:
+    row = await fetch_row(connection, _SQL["next_due"], shard=shard)
+    return float(row["seconds"]) if row else None

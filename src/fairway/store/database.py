@@ -1,0 +1,123 @@
+"""Connections to PostgreSQL: pools with time-outs, and the three ways to run a statement.
+
+Two pools: *hot* for the statements of the job path, whose plans are pinned to index lookups, and
+*calm* for people's questions and upkeep. No transaction here is ever long.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from fairway.store.sql import Statement
+
+Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
+Record: TypeAlias = Any
+
+#: A hot statement touches rows by key, whatever the planner thinks of a table's size this minute:
+#: a plan made while a partition was empty must not become a scan when it is full.
+PINNED_PLANS = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "enable_material": "off",
+    "jit": "off",
+}
+
+#: What every connection obeys: no statement or transaction may hold the horizon for long.
+TIME_LIMITS = {
+    "statement_timeout": "30s",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "10s",
+}
+
+
+class Database:
+    """The pools of one process. Open with `Database.open(...)`, close with `close()`."""
+
+    def __init__(self, dsn: str, hot: Any, calm: Any) -> None:
+        self.dsn = dsn
+        self._hot = hot
+        self._calm = calm
+
+    @classmethod
+    async def open(cls, dsn: str, *, hot_size: int = 6, calm_size: int = 4) -> Database:
+        hot = await _pool(dsn, "fairway-hot", hot_size, PINNED_PLANS)
+        calm = await _pool(dsn, "fairway-calm", calm_size, {"jit": "off"})
+        return cls(dsn, hot, calm)
+
+    @asynccontextmanager
+    async def hot(self) -> AsyncIterator[Connection]:
+        async with self._hot.acquire() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def calm(self) -> AsyncIterator[Connection]:
+        async with self._calm.acquire() as connection:
+            yield connection
+
+    async def dedicated(self) -> Connection:
+        """A connection of its own, for work that must never wait for a pool (leadership)."""
+        return await asyncpg.connect(
+            self.dsn,
+            server_settings={"application_name": "fairway-leader", **TIME_LIMITS},
+            timeout=10,
+            command_timeout=10,
+        )
+
+    async def close(self) -> None:
+        await self._hot.close()
+        await self._calm.close()
+
+    def terminate(self) -> None:
+        """Close without waiting for anybody."""
+        self._hot.terminate()
+        self._calm.terminate()
+
+
+async def _pool(dsn: str, name: str, size: int, settings: dict[str, str]) -> Any:
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=0,
+        max_size=size,
+        max_inactive_connection_lifetime=0,
+        command_timeout=40,
+        timeout=10,
+        server_settings={"application_name": name, **TIME_LIMITS, **settings},
+    )
+
+
+async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:
+    rows: list[Record] = await connection.fetch(statement.text, *statement.bind(**values))
+    return rows
+
+
+async def fetch_row(connection: Connection, statement: Statement, **values: Any) -> Record | None:
+    return await connection.fetchrow(statement.text, *statement.bind(**values))
+
+
+async def execute(connection: Connection, statement: Statement, **values: Any) -> int:
+    """Run a statement that returns no rows; answers how many rows it touched."""
+    tag: str = await connection.execute(statement.text, *statement.bind(**values))
+    return int(tag.rsplit(" ", 1)[-1])
+
+
+#: What a store that is away, restarting or cut off raises; callers answer "try again".
+DISCONNECTED = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InterfaceError,
+    ConnectionError,
+    FileNotFoundError,
+    TimeoutError,
+    OSError,
+    ssl.SSLError,
+)

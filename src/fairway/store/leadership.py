@@ -1,0 +1,64 @@
+"""Who owns which shard, and under which term. A row, never a lock: rows survive their holders.
+
+The database's clock decides when a term has run out.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("leadership.sql")
+
+
+class Owner(NamedTuple):
+    shard: int
+    term: int
+    owner: str
+    owner_url: str
+
+
+async def claim_shards(
+    connection: Connection, owner: str, owner_url: str, term_seconds: float
+) -> dict[int, int]:
+    """Take what is free; answers shard → term."""
+    rows = await fetch(
+        connection,
+        _SQL["claim_shards"],
+        owner=owner,
+        owner_url=owner_url,
+        term_time=timedelta(seconds=term_seconds),
+    )
+    return {row["shard"]: row["term"] for row in rows}
+
+
+async def renew_shards(
+    connection: Connection, held: dict[int, int], term_seconds: float
+) -> dict[int, int]:
+    """Extend what is still ours; what does not come back is another's."""
+    rows = await fetch(
+        connection,
+        _SQL["renew_shards"],
+        shards=list(held),
+        terms=list(held.values()),
+        term_time=timedelta(seconds=term_seconds),
+    )
+    return {row["shard"]: row["term"] for row in rows}
+
+
+async def release_shards(connection: Connection, held: dict[int, int]) -> None:
+    await execute(connection, _SQL["release_shards"], shards=list(held), terms=list(held.values()))
+
+
+async def read_owners(connection: Connection) -> dict[int, Owner]:
+    return {row["shard"]: Owner(*row) for row in await fetch(connection, _SQL["read_owners"])}
+
+
+async def database_now(connection: Connection) -> datetime:
+    row = await fetch_row(connection, _SQL["database_now"])
+    assert row is not None
+    now: datetime = row["now"]
+    return now

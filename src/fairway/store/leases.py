@@ -1,0 +1,115 @@
+"""Leases and worker sessions as the store sees them: written, found again, given up.
+
+Every statement that changes a job checks the owner's term in itself, so an owner that was
+replaced can write nothing, however late its statement arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+from fairway.core.job import QueuedJob
+from fairway.store.database import Connection, execute, fetch
+from fairway.store.sql import load
+
+_SQL = load("leases.sql")
+
+
+class LeaseRow(NamedTuple):
+    tenant: int
+    job: JobId
+    epoch: int
+    session: str
+    token: str
+
+
+class RunningJob(NamedTuple):
+    """A job with a written lease: what it is, who holds it, and since when."""
+
+    job: QueuedJob
+    session: str
+    token: str
+    running_seconds: float
+
+
+async def write_leases(
+    connection: Connection, shard: int, term: int, leases: Sequence[LeaseRow]
+) -> set[str]:
+    """Answers the ids whose lease was written; the others are no longer free to run."""
+    ids = [lease.job for lease in leases]
+    rows = await fetch(
+        connection,
+        _SQL["write_leases"],
+        shard=shard,
+        term=term,
+        tenants=[lease.tenant for lease in leases],
+        ids=ids,
+        epochs=[lease.epoch for lease in leases],
+        sessions=[lease.session for lease in leases],
+        tokens=[lease.token for lease in leases],
+        lowest=min(ids),
+        highest=max(ids),
+    )
+    return {row["id"] for row in rows}
+
+
+async def read_running(connection: Connection, shard: int) -> list[RunningJob]:
+    rows = await fetch(connection, _SQL["read_running"], shard=shard)
+    return [
+        RunningJob(
+            QueuedJob._make(tuple(row)[:10]),
+            row["session"].replace("-", ""),
+            row["token"].replace("-", ""),
+            row["running_seconds"],
+        )
+        for row in rows
+    ]
+
+
+async def read_waiting(
+    connection: Connection, shard: int, wanted: Sequence[tuple[int, str]]
+) -> list[QueuedJob]:
+    """Those of the (tenant, job) pairs that are still queued."""
+    rows = await fetch(
+        connection,
+        _SQL["read_waiting"],
+        shard=shard,
+        tenants=[tenant for tenant, _ in wanted],
+        ids=[job for _, job in wanted],
+    )
+    return [QueuedJob._make(row) for row in rows]
+
+
+async def see_sessions(
+    connection: Connection, shard: int, sessions: Sequence[tuple[str, str]]
+) -> None:
+    """These (session, worker name) pairs were heard: their leases live on."""
+    await execute(
+        connection,
+        _SQL["see_sessions"],
+        shard=shard,
+        sessions=[session for session, _ in sessions],
+        workers=[worker for _, worker in sessions],
+    )
+
+
+async def silent_sessions(
+    connection: Connection, shard: int, silence_seconds: float
+) -> dict[str, float]:
+    """Sessions silent for longer than this, and for how long, by the database's clock."""
+    silence = timedelta(seconds=silence_seconds)
+    rows = await fetch(connection, _SQL["silent_sessions"], shard=shard, silence=silence)
+    return {row["session"]: row["silent_seconds"] for row in rows}
+
+
+async def live_sessions(connection: Connection, shard: int, silence_seconds: float) -> set[str]:
+    silence = timedelta(seconds=silence_seconds)
+    rows = await fetch(connection, _SQL["live_sessions"], shard=shard, silence=silence)
+    return {row["session"] for row in rows}
+
+
+async def forget_sessions(connection: Connection, shard: int, sessions: Sequence[str]) -> None:
+    await execute(connection, _SQL["forget_sessions"], shard=shard, sessions=list(sessions))

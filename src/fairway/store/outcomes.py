@@ -1,0 +1,111 @@
+"""Records what became of runs, in batches: rows guarded by their lease, statements by the term.
+
+A guard that refuses is not an error: the answer says which rows were written, and a batch whose
+reply was lost can be sent again: rows that it wrote the first time count as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("outcomes.sql")
+
+
+class Success(NamedTuple):
+    tenant: int
+    job: JobId
+    epoch: int
+    ran_us: int
+    result: bytes | None
+
+
+class Settlement(NamedTuple):
+    tenant: int
+    job: JobId
+    epoch: int
+    state: State
+    attempts: int
+    deliveries: int
+    execute_at: datetime | None
+    ran_us: int
+    error: bytes | None
+
+
+async def record_successes(
+    connection: Connection, shard: int, term: int, done: Sequence[Success]
+) -> set[str]:
+    """Answers the ids that are not recorded under their epoch: refused by the guard."""
+    tenants, ids, epochs, rans_us, results = map(list, zip(*done, strict=True))
+    touched = await execute(
+        connection,
+        _SQL["record_successes"],
+        shard=shard,
+        term=term,
+        tenants=tenants,
+        ids=ids,
+        epochs=epochs,
+        rans_us=rans_us,
+        results=results,
+        lowest=min(ids),
+        highest=max(ids),
+    )
+    if touched == len(done):
+        return set()
+    expected = {item.job: (State.SUCCEEDED, item.epoch) for item in done}
+    return await _not_recorded(connection, shard, tenants, expected)
+
+
+async def settle(
+    connection: Connection, shard: int, term: int, done: Sequence[Settlement]
+) -> set[str]:
+    """As `record_successes`, for every other end."""
+    ids = [item.job for item in done]
+    tenants = [item.tenant for item in done]
+    touched = await execute(
+        connection,
+        _SQL["settle"],
+        shard=shard,
+        term=term,
+        tenants=tenants,
+        ids=ids,
+        epochs=[item.epoch for item in done],
+        states=[item.state.value for item in done],
+        attempts=[item.attempts for item in done],
+        deliveries=[item.deliveries for item in done],
+        execute_ats=[item.execute_at for item in done],
+        rans_us=[item.ran_us for item in done],
+        errors=[item.error for item in done],
+        lowest=min(ids),
+        highest=max(ids),
+    )
+    if touched == len(done):
+        return set()
+    expected = {item.job: (item.state, item.epoch) for item in done}
+    return await _not_recorded(connection, shard, tenants, expected)
+
+
+async def _not_recorded(
+    connection: Connection, shard: int, tenants: list[int], expected: dict[JobId, tuple[State, int]]
+) -> set[str]:
+    rows = await fetch(
+        connection, _SQL["read_ends"], shard=shard, tenants=tenants, ids=list(expected)
+    )
+    recorded = {row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]]}
+    return {str(job) for job in expected} - recorded
+
+
+async def cancel_waiting(
+    connection: Connection, shard: int, term: int, tenant: int, job: JobId
+) -> bool:
+    """True when the job was waiting and is now cancelled."""
+    row = await fetch_row(
+        connection, _SQL["cancel_waiting"], shard=shard, term=term, tenant=tenant, id=job
+    )
+    return row is not None

@@ -1,0 +1,22 @@
+-- name: read_job
+SELECT id::text AS id, tenant, pool, type, priority, state, epoch, attempts, deliveries, timeout_ms,
+       execute_at, started_at, finished_at, ran_us, payload, result, error
+FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id
+
+-- name: read_states
+-- Where several jobs stand, for those who wait for them on a server that does not own them.
+SELECT job.id::text AS id, job.state, job.epoch
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+JOIN jobs AS job ON job.shard = :shard AND job.tenant = asked.tenant AND job.id = asked.id
+
+-- name: list_jobs
+-- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.
+SELECT id::text AS id, tenant, pool, type, priority, state, epoch, attempts, deliveries, timeout_ms,
+       execute_at, started_at, finished_at, ran_us, payload, result, error
+FROM jobs
+WHERE shard = :shard AND tenant = :tenant
+  AND id < :before AND id >= :since
+  AND (:states::smallint[] IS NULL OR state = ANY(:states::smallint[]))
+  AND (:type::int IS NULL OR type = :type::int)
+  AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+ORDER BY id DESC LIMIT :limit

@@ -1,0 +1,46 @@
+-- name: write_leases
+-- A lease becomes a fact: medium and long before the worker hears of it, short if it still runs.
+UPDATE jobs SET state = 2, epoch = lease.epoch, session = lease.session, token = lease.token,
+                started_at = now()
+FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[])
+     AS lease (tenant, id, epoch, session, token)
+WHERE jobs.shard = :shard AND jobs.tenant = lease.tenant AND jobs.id = lease.id
+  AND jobs.id BETWEEN :lowest AND :highest           -- lets the executor skip other partitions
+  AND jobs.state = 1 AND jobs.epoch < lease.epoch
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+RETURNING jobs.id::text AS id
+
+-- name: read_running
+-- Every written lease of a shard, for an owner that has just taken over.
+SELECT id::text AS id, tenant, pool, type, priority, epoch, attempts, deliveries, timeout_ms,
+       payload, session::text AS session, token::text AS token,
+       extract(epoch FROM now() - started_at)::float8 AS running_seconds
+FROM jobs WHERE shard = :shard AND state = 2
+
+-- name: read_waiting
+-- Jobs that workers say they run although no lease was written: the short pool after a failover.
+SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.epoch, job.attempts,
+       job.deliveries, job.timeout_ms, job.payload
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+JOIN jobs AS job ON job.shard = :shard AND job.tenant = asked.tenant AND job.id = asked.id
+WHERE job.state = 1
+
+-- name: see_sessions
+-- One narrow row a worker, not one a job.
+INSERT INTO sessions (shard, session, worker, seen_at)
+SELECT :shard, beat.session, beat.worker, now()
+FROM unnest(:sessions::uuid[], :workers::text[]) AS beat (session, worker)
+ON CONFLICT (shard, session) DO UPDATE SET seen_at = excluded.seen_at
+
+-- name: silent_sessions
+-- How long each session has been silent, by the database's clock.
+SELECT replace(session::text, '-', '') AS session,
+       extract(epoch FROM now() - seen_at)::float8 AS silent_seconds
+FROM sessions WHERE shard = :shard AND seen_at < now() - :silence::interval
+
+-- name: live_sessions
+SELECT replace(session::text, '-', '') AS session FROM sessions
+WHERE shard = :shard AND seen_at >= now() - :silence::interval
+
+-- name: forget_sessions
+DELETE FROM sessions WHERE shard = :shard AND session = ANY(:sessions::uuid[])

@@ -1,0 +1,40 @@
+-- name: record_successes
+-- The hot end of a job: one statement for a batch, guarded per row by the lease, once by the term.
+UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
+                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                result = done.result, session = NULL, token = NULL
+FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :rans_us::bigint[], :results::bytea[])
+     AS done (tenant, id, epoch, ran_us, result)
+WHERE jobs.shard = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
+  AND jobs.id BETWEEN :lowest AND :highest           -- lets the executor skip other partitions
+  AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+
+-- name: settle
+-- Every other end of a run: retry, death, cancellation, hand-back, loss.
+UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
+                epoch = done.epoch, execute_at = done.execute_at,
+                finished_at = CASE WHEN done.state >= 3 THEN now() END,
+                ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
+                session = NULL, token = NULL
+FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
+            :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
+            :rans_us::bigint[], :errors::bytea[])
+     AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error)
+WHERE jobs.shard = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
+  AND jobs.id BETWEEN :lowest AND :highest
+  AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+
+-- name: read_ends
+-- Which of these were recorded after all: asked only when a batch touched fewer rows than it named.
+SELECT job.id::text AS id, job.state, job.epoch
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+JOIN jobs AS job ON job.shard = :shard AND job.tenant = asked.tenant AND job.id = asked.id
+
+-- name: cancel_waiting
+-- A job that does not run is cancelled at once; the row lock decides against a racing promotion.
+UPDATE jobs SET state = 5, finished_at = now(), execute_at = NULL
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state IN (0, 1)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+RETURNING id

@@ -1,0 +1,24 @@
+-- name: claim_keys
+-- Take each (tenant, key) that is free or past its day. Rows come back only for those taken.
+INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
+SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
+FROM unnest(:tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+     AS wanted (tenant, key, body_hash, job)
+ON CONFLICT (shard, tenant, key) DO UPDATE
+    SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
+    WHERE held.expires_at < now()
+RETURNING tenant, key
+
+-- name: read_keys
+-- Who holds the keys that could not be taken.
+SELECT held.tenant, held.key, held.body_hash, held.job::text AS job
+FROM unnest(:tenants::int[], :keys::text[]) AS wanted (tenant, key)
+JOIN idempotency AS held
+  ON held.shard = :shard AND held.tenant = wanted.tenant AND held.key = wanted.key
+
+-- name: forget_keys
+-- Bounded: at most so many a round.
+DELETE FROM idempotency WHERE (shard, tenant, key) IN (
+    SELECT shard, tenant, key FROM idempotency
+    WHERE shard = :shard AND expires_at < now() ORDER BY expires_at LIMIT :limit
+)

@@ -1,0 +1,40 @@
+-- name: read_cluster
+-- What all servers of this database agree on.
+SELECT shard_count, secret FROM cluster
+
+-- name: found_cluster
+-- The first server to come writes the row; the rest read it.
+INSERT INTO cluster (shard_count, secret) VALUES (:shard_count, :secret) ON CONFLICT DO NOTHING
+
+-- name: add_shards
+INSERT INTO shards (shard) SELECT generate_series(0, :shard_count::int - 1) ON CONFLICT DO NOTHING
+
+-- name: add_tenant
+INSERT INTO tenants (name, weight, depth_limit) VALUES (:name, :weight, :depth_limit)
+ON CONFLICT (name) DO NOTHING
+RETURNING id, name, weight, depth_limit
+
+-- name: changed_tenants
+-- What is new or different since a moment; the overlap makes up for late commits.
+SELECT id, name, weight, depth_limit, updated_at FROM tenants
+WHERE updated_at > :since::timestamptz - interval '10 seconds' ORDER BY updated_at
+
+-- name: add_key
+INSERT INTO api_keys (id, scope, tenant, secret_hash) VALUES (:id, :scope, :tenant, :secret_hash)
+
+-- name: read_key
+-- A key that is unknown, revoked or expired is simply not there.
+SELECT id, scope, tenant, secret_hash FROM api_keys
+WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+
+-- name: revoke_key
+UPDATE api_keys SET revoked_at = now() WHERE id = :id AND revoked_at IS NULL
+
+-- name: all_job_types
+SELECT id, name FROM job_types ORDER BY id
+
+-- name: add_job_types
+INSERT INTO job_types (name) SELECT unnest(:names::text[]) ON CONFLICT (name) DO NOTHING
+
+-- name: read_job_types
+SELECT id, name FROM job_types WHERE name = ANY(:names::text[])

@@ -1,0 +1,75 @@
+"""Tenants, their keys, job types, and the facts that all servers of a database agree on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.tenant import Tenant
+from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("tenants.sql")
+
+
+class Cluster(NamedTuple):
+    shard_count: int
+    secret: str
+
+
+class StoredKey(NamedTuple):
+    id: str
+    scope: str
+    tenant: int | None
+    secret_hash: bytes
+
+
+async def found_cluster(connection: Connection, shard_count: int, secret: str) -> Cluster:
+    """Read the cluster's row, writing it first if this is the first server ever."""
+    await execute(connection, _SQL["found_cluster"], shard_count=shard_count, secret=secret)
+    row = await fetch_row(connection, _SQL["read_cluster"])
+    assert row is not None
+    cluster = Cluster(*row)
+    await execute(connection, _SQL["add_shards"], shard_count=cluster.shard_count)
+    return cluster
+
+
+async def add_tenant(
+    connection: Connection, name: str, *, weight: int = 10, depth_limit: int = 10_000_000
+) -> Tenant | None:
+    """The new tenant, or None when the name is taken."""
+    row = await fetch_row(
+        connection, _SQL["add_tenant"], name=name, weight=weight, depth_limit=depth_limit
+    )
+    return Tenant(*row) if row else None
+
+
+async def changed_tenants(connection: Connection, since: datetime) -> tuple[list[Tenant], datetime]:
+    """Tenants that are new or different since then, and the moment to ask from next time."""
+    rows = await fetch(connection, _SQL["changed_tenants"], since=since)
+    latest = rows[-1]["updated_at"] if rows else since
+    return [Tenant(*tuple(row)[:4]) for row in rows], latest
+
+
+async def add_key(connection: Connection, key: StoredKey) -> None:
+    await execute(connection, _SQL["add_key"], **key._asdict())
+
+
+async def read_key(connection: Connection, key_id: str) -> StoredKey | None:
+    row = await fetch_row(connection, _SQL["read_key"], id=key_id)
+    return StoredKey(*row) if row else None
+
+
+async def revoke_key(connection: Connection, key_id: str) -> bool:
+    return await execute(connection, _SQL["revoke_key"], id=key_id) == 1
+
+
+async def all_job_types(connection: Connection) -> dict[str, int]:
+    return {row["name"]: row["id"] for row in await fetch(connection, _SQL["all_job_types"])}
+
+
+async def register_job_types(connection: Connection, names: list[str]) -> dict[str, int]:
+    """The numbers of these type names, made where they are new."""
+    await execute(connection, _SQL["add_job_types"], names=names)
+    rows = await fetch(connection, _SQL["read_job_types"], names=names)
+    return {row["name"]: row["id"] for row in rows}

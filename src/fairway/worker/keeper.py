@@ -1,0 +1,225 @@
+"""The keeper: a worker's conversation with the platform, in a process without user code.
+
+It takes leases, hands them to runners, reports how runs ended and keeps beating whatever the
+user's code does to its own interpreter. When a runner dies the keeper knows at once which jobs
+died with it, reports them and starts another, with a pause that grows while they keep dying.
+
+SIGTERM: no more leases; running jobs get until the end of the grace, then they are handed back
+(no attempt used); then goodbye, and status 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.runtime.identity import session_key
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.wire import exchange as wire
+from fairway.worker.fleet import Fleet
+from fairway.worker.ledger import End, Ledger
+from fairway.worker.pipe import Ended, Words
+from fairway.worker.session import Session
+
+log = logger("worker")
+
+LINGER_SECONDS = 0.003  # a report waits this long for company while others still run
+CALLS_MAX = 2  # one held open, one that speaks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    target: str  # module:app
+    name: str
+    urls: list[str]
+    api_key: str
+    slots: dict[str, int]  # pool → slots
+    grace_seconds: float = 25.0
+    build: str = ""
+
+
+class Keeper:
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._session = Session(options.urls, options.api_key, options.name)
+        self._key = session_key()
+        self._ledger = Ledger()
+        self._fleet = Fleet(
+            options.target, sum(options.slots.values()), self._hear_runner, self._runner_died
+        )
+        self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
+        self._must_greet = True
+        self._beat_ms = 3000
+        self._calls: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+        self._failure: FairwayError | None = None
+
+    def stop(self) -> None:
+        """Begin to drain; calling it again changes nothing."""
+        if not self._stopping.is_set():
+            log.info("draining", running=len(self._ledger.running))
+        self._stopping.set()
+        self._has_word.set()
+
+    async def run(self) -> None:
+        """Until stopped. Raises what makes going on pointless: a refused key, a broken app."""
+        try:
+            await self._fleet.start()
+            log.info("worker ready", name=self._options.name, types=self._fleet.type_names)
+            while not self._stopping.is_set():
+                await self._turn()
+            await self._drain()
+        finally:
+            for call in self._calls:
+                call.cancel()
+            await asyncio.gather(*self._calls, return_exceptions=True)
+            await self._fleet.stop()
+            await self._session.close()
+
+    # -- the conversation --------------------------------------------------------------------
+
+    async def _turn(self) -> None:
+        """One call, and a wait until there is reason for the next."""
+        await self._linger()
+        self._call(wait_ms=self._beat_ms)
+        await self._until_word_or_reply()
+        if self._failure is not None:
+            await self._recover(self._failure)
+
+    async def _linger(self) -> None:
+        """While jobs still run, let reports gather; when all are done, speak at once."""
+        deadline = time.monotonic() + LINGER_SECONDS
+        while self._ledger.running and not self._stopping.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0 or self._ledger.fresh_count >= len(self._ledger.running):
+                return
+            self._has_word.clear()
+            await _wait(self._has_word, left)
+
+    def _call(self, *, wait_ms: int, goodbye: bool = False) -> None:
+        self._has_word.clear()
+        request = self._compose(wait_ms, goodbye)
+        task = asyncio.create_task(self._exchange(request), name="exchange")
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+
+    def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
+        hello = None
+        if self._must_greet:
+            hello = wire.Hello(
+                types=self._fleet.types, slots=self._options.slots, build=self._options.build
+            )
+            running: list[wire.Holding] | None
+            running, reports = self._ledger.everything()
+            self._must_greet = False
+        else:
+            running, reports = self._ledger.take_progress(), self._ledger.take_fresh()
+        return wire.ExchangeRequest(
+            session=self._key, hello=hello, running=running, reports=reports, wait_ms=wait_ms,
+            draining=self._stopping.is_set(), goodbye=goodbye,
+        )  # fmt: skip
+
+    async def _exchange(self, request: wire.ExchangeRequest) -> None:
+        try:
+            self._hear(await self._session.exchange(request))
+        except FairwayError as error:
+            self._failure = error
+            self._must_greet = True
+        self._has_word.set()
+
+    async def _until_word_or_reply(self) -> None:
+        while self._calls and self._failure is None:
+            await self._has_word.wait()
+            may_speak = self._ledger.has_news and len(self._calls) < CALLS_MAX
+            if self._stopping.is_set() or may_speak:
+                return
+            self._has_word.clear()
+
+    async def _recover(self, error: FairwayError) -> None:
+        if isinstance(error, Forbidden | InvalidRequest):
+            raise error
+        self._failure = None
+        seconds = self._session.next_pause_seconds()
+        log.warning("exchange failed", error=error.message, retry_in_seconds=round(seconds, 2))
+        await pause(seconds)
+
+    def _hear(self, reply: wire.ExchangeReply) -> None:
+        self._beat_ms = reply.beat_ms
+        self._must_greet = self._must_greet or reply.resync
+        self._ledger.heard(reply.recorded)
+        self._ledger.heard(reply.refused)
+        if reply.refused:
+            log.warning("outcomes refused: the leases were lost", count=len(reply.refused))
+        new = self._ledger.received(reply.leases)
+        if new:
+            self._fleet.run(new)
+        if reply.cancel:
+            self._fleet.cancel(reply.cancel)
+        self._fleet.give_up([job for job in reply.revoked if self._ledger.revoked(job)])
+
+    # -- the runners -------------------------------------------------------------------------
+
+    def _hear_runner(self, words: Words) -> None:
+        for ended in words.ended:
+            self._ledger.ended(ended.job, _end(ended))
+        for one in words.progress:
+            self._ledger.progressed(one.job, one.progress)
+        self._has_word.set()
+
+    def _runner_died(self, jobs: Iterable[str], how: str) -> None:
+        """The platform hears at once which jobs died with their runner; no attempt is used."""
+        text = msgspec.json.encode(
+            {"type": "WorkerCrash", "message": f"The runner was {how} while it ran this job."}
+        )
+        for job in jobs:
+            crash = End("failed", failure="worker_crash", error=Raw(text))
+            self._ledger.ended(job, crash)
+        self._has_word.set()
+
+    # -- the end -----------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Let jobs finish, hand the rest back, and stay until every report is heard of."""
+        deadline = time.monotonic() + self._options.grace_seconds
+        while self._ledger.running and time.monotonic() < deadline:
+            await self._speak()
+        if self._ledger.running:
+            log.info("grace is over, handing back", jobs=len(self._ledger.running))
+            self._hand_back()
+        deadline = time.monotonic() + 10
+        while not self._ledger.is_settled and time.monotonic() < deadline:
+            await self._speak()
+        self._call(wait_ms=0, goodbye=True)
+        await asyncio.gather(*self._calls, return_exceptions=True)
+        log.info("drained", settled=self._ledger.is_settled)
+
+    def _hand_back(self) -> None:
+        for job in list(self._ledger.running):
+            self._ledger.ended(job, End("returned"))
+        self._fleet.kill_all()
+
+    async def _speak(self) -> None:
+        """One short call of the drain: says what is new, hears what is on disk."""
+        self._call(wait_ms=200)
+        await _wait(self._has_word, 0.3)
+        if self._failure is not None:
+            await self._recover(self._failure)
+
+
+def _end(ended: Ended) -> End:
+    return End(ended.kind, ended.ran_us, ended.result, ended.failure, ended.error, ended.delay_ms)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,120 @@
+"""What a worker holds and what it still has to say: pure bookkeeping, no I/O.
+
+Every lease that was received is *held* until its report is acknowledged. A report is *fresh* until
+it was sent once and *unheard* until its number comes back.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Raw
+
+from fairway.wire.exchange import NULL, Holding, Lease, Report
+
+
+class End(NamedTuple):
+    """How a run ended, in the words of the wire."""
+
+    kind: str
+    ran_us: int = 0
+    result: Raw = NULL
+    failure: str | None = None
+    error: Raw = NULL
+    delay_ms: int = 0
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.running: dict[str, Lease] = {}  # started and not ended
+        self._reported: dict[str, int] = {}  # job → number of its report, while unheard
+        self._unheard: dict[int, Report] = {}
+        self._leases_of: dict[int, Lease] = {}
+        self._fresh: list[Report] = []
+        self._progress: dict[str, Raw] = {}
+        self._number = 0
+
+    def received(self, leases: list[Lease]) -> list[Lease]:
+        """The leases that are news: a lease sent again is answered by what we already know."""
+        new = []
+        for lease in leases:
+            held = self.running.get(lease.job)
+            number = self._reported.get(lease.job)
+            if held is not None and held.epoch == lease.epoch:
+                continue
+            if number is not None and self._unheard[number].epoch == lease.epoch:
+                continue
+            self.running[lease.job] = lease
+            new.append(lease)
+        return new
+
+    def ended(self, job: str, end: End) -> None:
+        lease = self.running.pop(job, None)
+        if lease is None:
+            return  # revoked meanwhile: nobody may hear of it
+        self._progress.pop(job, None)
+        self._number += 1
+        report = Report(
+            n=self._number, job=job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
+            kind=end.kind, ran_us=end.ran_us, result=end.result, failure=end.failure,
+            error=end.error, delay_ms=end.delay_ms,
+        )  # fmt: skip
+        self._unheard[report.n] = report
+        self._leases_of[report.n] = lease
+        self._reported[job] = report.n
+        self._fresh.append(report)
+
+    def progressed(self, job: str, progress: Raw) -> None:
+        if job in self.running:
+            self._progress[job] = progress
+
+    def heard(self, numbers: list[int]) -> None:
+        """These reports need not be sent again."""
+        for number in numbers:
+            report = self._unheard.pop(number, None)
+            self._leases_of.pop(number, None)
+            if report is not None and self._reported.get(report.job) == number:
+                del self._reported[report.job]
+
+    def revoked(self, job: str) -> bool:
+        """The lease is another's now; True when the job was running here."""
+        return self.running.pop(job, None) is not None
+
+    @property
+    def fresh_count(self) -> int:
+        return len(self._fresh)
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._fresh or self._progress)
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.running and not self._unheard
+
+    def take_fresh(self) -> list[Report]:
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def take_progress(self) -> list[Holding] | None:
+        """News of progress since the last call, as holdings."""
+        news, self._progress = self._progress, {}
+        found = [
+            _holding(self.running[job], progress)
+            for job, progress in news.items()
+            if job in self.running
+        ]
+        return found or None
+
+    def everything(self) -> tuple[list[Holding], list[Report]]:
+        """The whole truth, for a resync: all that is held, and all reports not heard of."""
+        self._fresh = []
+        held = [_holding(lease) for lease in self.running.values()]
+        held += [_holding(lease) for lease in self._leases_of.values()]
+        return held, list(self._unheard.values())
+
+
+def _holding(lease: Lease, progress: Raw = NULL) -> Holding:
+    return Holding(
+        job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token, progress=progress
+    )

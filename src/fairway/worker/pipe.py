@@ -1,0 +1,121 @@
+"""The pipe between a keeper and its runners: JSON frames with a length, over a socket pair.
+
+Both ends are this program, so the messages are short and private; the contract with the platform
+is the exchange, not this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from fairway.wire.exchange import NULL, Lease
+
+_LENGTH = struct.Struct("!I")
+Message = TypeVar("Message")
+
+
+class Orders(Struct, kw_only=True, omit_defaults=True):
+    """Keeper → runner."""
+
+    leases: list[Lease] = []
+    cancel: list[str] = []  # ask these jobs to stop
+    give_up: list[str] = []  # cancel these at once: nobody waits for them any more
+
+
+class Declared(Struct, kw_only=True):
+    """A job type as the app declares it."""
+
+    name: str
+    mode: str
+    timeout_ms: int | None = None
+    attempts_max: int | None = None
+
+
+class Ended(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """One run's end."""
+
+    job: str
+    kind: str
+    ran_us: int
+    result: Raw = NULL
+    failure: str | None = None
+    error: Raw = NULL
+    delay_ms: int = 0
+
+
+class Progress(Struct, kw_only=True, gc=False):
+    job: str
+    progress: Raw
+
+
+class Words(Struct, kw_only=True, omit_defaults=True):
+    """Runner → keeper."""
+
+    declared: list[Declared] | None = None  # the first word of every runner
+    ended: list[Ended] = []
+    progress: list[Progress] = []
+
+
+class Pipe(asyncio.Protocol, Generic[Message]):
+    """One end of the pipe. `on_message` is called for each frame, `on_close` once."""
+
+    def __init__(
+        self,
+        kind: type[Message],
+        on_message: Callable[[Message], None],
+        on_close: Callable[[], None],
+    ) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._encode = msgspec.json.Encoder().encode
+        self._on_message = on_message
+        self._on_close = on_close
+        self._buffer = bytearray()
+        self._transport: Any = None
+
+    @classmethod
+    async def join(
+        cls,
+        end: socket.socket,
+        kind: type[Message],
+        on_message: Callable[[Message], None],
+        on_close: Callable[[], None],
+    ) -> Pipe[Message]:
+        end.setblocking(False)
+        loop = asyncio.get_running_loop()
+        _, pipe = await loop.create_unix_connection(
+            lambda: cls(kind, on_message, on_close), sock=end
+        )
+        return pipe
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._on_close()
+
+    def data_received(self, data: bytes) -> None:
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        while len(buffer) - start >= 4:
+            end = start + 4 + _LENGTH.unpack_from(buffer, start)[0]
+            if len(buffer) < end:
+                break
+            self._on_message(self._decode(bytes(buffer[start + 4 : end])))
+            start = end
+        del buffer[:start]
+
+    def send(self, message: Struct) -> None:
+        if not self._transport.is_closing():
+            text = self._encode(message)
+            self._transport.write(_LENGTH.pack(len(text)) + text)
+
+    def close(self) -> None:
+        self._transport.close()

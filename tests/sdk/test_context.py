@@ -1,0 +1,105 @@
+"""What a handler knows while it runs, and how it speaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairway import CTX, Ctx
+from fairway.sdk.context import RunFacts, running
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.progressed: list[dict[str, Any]] = []
+        self.logged: list[tuple[str, int, str]] = []
+
+    def progress(self, job_id: str, progress: bytes) -> None:
+        self.progressed.append(msgspec.json.decode(progress))
+
+    def log(self, job_id: str, level: int, line: str) -> None:
+        self.logged.append((job_id, level, line))
+
+
+FACTS = RunFacts("j1", "score", "acme", attempt=2, delivery=3, timeout_seconds=60)
+
+
+def test_facts() -> None:
+    ctx = Ctx(FACTS)
+    assert (ctx.job_id, ctx.type, ctx.tenant) == ("j1", "score", "acme")
+    assert (ctx.attempt, ctx.delivery, ctx.first_attempt) == (2, 3, False)
+
+
+def test_time_left_and_deadline() -> None:
+    ctx = Ctx(FACTS)
+    left = ctx.time_left()
+    assert left is not None
+    assert 59 < left <= 60
+    assert ctx.deadline is not None
+    assert ctx.deadline.tzinfo is not None
+    assert Ctx(FACTS._replace(timeout_seconds=0)).time_left() == 0
+    assert Ctx(FACTS._replace(timeout_seconds=None)).deadline is None
+
+
+def test_progress_reaches_the_sink() -> None:
+    heard = Heard()
+    Ctx(FACTS, heard).progress(3, 10, "pages")
+    assert heard.progressed == [{"done": 3, "total": 10, "text": "pages"}]
+
+
+def test_track_says_first_and_last_but_not_each() -> None:
+    heard = Heard()
+    assert list(Ctx(FACTS, heard).track(range(1000))) == list(range(1000))
+    assert [said["done"] for said in heard.progressed] == [0, 1000]
+    assert heard.progressed[0]["total"] == 1000
+
+
+def test_track_counts_what_has_no_length() -> None:
+    heard = Heard()
+    assert list(Ctx(FACTS, heard).track(iter("abc"))) == ["a", "b", "c"]
+    assert heard.progressed[-1] == {"done": 3, "total": None, "text": ""}
+    assert list(Ctx(FACTS, heard).track(iter(""))) == []
+    assert heard.progressed[-1]["done"] == 0
+
+
+def test_log_goes_to_the_job_and_to_logging(caplog: pytest.LogCaptureFixture) -> None:
+    heard = Heard()
+    with caplog.at_level(logging.INFO, "fairway.job.score"):
+        Ctx(FACTS, heard).log.info("read %d pages", 3)
+    assert heard.logged == [("j1", logging.INFO, "read 3 pages")]
+    record = caplog.records[0]
+    assert (record.getMessage(), record.name) == ("read 3 pages", "fairway.job.score")
+    assert record.__dict__["job_id"] == "j1"
+    assert record.filename == "test_context.py"
+
+
+def test_log_keeps_lines_that_logging_would_drop() -> None:
+    heard = Heard()
+    Ctx(FACTS, heard).log.debug("detail")
+    assert heard.logged == [("j1", logging.DEBUG, "detail")]
+
+
+def test_cancelled_is_seen_from_other_threads() -> None:
+    ctx = Ctx(FACTS)
+    seen: list[bool] = []
+    ctx.ask_to_stop()
+    thread = threading.Thread(target=lambda: seen.append(ctx.cancelled()))
+    thread.start()
+    thread.join()
+    assert seen == [True]
+
+
+async def test_current_follows_tasks_and_threads() -> None:
+    with running(Ctx(FACTS)) as ctx:
+        assert Ctx.current() is ctx
+        assert await asyncio.to_thread(Ctx.current) is ctx
+        assert CTX.job_id == "j1"
+    with pytest.raises(RuntimeError, match="no job is running here"):
+        Ctx.current()
+    with pytest.raises(RuntimeError, match="no job is running here"):
+        CTX.progress(1)

@@ -1,0 +1,80 @@
+"""What a user may import is a list: sorted, complete, cheap and quiet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import fairway
+import fairway.testing
+
+
+def names_of(module: types.ModuleType) -> set[str]:
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    }
+
+
+def test_the_names_are_sorted_and_are_the_namespace() -> None:
+    for module in (fairway, fairway.testing):
+        assert module.__all__ == sorted(module.__all__, key=_ruff_order)
+        assert set(module.__all__) == names_of(module)
+
+
+def _ruff_order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, as the linter sorts them."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+def in_a_fresh_process(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.strip()
+
+
+def test_import_starts_nothing_and_configures_nothing() -> None:
+    code = (
+        "import fairway, threading, logging, sys;"
+        "sys.stdout.write(f'{threading.active_count()} {len(logging.root.handlers)}')"
+    )
+    assert in_a_fresh_process(code) == "1 0"
+
+
+def test_import_brings_only_what_it_needs() -> None:
+    code = (
+        "import fairway, fairway.testing, sys;"
+        "names = {name.partition('.')[0] for name in sys.modules};"
+        "names |= {n for n in sys.modules if n.startswith('fairway.')};"
+        "sys.stdout.write(' '.join(sorted(names)))"
+    )
+    loaded = set(in_a_fresh_process(code).split())
+    assert "httpx2" not in loaded
+    assert not loaded & {"asyncpg", "starlette", "structlog", "uvicorn", "pydantic"}
+    assert {n.split(".")[1] for n in loaded if n.startswith("fairway.")} == {
+        "core",
+        "sdk",
+        "testing",
+        "wire",
+    }
+
+
+def test_the_plugin_never_brings_the_server() -> None:
+    code = (
+        "import fairway.sdk.pytest_plugin, sys;"
+        "sys.stdout.write(' '.join(n for n in sys.modules if n.startswith('fairway.')))"
+    )
+    parts = {name.split(".")[1] for name in in_a_fresh_process(code).split()}
+    assert parts <= {"core", "sdk", "wire"}
+
+
+def test_import_is_quick() -> None:
+    """The best of five fresh processes, less what the interpreter itself takes."""
+    code = (
+        "import sys, time; begun = time.process_time(); import fairway;"
+        "sys.stdout.write(str(time.process_time() - begun))"
+    )
+    assert min(float(in_a_fresh_process(code)) for _ in range(5)) < 0.150
