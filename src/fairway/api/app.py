@@ -1,36 +1,52 @@
 """The HTTP API: the route table on one screen.
 
-Four hot paths are raw ASGI callables, matched by hand before anything else; the rest is Starlette.
+The hot paths are raw ASGI callables, matched by hand before anything else; the rest is Starlette.
 Every error leaves as problem+json, whoever raised it.
 """
 
 from __future__ import annotations
 
+import secrets
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from fairway.api import docs, jobs, operate
+from fairway.api import docs, events, listing, operate
 from fairway.api.exchange import ExchangeEndpoint
 from fairway.api.jobs import OneJob
-from fairway.api.plain import Receive, Scope, Send, problem_reply, read_body, send_problem
+from fairway.api.plain import (
+    ClientGone,
+    Receive,
+    Scope,
+    Send,
+    problem_reply,
+    read_body,
+    send_problem,
+)
+from fairway.api.reference import allowed_methods
 from fairway.api.relay import Relay
 from fairway.api.submit import SubmitBatch, SubmitJob
-from fairway.core.errors import FairwayError
+from fairway.core.errors import FairwayError, NotFound
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 
 log = logger("api")
 
 JOB = "/v1/jobs/"
+BATCH = "/v1/jobs/batch"
+ONE_JOB = ("GET", "HEAD", "DELETE")
 WORKER = "/v1/workers/"
 EXCHANGE = "/exchange"
+HINT_BYTES_MAX = 4 << 20
 
 ROUTES = [
-    Route("/v1/jobs", jobs.list_jobs, methods=["GET"]),
-    Route("/v1/jobs/{id}/events", jobs.job_events, methods=["GET"]),
+    Route("/v1/jobs", listing.list_jobs, methods=["GET"]),
+    Route("/v1/jobs/{id}/events", events.job_events, methods=["GET"]),
     Route("/v1/tenants", operate.add_tenant, methods=["POST"]),
     Route("/v1/keys", operate.add_key, methods=["POST"]),
     Route("/v1/keys/{id}", operate.revoke_key, methods=["DELETE"]),
@@ -38,7 +54,8 @@ ROUTES = [
     Route("/readyz", operate.readyz, methods=["GET"]),
     Route("/metrics", operate.metrics, methods=["GET"]),
     Route("/openapi.json", docs.openapi, methods=["GET"]),
-    Route("/docs", docs.page, methods=["GET"]),
+    Route("/docs", docs.reference, methods=["GET"]),
+    Route("/docs.css", docs.style, methods=["GET"]),
     Route("/problems/{code}", docs.problem, methods=["GET"]),
     Route("/", docs.home, methods=["GET"]),
 ]
@@ -53,7 +70,7 @@ class Api:
         self._batch = SubmitBatch(platform)
         self._job = OneJob(platform, self.relay)
         self._exchange = ExchangeEndpoint(platform, self.relay)
-        self._calm = _starlette(platform)
+        self._calm = _Calm(platform)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,21 +80,22 @@ class Api:
             await self._route(scope, receive, send)
         except FairwayError as error:
             await send_problem(send, error)
-        except ConnectionResetError:
-            return  # nobody is there to be answered
-        except Exception as error:
-            log.exception("request failed", path=scope["path"], error=repr(error))
-            await send_problem(send, FairwayError())
+        except ClientGone:
+            return
+        except Exception:
+            request_id = secrets.token_hex(8)
+            log.exception("request failed", path=scope["path"], request_id=request_id)
+            await send_problem(send, FairwayError(), request_id)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]
         if method == "POST" and path == "/v1/jobs":
             await self._submit(scope, receive, send)
-        elif method == "POST" and path == "/v1/jobs/batch":
+        elif method == "POST" and path == BATCH:
             await self._batch(scope, receive, send)
         elif method == "POST" and path.startswith(WORKER) and path.endswith(EXCHANGE):
             await self._exchange(scope, receive, send, path[len(WORKER) : -len(EXCHANGE)])
-        elif method in ("GET", "HEAD", "DELETE") and path.startswith(JOB) and path.count("/") == 3:
+        elif method in ONE_JOB and path.startswith(JOB) and path.count("/") == 3 and path != BATCH:
             await self._job(scope, receive, send, path[len(JOB) :])
         elif method == "POST" and path == "/internal/hint":
             await self._hint(scope, receive, send)
@@ -85,18 +103,25 @@ class Api:
             await self._calm(scope, receive, send)
 
     async def _hint(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await read_body(scope, receive, 4 << 20)
-        status = 204 if self.relay.hear_hint(scope, body) else 404
-        await Response(status_code=status)(scope, receive, send)
+        if not self.relay.is_peer(scope):
+            raise NotFound("POST /internal/hint: Not Found.")  # as if it were not there
+        self.relay.hear_hint(await read_body(scope, receive, HINT_BYTES_MAX))
+        await Response(status_code=204)(scope, receive, send)
 
 
-def _starlette(platform: Platform) -> Starlette:
-    app = Starlette(
-        routes=ROUTES,
-        exception_handlers={FairwayError: _problem, HTTPException: _http_problem},
-    )
-    app.state.platform = platform
-    return app
+class _Calm(Starlette):
+    """Starlette without its own last resort, which answers in plain text: ours is in `Api`."""
+
+    def __init__(self, platform: Platform) -> None:
+        super().__init__(
+            routes=ROUTES,
+            exception_handlers={FairwayError: _problem, HTTPException: _http_problem},
+        )
+        self.state.platform = platform
+        self.router.redirect_slashes = False
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return ExceptionMiddleware(self.router, handlers=self.exception_handlers)
 
 
 async def _problem(request: Request, error: Exception) -> Response:
@@ -106,10 +131,17 @@ async def _problem(request: Request, error: Exception) -> Response:
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
-    """Starlette's own refusals, in our words."""
+    """Starlette's own refusals, in our words; it does not know the hot paths, the table does."""
     assert isinstance(error, HTTPException)
-    code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code, "INVALID_REQUEST")
-    sentence = f"{request.method} {request.url.path}: {error.detail}."
+    headers = dict(error.headers or {})
+    methods = allowed_methods(request.scope["path"])
+    if methods:
+        headers["Allow"] = ", ".join(methods)
+    code = "METHOD_NOT_ALLOWED" if "Allow" in headers else "NOT_FOUND"
+    sentence = f"{request.method} {request.scope['path'][:200]}: {_MEANINGS[code]}."
     reply = await _problem(request, FairwayError(sentence, code=code))
-    reply.headers.update(error.headers or {})
+    reply.headers.update(headers)
     return reply
+
+
+_MEANINGS = {"METHOD_NOT_ALLOWED": "Method Not Allowed", "NOT_FOUND": "Not Found"}

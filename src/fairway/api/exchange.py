@@ -7,9 +7,9 @@ import re
 import msgspec
 
 from fairway.api.auth import worker_of
+from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
-from fairway.api.submit import invalid
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import parse_job_id
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
@@ -35,12 +35,12 @@ class ExchangeEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, worker: str) -> None:
         principal = await worker_of(scope, self._platform.directory)
+        if not WORKER_NAME.fullmatch(worker):
+            raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
         body = await read_body(scope, receive, BODY_BYTES_MAX)
         if not self._platform.dispatcher.terms:
             await self._relay.pass_on(scope, body, send, shard=None)
             return
-        if not WORKER_NAME.fullmatch(worker):
-            raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
         call = self._understand(principal, worker, body)
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
@@ -48,8 +48,9 @@ class ExchangeEndpoint:
 
     def _understand(self, principal: Principal, worker: str, body: bytes) -> Call:
         try:
+            body.decode()  # raw parts are kept as they came: all of the text must be text
             request = wire.decode_request(body)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             raise invalid(error) from None
         tenant = principal.tenant
         running = request.running

@@ -41,9 +41,10 @@ def etag(version: str) -> bytes:
     return f'W/"{version}"'.encode()
 
 
-def known_version(scope: Scope) -> str | None:
-    """The version in `If-None-Match`, if the client has one of ours."""
+def known_versions(scope: Scope) -> list[str]:
+    """The versions in `If-None-Match`: what the client has already, or `*` for any."""
     value = header(scope, b"if-none-match")
     if value is None:
-        return None
-    return value.decode("latin-1").strip().removeprefix("W/").strip('"')
+        return []
+    tags = value.decode("latin-1").split(",")
+    return [tag.strip().removeprefix("W/").strip('"') for tag in tags]

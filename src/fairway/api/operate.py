@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+import re
+from typing import TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api.auth import operator_of
+from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.plain import read_body
-from fairway.api.submit import invalid
 from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.runtime.identity import new_api_key
 from fairway.services.platform import Platform
+from fairway.wire.operator import Health, KeyAdded, NewKey, NewTenant, TenantAdded
 
-TenantName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
-
-
-class NewTenant(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A tenant to add; it gets its first key with the answer."""
-
-    name: TenantName
-    weight: Annotated[int, Meta(ge=1, le=100_000)] = 10
-    depth_limit: Annotated[int, Meta(ge=0)] = 10_000_000
-
-
-class NewKey(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A key for a tenant's programs, or for workers (of one tenant, or of all)."""
-
-    scope: Literal["tenant", "worker"] = "tenant"
-    tenant: str | None = None
-
-
-class TenantAdded(Struct, kw_only=True):
-    """The key is shown here once and never again."""
-
-    id: int
-    name: str
-    weight: int
-    depth_limit: int
-    api_key: str
-
-
-class KeyAdded(Struct, kw_only=True):
-    id: str
-    scope: str
-    tenant: str | None
-    api_key: str
+KEY_ID = re.compile(r"[0-9a-f]{1,64}")
 
 
 async def add_tenant(request: Request) -> Response:
@@ -57,7 +27,7 @@ async def add_tenant(request: Request) -> Response:
     wanted = await _decode(request, NewTenant)
     tenant = await platform.directory.add_tenant(wanted.name, wanted.weight, wanted.depth_limit)
     if tenant is None:
-        raise Conflict(f"There is a tenant named {wanted.name!r} already.")
+        raise Conflict(f"There is a tenant named {wanted.name!r} already.", field="/name")
     key = new_api_key("tenant")
     await platform.directory.add_key(key, tenant.id)
     return _json(TenantAdded(**tenant._asdict(), api_key=key.text), 201)
@@ -70,7 +40,7 @@ async def add_key(request: Request) -> Response:
     if wanted.tenant is not None:
         tenant_id = platform.directory.tenant_ids.get(wanted.tenant)
         if tenant_id is None:
-            raise NotFound(f"There is no tenant {wanted.tenant!r}.")
+            raise NotFound(f"There is no tenant {wanted.tenant[:64]!r}.", field="/tenant")
     if wanted.scope == "tenant" and tenant_id is None:
         raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
     key = new_api_key(wanted.scope)
@@ -81,7 +51,8 @@ async def add_key(request: Request) -> Response:
 
 async def revoke_key(request: Request) -> Response:
     platform = await _as_operator(request)
-    if not await platform.directory.revoke_key(request.path_params["id"]):
+    key_id = request.path_params["id"]
+    if not KEY_ID.fullmatch(key_id) or not await platform.directory.revoke_key(key_id):
         raise NotFound("There is no such key, or it was revoked before.")
     return Response(status_code=204)
 
@@ -100,7 +71,7 @@ async def _decode(request: Request, kind: type[Wanted]) -> Wanted:
     body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
     try:
         return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise invalid(error) from None
 
 
@@ -113,7 +84,7 @@ def _json(value: Struct, status: int = 200) -> Response:
 
 async def livez(request: Request) -> Response:
     """The event loop turns. Never touches the database."""
-    return Response(b'{"status":"ok"}', media_type="application/json")
+    return _json(Health(status="ok"))
 
 
 async def readyz(request: Request) -> Response:
@@ -121,8 +92,7 @@ async def readyz(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     checks = await platform.readiness()
     ok = all(checks.values())
-    body = msgspec.json.encode({"status": "ok" if ok else "not ready", "checks": checks})
-    return Response(body, 200 if ok else 503, media_type="application/json")
+    return _json(Health(status="ok" if ok else "not ready", checks=checks), 200 if ok else 503)
 
 
 async def metrics(request: Request) -> Response:

@@ -5,6 +5,7 @@ Hot endpoints are plain callables on top of this; the rest of the API is an ordi
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -18,6 +19,13 @@ Send: TypeAlias = Any
 Header: TypeAlias = tuple[bytes, bytes]
 
 JSON = (b"content-type", b"application/json")
+JSON_MEDIA = (b"application/json", b"text/json")
+NO_SNIFF = (b"x-content-type-options", b"nosniff")
+BODY_SECONDS_MAX = 30.0  # a body that is still coming after this long is cut off
+
+
+class ClientGone(Exception):
+    """Nobody is there to be answered any more."""
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
@@ -32,34 +40,43 @@ async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
     _refuse_encodings(scope)
     declared = header(scope, b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > bytes_max:
-        raise _too_large(bytes_max)
+        raise _too_large()
     message = await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
-        return _within(body, bytes_max)
-    chunks, size = [body], len(body)
+    if message.get("more_body"):
+        try:
+            async with asyncio.timeout(BODY_SECONDS_MAX):
+                return await _read_rest(message, receive, bytes_max)
+        except TimeoutError:
+            raise InvalidRequest(
+                f"The body must arrive within {BODY_SECONDS_MAX:.0f} s.", code="REQUEST_TIMEOUT"
+            ) from None
+    return _part(message, bytes_max)
+
+
+async def _read_rest(message: Any, receive: Receive, bytes_max: int) -> bytes:
+    parts = [_part(message, bytes_max)]
+    size = len(parts[0])
     while message.get("more_body"):
         message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionResetError("The client went away.")
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        if size > bytes_max:
-            raise _too_large(bytes_max)
-    return b"".join(chunks)
+        parts.append(_part(message, bytes_max - size))
+        size += len(parts[-1])
+    return b"".join(parts)
 
 
-def _within(body: bytes, bytes_max: int) -> bytes:
+def _part(message: Any, bytes_max: int) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    body: bytes = message.get("body", b"")
     if len(body) > bytes_max:
-        raise _too_large(bytes_max)
+        raise _too_large()
     return body
 
 
 def _refuse_encodings(scope: Scope) -> None:
     media = header(scope, b"content-type")
-    if media is not None and not media.startswith((b"application/json", b"text/json")):
+    if media not in (None, JSON[1]) and not _is_json(media):
         raise InvalidRequest(
-            f"The body is {media.decode('latin-1')}; send application/json.",
+            f"The body is {media.decode('latin-1')[:80]!r}; send application/json.",
             code="UNSUPPORTED_MEDIA_TYPE",
         )
     coding = header(scope, b"content-encoding")
@@ -70,8 +87,12 @@ def _refuse_encodings(scope: Scope) -> None:
         )
 
 
-def _too_large(bytes_max: int) -> InvalidRequest:
-    return InvalidRequest(f"At most {bytes_max} bytes are taken.", code="PAYLOAD_TOO_LARGE")
+def _is_json(media: bytes) -> bool:
+    return media.partition(b";")[0].strip().lower() in JSON_MEDIA
+
+
+def _too_large() -> InvalidRequest:
+    return InvalidRequest("The body is larger than this path takes.", code="PAYLOAD_TOO_LARGE")
 
 
 async def send_bytes(
@@ -82,17 +103,19 @@ async def send_bytes(
     await send({"type": "http.response.body", "body": body})
 
 
-def problem_reply(error: FairwayError) -> tuple[int, bytes, list[Header]]:
+def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes, list[Header]]:
     """Status, body and headers of an error, for raw callables and for Starlette alike."""
-    problem = problems.problem_of(error, request_id=secrets.token_hex(8))
-    headers: list[Header] = [(b"content-type", problems.CONTENT_TYPE.encode())]
+    problem = problems.problem_of(error, request_id=request_id or secrets.token_hex(8))
+    headers: list[Header] = [(b"content-type", problems.CONTENT_TYPE.encode()), NO_SNIFF]
     if isinstance(error, LimitReached | Unavailable):
         headers.append((b"retry-after", str(max(1, round(error.retry_after_seconds))).encode()))
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if problem.status == 408:
+        headers.append((b"connection", b"close"))  # nobody waits for the rest of the body
     return problem.status, problems.encode(problem), headers
 
 
-async def send_problem(send: Send, error: FairwayError) -> None:
-    status, body, headers = problem_reply(error)
+async def send_problem(send: Send, error: FairwayError, request_id: str = "") -> None:
+    status, body, headers = problem_reply(error, request_id)
     await send_bytes(send, status, body, headers)

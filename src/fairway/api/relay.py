@@ -91,15 +91,15 @@ class Relay:
         except httpx2.HTTPError as error:
             log.info("hint lost; the owner will find the jobs", error=repr(error))
 
-    def hear_hint(self, scope: Scope, body: bytes) -> bool:
-        """A hint from another server of this cluster; False when it cannot prove that."""
+    def is_peer(self, scope: Scope) -> bool:
+        """Whether the caller proves to be a server of this cluster."""
         secret = header(scope, SECRET) or b""
-        if not hmac.compare_digest(secret, self._platform.cluster.secret.encode()):
-            return False
+        return hmac.compare_digest(secret, self._platform.cluster.secret.encode())
+
+    def hear_hint(self, body: bytes) -> None:
         hint: dict[str, Any] = msgspec.json.decode(body)
         keys = [StreamKey(*stream) for stream in hint["streams"]]
         self._platform.dispatcher.hinted(int(hint["shard"]), keys)
-        return True
 
 
 def _query(scope: Scope) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 import msgspec
 
 from fairway.api import views
 from fairway.api.auth import tenant_of
-from fairway.api.headers import idempotency_key, wait_seconds
-from fairway.api.plain import JSON, Receive, Scope, Send, read_body, send_bytes
+from fairway.api.decoding import UNDECODABLE, invalid
+from fairway.api.headers import etag, idempotency_key, wait_seconds
+from fairway.api.plain import JSON, Header, Receive, Scope, Send, read_body, send_bytes
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.pools import BY_NAME, SHORT
 from fairway.core.tenant import Tenant
@@ -18,25 +18,35 @@ from fairway.services.platform import Platform
 from fairway.services.submission import Accepted, NewJob, Verdict
 from fairway.wire import messages, problems
 from fairway.wire.messages import BATCH_MAX, JobRequest
-from fairway.wire.payload import check_carefully, check_payload, is_plain
+from fairway.wire.payload import (
+    DEPTH_MAX,
+    brackets,
+    check_carefully,
+    check_payload,
+    is_plain,
+    is_strict,
+)
 
-_POINTER = re.compile(r" - at `\$(.*)`$")
+ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
+SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
+REPLAYED = (b"idempotent-replayed", b"true")
 
 
 class SubmitJob:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
+        settings = platform.settings
+        self._payload_max = settings.payload_bytes_max
+        # What can only be refused need not be read, nor looked at with care.
+        self._body_max = min(settings.body_bytes_max, self._payload_max + ENVELOPE_BYTES_MAX)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
         key, wait = idempotency_key(scope), wait_seconds(scope)
-        settings = self._platform.settings
-        body = await read_body(scope, receive, settings.body_bytes_max)
-        plain = is_plain(body)
-        request = decode(body)
-        if not plain:
+        body = await read_body(scope, receive, self._body_max)
+        new = new_job(decode(body), self._payload_max)
+        if not is_plain(body):
             check_carefully(body)
-        new = new_job(request, settings.payload_bytes_max, plain=plain)
         if key is not None:
             new = new._replace(idempotency_key=key, body_hash=hashlib.sha256(body).digest())
         (verdict,) = await self._platform.submissions.submit(tenant, [new])
@@ -53,7 +63,11 @@ class SubmitJob:
         sight = await self._platform.insight.job_when(tenant.id, verdict.id, wait_seconds=wait)
         view = await views.job_view(sight, self._platform.directory)
         status = 200 if view.finished_at else 202
-        headers = [*_headers(verdict), (b"preference-applied", f"wait={wait}".encode())]
+        headers = [
+            *_headers(verdict),
+            (b"etag", etag(sight.version)),
+            (b"preference-applied", f"wait={wait}".encode()),
+        ]
         await send_bytes(send, status, messages.encode(view), headers)
 
 
@@ -62,10 +76,10 @@ async def _answer_accepted(send: Send, verdict: Accepted) -> None:
     await send_bytes(send, 202, body, _headers(verdict))
 
 
-def _headers(verdict: Accepted) -> list[tuple[bytes, bytes]]:
+def _headers(verdict: Accepted) -> list[Header]:
     headers = [JSON, (b"location", b"/v1/jobs/" + verdict.id.encode())]
     if verdict.replayed:
-        headers.append((b"idempotent-replayed", b"true"))
+        headers.append(REPLAYED)
     return headers
 
 
@@ -81,39 +95,34 @@ class SubmitBatch:
         good = [item for item in wanted if isinstance(item, NewJob)]
         verdicts = iter(await self._platform.submissions.submit(tenant, good) if good else ())
         answers = [item if isinstance(item, FairwayError) else next(verdicts) for item in wanted]
-        await send_bytes(send, 200, messages.encode(_reply(answers)))
+        headers = [JSON, REPLAYED] if key and _all_replayed(answers) else [JSON]
+        await send_bytes(send, 200, messages.encode(_reply(answers)), headers)
 
     def _understand(self, body: bytes, key: str | None) -> list[NewJob | FairwayError]:
         """Each item as a job, or as what is wrong with it."""
         texts = _items(body)
-        plain = is_plain_batch(body, texts)
+        is_doubtful = not is_strict(body)
         bytes_max = self._platform.settings.payload_bytes_max
         found: list[NewJob | FairwayError] = []
         for place, text in enumerate(texts):
             try:
-                request = decode(text)
-                if not plain:
+                new = new_job(decode(text), bytes_max)
+                if is_doubtful or _may_be_deep(new.payload):
                     check_carefully(bytes(text))
-                new = new_job(request, bytes_max, plain=plain)
                 found.append(_keyed(new, text, key, place) if key else new)
             except FairwayError as error:
                 found.append(error)
         return found
 
 
-def is_plain_batch(body: bytes, texts: list[msgspec.Raw]) -> bool:
-    """The quick look for a whole batch at once; its depth is counted over all items."""
-    try:
-        same = messages.encode(msgspec.json.decode(body)) == body
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        return False
-    return same and b"\\u" not in body and body.count(b"[") + body.count(b"{") <= 8 * len(texts)
+def _may_be_deep(payload: bytes) -> bool:
+    return len(payload) > SHALLOW_BYTES and brackets(payload) >= DEPTH_MAX
 
 
 def _items(body: bytes) -> list[msgspec.Raw]:
     try:
         texts = messages.decode_batch(body).jobs
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise invalid(error) from None
     if not 1 <= len(texts) <= BATCH_MAX:
         raise InvalidRequest(
@@ -123,10 +132,19 @@ def _items(body: bytes) -> list[msgspec.Raw]:
 
 
 def _keyed(new: NewJob, text: msgspec.Raw, key: str, place: int) -> NewJob:
-    """A batch's key stands for each of its items by place, so a resent batch makes no doubles."""
+    """A batch's key stands for each of its items by place, so a resent batch makes no doubles.
+
+    The separator is no character that a key can hold: no other key is ever in the way.
+    """
     return new._replace(
-        idempotency_key=f"{key}#{place}", body_hash=hashlib.sha256(bytes(text)).digest()
+        idempotency_key=f"{key}\x1f{place}", body_hash=hashlib.sha256(bytes(text)).digest()
     )
+
+
+def _all_replayed(answers: list[Verdict]) -> bool:
+    """Whether the whole batch was there before: nothing in it was made now."""
+    accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+    return bool(accepted) and all(answer.replayed for answer in accepted)
 
 
 def _reply(answers: list[Verdict]) -> messages.BatchReply:
@@ -148,26 +166,11 @@ def _refused_item(error: FairwayError) -> messages.BatchItem:
 def decode(text: bytes | msgspec.Raw) -> JobRequest:
     try:
         return messages.decode_job(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise invalid(error) from None
 
 
-def invalid(error: Exception) -> InvalidRequest:
-    """What the codec found, as an error that names the field."""
-    if isinstance(error, RecursionError):
-        return InvalidRequest("The body is nested too deeply.", code="INVALID_JSON")
-    if not isinstance(error, msgspec.ValidationError):
-        return InvalidRequest(str(error), code="INVALID_JSON")
-    message = str(error)
-    found = _POINTER.search(message)
-    pointer = re.sub(r"\[(\d+|\.\.\.)\]", r"/\1", found[1]).replace(".", "/") if found else ""
-    named = re.search(r"field `(\w+)`", message)
-    if named:
-        pointer = f"{pointer}/{named[1]}"
-    return InvalidRequest(_POINTER.sub("", message), field=pointer)
-
-
-def new_job(request: JobRequest, payload_bytes_max: int, *, plain: bool) -> NewJob:
+def new_job(request: JobRequest, payload_bytes_max: int) -> NewJob:
     pool = SHORT if request.pool is None else BY_NAME.get(request.pool)
     if pool is None:
         raise InvalidRequest(
@@ -176,7 +179,7 @@ def new_job(request: JobRequest, payload_bytes_max: int, *, plain: bool) -> NewJ
             field="/pool",
         )
     payload = bytes(request.payload)
-    if not plain or len(payload) > payload_bytes_max or payload[:1] != b"{":
+    if len(payload) > payload_bytes_max or payload[:1] != b"{":
         check_payload(payload, payload_bytes_max)
     seconds = request.timeout_seconds
     timeout_ms = None if seconds is None else max(1, round(seconds * 1000))

@@ -137,6 +137,24 @@ def engine(
     return command.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
 
 
+@bench.command
+def depth(
+    *, json: bool = False, tenants: int = 10_000, seconds: float = 10.0, jobs: int = 1_000_000
+) -> int:
+    """The same load with a shallow queue and with a deep one; and the server's memory.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    jobs
+        How deep the deep queue is.
+    """
+    from fairway.bench import depth as command
+
+    return command.run(json_output=json, tenants=tenants, seconds=seconds, jobs=jobs)
+
+
 def main() -> None:
     """Entry point: errors are sentences, not stacks."""
     from fairway.core.errors import FairwayError

@@ -15,6 +15,7 @@ import uvloop
 from fairway.api.app import Api
 from fairway.core.errors import InvalidRequest
 from fairway.runtime.clock import SystemClock
+from fairway.runtime.memory import calm_collector
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import configure_logging, logger
 from fairway.services.platform import Platform
@@ -77,12 +78,14 @@ async def serve(
             ws="none",
             lifespan="off",
             server_header=False,
+            proxy_headers=False,
             date_header=False,
             backlog=2048,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=STOP_HTTP_SECONDS,
         ),
     )
+    calm_collector()
     try:
         serving = asyncio.create_task(http.run_until(stopping, listener))
         if ready is not None:

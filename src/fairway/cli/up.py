@@ -29,7 +29,7 @@ from fairway.store.accounts import account_for, traversable_by
 from fairway.store.embedded import EmbeddedPostgres
 
 log = logger("up")
-screen = Console(stderr=True, highlight=False)
+screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must stay in one piece
 
 WORKER_PAUSE_MAX_SECONDS = 10.0
 
@@ -190,7 +190,7 @@ class Worker:
                 return
             lived = asyncio.get_running_loop().time() - began
             failures = failures + 1 if lived < 30 else 1
-            seconds = min(0.2 * 2**failures, WORKER_PAUSE_MAX_SECONDS)
+            seconds = min(0.2 * 2 ** min(failures, 10), WORKER_PAUSE_MAX_SECONDS)
             log.error("worker ended; starting another", status=status, in_seconds=seconds)
             await pause(seconds)
 

@@ -14,6 +14,7 @@ from fairway.cli.local_keys import FILE_NAME, read_keys
 from fairway.cli.serve import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
+from fairway.runtime.memory import calm_collector
 from fairway.runtime.telemetry import configure_logging
 from fairway.worker.keeper import Keeper, WorkerOptions
 
@@ -56,6 +57,7 @@ def find_door(environment: Mapping[str, str]) -> tuple[list[str], str]:
 
 async def _main(options: WorkerOptions) -> None:
     keeper = Keeper(options)
+    calm_collector()
     stop_on_signals(keeper.stop)
     await keeper.run()
 

@@ -12,7 +12,7 @@ of priority is worth `AGEING_MS` of waiting, so nothing waits for ever.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,25 +84,36 @@ class Backlog:
         self.limits = limits
         self.jobs_held = 0
         self.bytes_held = 0
+        self.coming: set[str] = set()  # being written here: they arrive, a read must not bring them
+        self.ending: set[str] = set()  # ran here; the store shows them as queued until it is told
         self._tenants: dict[tuple[int, int], TenantBacklog] = {}
         self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
+        self._reads = 0  # under way
+        self._ended: set[str] = set()  # since the reads under way began: they may still show them
 
     # -- jobs come ---------------------------------------------------------------------------
 
     def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
         woken: set[tuple[int, int]] = set()
+        key: tuple[int, int, int, int] | None = None
         for job in jobs:
-            stream = self._stream(StreamKey(job.tenant, job.pool, job.type, job.priority), job.id)
+            if job[1:5] != key:  # jobs come in runs of one stream: look it up once a run
+                key = job[1:5]
+                stream = self._stream(StreamKey._make(key), job.id)
+                tenant = self._tenants[job.pool, job.tenant]
+                woken.add((job.pool, job.tenant))
             # A job older than the cursor (a retry that came due) would never be read again by it.
             if (stream.more and job.id > stream.cursor) or self._is_full(stream):
                 self._leave_in_store(stream)
             else:
-                self._append(stream, job)
+                stream.window.append(job)
+                self.jobs_held += 1
+                self.bytes_held += len(job.payload)
+                tenant.ready += 1
                 if job.id > stream.cursor:
                     stream.cursor = job.id
-            self._tenants[job.pool, job.tenant].depth += 1
-            woken.add((job.pool, job.tenant))
+            tenant.depth += 1
         return woken
 
     def put_back(self, job: QueuedJob) -> None:
@@ -161,29 +172,61 @@ class Backlog:
 
     # -- jobs go -----------------------------------------------------------------------------
 
+    def taker(
+        self,
+        pool: int,
+        types: Container[int],
+        held: Container[str],
+        emptied: Callable[[int], None],
+    ) -> Callable[[int], QueuedJob | None]:
+        """A function from a tenant to its next job that a worker with these types can run.
+
+        It skips what is leased already, and tells when a tenant's windows are empty.
+        """
+        tenants, low = self._tenants, self.limits.jobs_per_read // 4
+
+        def take(tenant: int) -> QueuedJob | None:
+            backlog = tenants.get((pool, tenant))
+            while backlog is not None and backlog.ready:
+                stream = backlog.next_stream(types)
+                if stream is None:
+                    return None
+                job = stream.window.popleft()
+                self.jobs_held -= 1
+                self.bytes_held -= len(job.payload)
+                backlog.ready -= 1
+                if stream.more and len(stream.window) <= low:
+                    self._want(stream)
+                if job.id not in held:
+                    self._left(backlog)
+                    if not backlog.ready:
+                        emptied(tenant)
+                    return job
+            emptied(tenant)
+            return None
+
+        return take
+
     def take(
         self, pool: int, tenant: int, types: Container[int], held: Container[str]
     ) -> QueuedJob | None:
-        """The tenant's next job that a worker with these types can run; skips what is leased."""
-        backlog = self._tenants.get((pool, tenant))
-        while backlog is not None and backlog.ready:
-            stream = backlog.next_stream(types)
-            if stream is None:
-                return None
-            job = stream.window.popleft()
-            self._count(job, -1)
-            if stream.more and len(stream.window) <= self.limits.jobs_per_read // 4:
-                self._want(stream)
-            if job.id not in held:
-                self._left(backlog)
-                return job
-        return None
+        """One job of one tenant; a grant of many uses `taker`."""
+        return self.taker(pool, types, held, lambda tenant: None)(tenant)
 
     def _left(self, backlog: TenantBacklog) -> None:
         """One job less; an empty backlog is known to be empty, whatever was counted before."""
-        backlog.depth = max(backlog.depth - 1, backlog.ready)
-        if not backlog.ready and not any(s.more or s.reading for s in backlog.streams.values()):
+        if backlog.ready:
+            backlog.depth = max(backlog.depth - 1, backlog.ready)
+        elif any(stream.more or stream.reading for stream in backlog.streams.values()):
+            backlog.depth = max(backlog.depth - 1, 0)
+        else:
             backlog.depth = 0
+
+    def ended(self, ids: Iterable[str]) -> None:
+        """The ends of these jobs' runs are on disk."""
+        self.ending.difference_update(ids)
+        if self._reads:
+            self._ended.update(ids)
 
     def depth(self, tenant: int, pools: Iterable[int]) -> int:
         """Queued jobs of a tenant over these pools."""
@@ -217,6 +260,7 @@ class Backlog:
 
     def remove(self, job_id: str, key: StreamKey) -> None:
         """A waiting job was cancelled: take it out of its window, if it is there."""
+        self.ended([job_id])
         backlog = self._tenants.get((key.pool, key.tenant))
         stream = backlog.streams.get((key.type, key.priority)) if backlog else None
         for job in list(stream.window) if stream else ():
@@ -228,6 +272,7 @@ class Backlog:
 
     def forget_shard(self, shard: int) -> None:
         """The shard has another owner now."""
+        self.ending = {job for job in self.ending if shard_of(job) != shard}
         for (pool, tenant), backlog in list(self._tenants.items()):
             for name, stream in list(backlog.streams.items()):
                 if stream.shard == shard:
@@ -270,6 +315,7 @@ class Backlog:
             return []
         chosen = [self._wanting.pop(key) for key in list(self._wanting)[:streams_max]]
         share = max(1, min(self.limits.jobs_per_read, room // (len(chosen) + len(self._wanting))))
+        self._reads += len(chosen)
         for stream in chosen:
             stream.reading, stream.missed = True, False
         return [(stream, share) for stream in chosen]
@@ -278,11 +324,16 @@ class Backlog:
         self, stream: Stream, jobs: list[QueuedJob], asked: int, held: Container[str]
     ) -> bool:
         """What a read found; answers whether the stream has jobs to give now."""
-        stream.reading = False
-        known = {job.id for job in stream.window} if stream.window else ()
+        if not self._is_ours(stream):
+            self._over(stream)
+            return False
+        known = {job.id for job in stream.window}
         for job in jobs:
-            if job.id not in held and job.id not in known:
+            if not (job.id in held or job.id in known or self._is_underway(job.id)):
                 self._append(stream, job)
+        backlog = self._tenants[stream.key.pool, stream.key.tenant]
+        backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
+        self._over(stream)
         if jobs:
             stream.cursor = jobs[-1].id
         stream.more = len(jobs) >= asked or stream.missed
@@ -290,13 +341,33 @@ class Backlog:
             self._want(stream)
         return bool(stream.window)
 
+    def _is_underway(self, job_id: str) -> bool:
+        """Whether a row that says `queued` is about to be announced, or is old news."""
+        return job_id in self.coming or job_id in self.ending or job_id in self._ended
+
     def fail_read(self, stream: Stream) -> None:
         """The read did not come through: ask again later."""
+        self._over(stream)
+        if self._is_ours(stream):
+            self._want(stream)
+
+    def _is_ours(self, stream: Stream) -> bool:
+        """False when its shard went to another owner while it was read."""
+        backlog = self._tenants.get((stream.key.pool, stream.key.tenant))
+        return backlog is not None and (
+            backlog.streams.get((stream.key.type, stream.key.priority)) is stream
+        )
+
+    def _over(self, stream: Stream) -> None:
         stream.reading = False
-        self._want(stream)
+        self._reads -= 1
+        if not self._reads:
+            self._ended.clear()
 
     def knows(self, key: StreamKey, job_id: str) -> bool:
-        """Whether a head found in the store is no news: it is here, or will be read."""
+        """Whether a head found in the store is no news: it is here, was here, or will be."""
+        if self._is_underway(job_id):
+            return True
         backlog = self._tenants.get((key.pool, key.tenant))
         stream = backlog.streams.get((key.type, key.priority)) if backlog else None
         if stream is None:

@@ -21,13 +21,14 @@ from typing import Protocol, TypeVar
 
 from fairway.core import share_record
 from fairway.core.estimates import Estimates
-from fairway.core.overdue import OverdueWheel
+from fairway.core.share_choice import Choice
 from fairway.core.share_insight import ShareInsight
-from fairway.core.share_node import DONE, LENT, OVERTIME, PREPAID, RESERVED, Running, ShareNode
+from fairway.core.share_ledger import Ledger
+from fairway.core.share_node import DONE, LENT, OWN, RESERVED, Running
 from fairway.core.share_roster import Roster
 from fairway.core.share_terms import ShareSettings, Terms
 
-__all__ = ["PoolShare", "Running", "ShareSettings", "Terms"]
+__all__ = ["Grantable", "PoolShare", "Running", "ShareSettings", "Terms"]
 
 
 class Grantable(Protocol):
@@ -47,14 +48,12 @@ class PoolShare:
 
     def __init__(self, settings: ShareSettings) -> None:
         self._settings = settings
-        self._roster = Roster(settings)
         self._estimates = Estimates(
             settings.first_estimate_us, settings.prepay_min_us, settings.prepay_max_us
         )
-        self._wheel: OverdueWheel[Running] = OverdueWheel(settings.overdue_tick_us)
-        self._running = 0
-        self._by_floor = False  # how the node that `_choose` returned was chosen
-        self._asides: list[ShareNode] = []
+        self._roster = Roster(settings)
+        self._choice = Choice(self._roster)
+        self._ledger = Ledger(self._roster, self._estimates)
         self.insight = ShareInsight(self._roster, self._estimates)
 
     # ---- what the dispatcher tells
@@ -81,10 +80,7 @@ class PoolShare:
 
     def tick(self, now_us: int) -> None:
         """Start charging jobs that outlived their prepayment; forget what is idle."""
-        if now_us >= self._wheel.next_us:
-            for running in self._wheel.due(now_us):
-                if running.phase == PREPAID:
-                    self._mark_over(running, now_us)
+        self._ledger.mark_overdue(now_us)
         self._roster.sweep(now_us)
 
     # ---- granting
@@ -103,18 +99,31 @@ class PoolShare:
         but only for a job that `may_borrow`; without it idle reserved slots are not lent.
         """
         self.tick(now_us)
-        granted: list[tuple[JobT, Running]] = []
-        if self._roster.reserve.open:
+        roster, granted = self._roster, list[tuple[JobT, Running]]()
+        if roster.reserve.open:
             self._grant_reserved(free, take, now_us, granted)
         left = free - len(granted)
-        busy = self._running + len(granted)
-        room = max(self._roster.capacity - busy, left) - self._roster.reserve.idle
-        self._grant_shared(min(left, room), take, now_us, granted)
-        if lend is not None and self._roster.reserve.idle:
+        # A slot that is offered is free, even while jobs of a dead worker still count as running.
+        idle = max(roster.capacity - roster.running - len(granted), left)
+        self._grant_shared(min(left, idle - roster.reserve.idle), take, now_us, granted)
+        if lend is not None and roster.reserve.idle:
             self._grant_lent(free - len(granted), lend, now_us, granted)
-        if self._asides:
-            self._put_back()
-        self._running += len(granted)
+        if self._choice.asides:
+            self._choice.put_back()
+        roster.running += len(granted)
+        return granted
+
+    def grant_own(
+        self, tenant: int, free: int, take: Callable[[int], JobT | None], now_us: int
+    ) -> list[tuple[JobT, Running]]:
+        """Fill slots of a worker that is the tenant's own, and no part of the pool's capacity."""
+        node, granted = self._roster.node(tenant), list[tuple[JobT, Running]]()
+        while node.eligible and len(granted) < free:
+            job = take(tenant)
+            if job is None:
+                break
+            estimate = self._estimates.of(job.type)
+            granted.append((job, self._ledger.start_uncharged(node, estimate, OWN, now_us)))
         return granted
 
     def may_borrow(self, job: Grantable) -> bool:
@@ -134,9 +143,10 @@ class PoolShare:
             node = next(iter(owners.values()))
             job = take(node.tenant)
             if job is None:
-                self._set_aside(node)
-            else:
-                granted.append((job, self._start_reserved(node, job.type, now_us)))
+                self._choice.set_aside(node)
+                continue
+            estimate = self._estimates.of(job.type)
+            granted.append((job, self._ledger.start_uncharged(node, estimate, RESERVED, now_us)))
 
     def _grant_shared(
         self,
@@ -145,16 +155,18 @@ class PoolShare:
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> None:
-        choose = self._chooser()
+        choice, choose, start = self._choice, self._choice.chooser(), self._ledger.start
+        estimates = self._estimates.by_type
         while count > 0:
             node = choose(now_us)
             if node is None:
                 return
             job = take(node.tenant)
             if job is None:
-                self._set_aside(node)
+                choice.set_aside(node)
                 continue
-            granted.append((job, self._start(node, job.type, now_us)))
+            estimate = estimates.get(job.type) or self._estimates.of(job.type)
+            granted.append((job, start(node, estimate, choice.by_floor, now_us)))
             count -= 1
 
     def _grant_lent(
@@ -170,173 +182,29 @@ class PoolShare:
             running.kind = LENT
             self._roster.reserve.lent += 1
 
-    # ---- choosing
-
-    def _chooser(self) -> Callable[[int], ShareNode | None]:
-        """Where nobody has a floor or is free, weights alone decide: skip the other questions."""
-        self._by_floor = False
-        roster = self._roster
-        return self._choose if roster.floors.heap or roster.free.eligible else roster.paid.pick
-
-    def _choose(self, now_us: int) -> ShareNode | None:
-        """The node whose job the next shared slot should run."""
-        roster = self._roster
-        self._by_floor = True
-        if roster.floors.heap and (node := roster.floors.neediest()) is not None:
-            return node
-        group = roster.group
-        if group.running < roster.free_floor and (node := self._pick_free(now_us)) is not None:
-            return node
-        self._by_floor = False
-        node = roster.paid.pick(now_us)
-        if node is None:
-            ceiling = roster.paid.slots * roster.settings.free_ceiling_share
-            return self._pick_free(now_us) if group.running * 1000 < ceiling else None
-        if node is not group:
-            return node
-        child = self._pick_free(now_us)
-        if child is None:
-            # Its children have nothing for this worker: the group steps aside with them.
-            self._set_aside(group)
-            return self._choose(now_us)
-        return child
-
-    def _pick_free(self, now_us: int) -> ShareNode | None:
-        roster = self._roster
-        if not roster.free.eligible:
-            return None
-        return roster.free.pick(now_us)
-
-    def _set_aside(self, node: ShareNode) -> None:
-        node.aside = True
-        self._asides.append(node)
-        node.queue.withdraw(node)
-        node.floor_key = None
-        self._roster.reserve.review(node)
-
-    def _put_back(self) -> None:
-        for node in self._asides:
-            node.aside = False
-            node.queue.put_back(node)
-            if node.eligible and node.parent is None:
-                if node.floor_share:
-                    self._roster.floors.offer(node)
-                self._roster.reserve.review(node)
-        self._asides.clear()
-
-    # ---- charging
-
-    def _start(self, node: ShareNode, type_id: int, now_us: int) -> Running:
-        estimate = self._estimates.by_type.get(type_id) or self._estimates.of(type_id)
-        prepaid_us = estimate.prepaid_us
-        charge = prepaid_us * node.stride
-        if self._by_floor and node.parent is None:
-            self._roster.floors.grants += 1
-            node.start_by_floor(charge, now_us)
-            node.queue.refresh(node)
-        else:
-            node.queue.serve(node, charge, now_us)
-            if node.parent is not None:
-                self._start_in_group(node.parent, prepaid_us, now_us)
-        running = Running(node, estimate, now_us, prepaid_us, charge)
-        self._wheel.add(running, running.over_at_us)
-        if node.running + node.reserved_running >= node.cap:
-            self._roster.admit(node, now_us)
-        return running
-
-    def _start_in_group(self, group: ShareNode, prepaid_us: int, now_us: int) -> None:
-        if self._by_floor:
-            group.start_by_floor(prepaid_us * group.stride, now_us)
-            group.queue.refresh(group)
-        else:
-            group.accrue(now_us)
-            group.queue.serve(group, prepaid_us * group.stride, now_us)
-        self._roster.admit(group, now_us)
-
-    def _start_reserved(self, node: ShareNode, type_id: int, now_us: int) -> Running:
-        running = Running(node, self._estimates.of(type_id), now_us, 0, 0)
-        running.kind = RESERVED
-        node.busy_us -= now_us
-        self._roster.reserve.start(node)
-        self._roster.reserve.review(node)
-        self._roster.admit(node, now_us)
-        return running
-
-    def _mark_over(self, running: Running, now_us: int) -> None:
-        running.phase = OVERTIME
-        node = running.node
-        node.mark_over(running.over_at_us, now_us)
-        if node.parent is not None:
-            node.parent.mark_over(running.over_at_us, now_us)
+    # ---- ending and taking over
 
     def finish(self, running: Running, now_us: int) -> None:
         """The slot is free again: charge what really ran, and learn from it."""
         if running.phase == DONE:
             return
-        node = running.node
-        self._running -= 1
-        self._estimates.learn(running.estimate, now_us - running.granted_at_us)
-        if running.kind == RESERVED:
-            node.busy_us += now_us
-            self._roster.reserve.end(node)
-        else:
-            node.end(running, running.charged, now_us)
-            if node.parent is not None:
-                self._end_in_group(node.parent, running, now_us)
-            if running.kind == LENT:
-                self._roster.reserve.lent -= 1
-        running.phase = DONE
-        if node.eligible and node.plain and not node.held:
-            if node.v < node.key:
-                node.queue.push(node)
-        else:
-            self._reposition(node, now_us)
+        if running.kind != OWN:
+            self._roster.running -= 1
+        self._ledger.end(running, now_us)
 
-    def _end_in_group(self, group: ShareNode, running: Running, now_us: int) -> None:
-        prepaid_us = running.over_at_us - running.granted_at_us
-        group.end(running, prepaid_us * group.stride, now_us)
-        self._reposition(group, now_us)
-
-    def _reposition(self, node: ShareNode, now_us: int) -> None:
-        """After a job ended: smaller v, fewer slots held, perhaps nothing left to do."""
-        if node.eligible:
-            node.queue.refresh(node)
-            if node.floor_share:
-                self._roster.floors.offer(node)
-            self._roster.reserve.review(node)
-        elif node.awake:
-            self._roster.admit(node, now_us)
-        else:
-            self._roster.rest(node)
-
-    # ---- failover
-
-    def adopt(self, tenant: int, type_id: int, granted_at_us: int, now_us: int) -> Running:
-        """Count a job that already runs under an earlier owner, which has charged for it."""
-        node = self._roster.node(tenant)
-        if self._roster.reserve.room(tenant):
-            running = self._start_reserved(node, type_id, now_us)
-            running.granted_at_us = granted_at_us
-        else:
-            running = self._adopt_shared(node, type_id, granted_at_us, now_us)
-        self._running += 1
-        self._roster.admit(node, now_us)
-        return running
-
-    def _adopt_shared(
-        self, node: ShareNode, type_id: int, granted_at_us: int, now_us: int
+    def adopt(
+        self, tenant: int, type_id: int, granted_at_us: int, now_us: int, *, own: bool = False
     ) -> Running:
-        estimate = self._estimates.of(type_id)
-        prepaid_us = estimate.prepaid_us
-        running = Running(node, estimate, granted_at_us, prepaid_us, prepaid_us * node.stride)
-        if running.over_at_us <= now_us:
-            running.phase = OVERTIME
-        for each in (node, node.parent):
-            if each is not None:
-                each.adopt(running, now_us)
-        if running.phase == PREPAID:
-            self._wheel.add(running, running.over_at_us)
-        return running
+        """Count a job that already runs under an earlier owner, which has charged for it."""
+        node, estimate = self._roster.node(tenant), self._estimates.of(type_id)
+        if not own:
+            self._roster.running += 1
+        if own or self._roster.reserve.room(tenant):
+            kind = OWN if own else RESERVED
+            running = self._ledger.start_uncharged(node, estimate, kind, now_us)
+            running.granted_at_us = granted_at_us
+            return running
+        return self._ledger.adopt(node, estimate, granted_at_us, now_us)
 
     def checkpoint(self, now_us: int) -> list[tuple[int, int]]:
         """Virtual times that changed since the last call; tenants below 1 are the pool's own."""

@@ -28,7 +28,7 @@ class ApiKey(NamedTuple):
     def parse(cls, text: str) -> ApiKey | None:
         """None when the text is no key of ours: wrong shape or wrong checksum."""
         parts = text.split("_")
-        if len(parts) != 5 or parts[0] != "fw" or parts[1] not in SCOPES:
+        if not text.isascii() or len(parts) != 5 or parts[0] != "fw" or parts[1] not in SCOPES:
             return None
         key = cls(parts[1], parts[2], parts[3])
         return key if hmac.compare_digest(parts[4], key._checksum()) else None

@@ -26,4 +26,4 @@ def may_adopt(stored_epoch: int, epoch: int, term: int) -> bool:
 
     It must be newer than anything written down and older than anything this term can grant.
     """
-    return stored_epoch <= epoch and term_of(epoch) < term
+    return stored_epoch < epoch and term_of(epoch) < term

@@ -21,6 +21,7 @@ class Floors:
         self.heap: list[tuple[int, int]] = []
         self.slots = 0
         self.grants = 0
+        self.settled = True  # nobody is below its floor, and nothing has changed since
         self._nodes = nodes
         self._max_share = max_share
         self._count = 0
@@ -37,6 +38,7 @@ class Floors:
             self._count -= 1
             self._share -= node.floor_share
             node.floor_key = None
+            self.settled = False
 
     def offer(self, node: ShareNode) -> None:
         """The node holds fewer slots than its entry says, or has no entry."""
@@ -44,6 +46,11 @@ class Floors:
         if node.floor_key is None or key < node.floor_key:
             node.floor_key = key
             heappush(self.heap, key)
+            self.settled = False
+
+    def set_slots(self, slots: int) -> None:
+        self.slots = slots
+        self.settled = False
 
     def neediest(self) -> ShareNode | None:
         heap = self.heap
@@ -54,10 +61,14 @@ class Floors:
                 heappop(heap)
                 continue
             fresh = _need(node)
-            if fresh == key:
-                return node if self.below(node) else None
-            node.floor_key = fresh
-            heapreplace(heap, fresh)
+            if fresh != key:
+                node.floor_key = fresh
+                heapreplace(heap, fresh)
+            elif self.below(node):
+                return node
+            else:
+                break
+        self.settled = True
         return None
 
     def below(self, node: ShareNode) -> bool:

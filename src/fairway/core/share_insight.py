@@ -61,7 +61,7 @@ class ShareInsight:
 
     def running(self, tenant: int) -> int:
         node = self._roster.nodes.get(tenant)
-        return node.running + node.reserved_running if node else 0
+        return node.running + node.uncharged_running if node else 0
 
     def standing(self, tenant: int, now_us: int) -> Standing:
         node = self._roster.nodes.get(tenant)
@@ -75,7 +75,7 @@ class ShareInsight:
         node.queue.settle(node, now_us)
         return Standing(
             waiting=_why(node),
-            running=node.running + node.reserved_running,
+            running=node.running + node.uncharged_running,
             ahead=_ahead(node),
             debt_us=((node.v - node.queue.v) >> TENANT_BITS) * node.weight // SCALE,
             fair_slots_milli=_fair_slots_milli(node),

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairway.core.share_terms import Terms
+
 if TYPE_CHECKING:
     from fairway.core.estimates import Estimate
     from fairway.core.share_queue import ShareQueue
-    from fairway.core.share_terms import Terms
 
 TENANT_BITS = 32
 TENANT_MASK = (1 << TENANT_BITS) - 1
@@ -25,7 +26,8 @@ ABSENT = -1  # a key no entry can have
 
 # The phases of a job in flight, and on whose slot it runs. Plain numbers: this is the hot path.
 PREPAID, OVERTIME, DONE = range(3)
-SHARED, RESERVED, LENT = range(3)  # reserved: its tenant's own, uncharged; lent: somebody else's
+# Shared and lent slots are charged for; from RESERVED on, the slot is the tenant's anyway.
+SHARED, LENT, RESERVED, OWN = range(4)
 
 
 class ShareNode:
@@ -34,8 +36,8 @@ class ShareNode:
     __slots__ = (
         "accrued_at_us", "adjusted", "aside", "awake", "busy_us", "cap", "eligible",
         "entitled_from", "entitled_us", "floor_key", "floor_share", "held", "idle_listed", "key",
-        "lift", "over", "parent", "plain", "queue", "reserved_running", "running", "saved",
-        "stride", "tenant", "v", "weight",
+        "lift", "over", "parent", "plain", "queue", "running", "saved", "stride", "tenant",
+        "uncharged_running", "v", "weight",
     )  # fmt: skip
 
     def __init__(self, tenant: int, terms: Terms, queue: ShareQueue) -> None:
@@ -45,7 +47,7 @@ class ShareNode:
         self.v = queue.v + tenant
         self.lift = self.v  # refunds never take v below this
         self.running = 0  # charged jobs in flight
-        self.reserved_running = 0  # uncharged ones, inside the reservation
+        self.uncharged_running = 0  # on its reservation or its own workers
         self.over = 0  # of the charged: those past their prepayment
         self.accrued_at_us = 0  # v includes the overtime until here
         self.awake = False  # has jobs to run
@@ -67,7 +69,8 @@ class ShareNode:
         self.stride = SCALE // terms.weight << TENANT_BITS
         self.floor_share = terms.floor_share
         self.cap = UNCAPPED if terms.cap is None else terms.cap
-        self.plain = not (terms.floor_share or terms.reserved)  # weight is all it has
+        # Weight is all it has: most tenants, and the short way through the ledger.
+        self.plain = terms == Terms(weight=terms.weight)
 
     def accrue(self, now_us: int) -> None:
         """Charge overtime up to now."""
@@ -137,7 +140,7 @@ class ShareNode:
 
     def received_us(self, now_us: int) -> int:
         """Slot-microseconds received so far, running jobs included; never falls."""
-        return self.busy_us + (self.running + self.reserved_running) * now_us
+        return self.busy_us + (self.running + self.uncharged_running) * now_us
 
 
 class Running:

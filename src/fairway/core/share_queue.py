@@ -89,11 +89,6 @@ class ShareQueue:
         elif node.v < node.key:
             self.push(node)
 
-    def reweigh(self, node: ShareNode, weight: int, now_us: int) -> None:
-        self.settle(node, now_us)
-        if node.eligible:
-            self.weight += weight - node.weight
-
     # ---- who goes next
 
     def pick(self, now_us: int) -> ShareNode | None:
@@ -120,15 +115,15 @@ class ShareQueue:
 
     def serve(self, node: ShareNode, charge: int, now_us: int) -> None:
         """Prepay one job of the node `pick` returned; virtual time follows whoever is served."""
-        v, heap = node.v, self.heap
-        if v - node.tenant > self.v:
-            self.v = v - node.tenant
-        node.v = v + charge
+        moment, heap = node.v - node.tenant, self.heap
+        if moment > self.v:
+            self.v = moment
+        node.v = v = node.v + charge
         node.running += 1
         node.busy_us -= now_us
         if heap and heap[0] == node.key:
-            node.key = v + charge
-            heapreplace(heap, v + charge)
+            node.key = v
+            heapreplace(heap, v)
 
     def crowded(self, node: ShareNode) -> bool:
         """The occupancy guard: holds its fair slots, and one more would pass the tolerance."""
@@ -185,10 +180,13 @@ class ShareQueue:
 
     # ---- bookkeeping
 
-    def forgive_idle_use(self, now_us: int) -> None:
-        """Nobody waited, so what runs took nothing from anyone: virtual time catches up with it."""
+    def forgive(self, *, everybody: bool, now_us: int) -> None:
+        """Nobody waits, so what runs takes nothing from anyone: virtual time catches up with it.
+
+        In a pool that is quite empty it catches up with everybody.
+        """
         for node in self._nodes.values():
-            if node.queue is self and node.running:
+            if node.queue is self and (node.running or everybody):
                 node.accrue(now_us)
                 self.v = max(self.v, node.v - node.tenant)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from fairway.core.share_node import SCALE, TENANT_BITS
 from fairway.core.share_roster import Roster
 
+_GROUP = 0
 _PAID_CLOCK = -1
 _FREE_CLOCK = -2
 _ROW = SCALE << TENANT_BITS
@@ -27,7 +28,7 @@ def checkpoint(roster: Roster, now_us: int) -> list[tuple[int, int]]:
         row = min(node.v // _ROW, _ROW_MAX)
         if row != node.saved:
             node.saved = row
-            rows.append((tenant, row))
+            rows.append((_GROUP if node is roster.group else tenant, row))
     if rows:
         rows.append((_PAID_CLOCK, roster.paid.v // _ROW))
         rows.append((_FREE_CLOCK, roster.free.v // _ROW))
@@ -39,10 +40,11 @@ def restore(roster: Roster, rows: Iterable[tuple[int, int]], now_us: int) -> Non
     roster.paid.v = by_tenant.pop(_PAID_CLOCK, 0) * _ROW
     roster.free.v = by_tenant.pop(_FREE_CLOCK, 0) * _ROW
     roster.dither_until_us = now_us + roster.settings.dither_us
+    roster.group.raise_to(max(by_tenant.pop(_GROUP, 0) * _ROW, roster.paid.v))
+    roster.group.lift = roster.paid.v + roster.group.tenant
     for tenant, row in by_tenant.items():
         if row * _ROW > roster.queue_of(tenant).v:
             node = roster.node(tenant)
             node.raise_to(row * _ROW)
             node.saved = row
             roster.rest(node)
-    roster.paid.lift(roster.group)

@@ -59,11 +59,9 @@ class Reserve:
         if self.room(tenant):
             self.idle -= 1
         self._running[tenant] = self._running.get(tenant, 0) + 1
-        node.reserved_running += 1
 
     def end(self, node: ShareNode) -> None:
         tenant = node.tenant
-        node.reserved_running -= 1
         self._running[tenant] -= 1
         if not self._running[tenant]:
             del self._running[tenant]

@@ -12,7 +12,7 @@ from fairway.core.share_queue import ShareQueue
 from fairway.core.share_reserve import Reserve
 from fairway.core.share_terms import FREE, ShareSettings, Terms
 
-GROUP = 0  # the free group's number among the tenants
+GROUP = TENANT_MASK  # the free group's number among the tenants
 _SWEEP_US = 1_000_000
 _NODE_US = 10  # housekeeping over n nodes waits n times this: about one per cent of a core
 _STANDARD = Terms()
@@ -31,6 +31,7 @@ class Roster:
         self.floors = Floors(self.nodes, settings.floors_max_share)
         self.reserve = Reserve()
         self.capacity = 0
+        self.running = 0  # jobs in flight, of any kind
         self.free_floor = 0  # slots that paid work leaves to the free group
         self.forgotten: list[int] = []  # tenants since the last checkpoint
         self.dither_until_us = 0
@@ -46,10 +47,11 @@ class Roster:
         return self._terms.get(tenant, _STANDARD)
 
     def set_terms(self, tenant: int, terms: Terms, now_us: int) -> None:
+        if terms == self.terms(tenant):
+            return
+        self._terms[tenant] = terms
         if terms == _STANDARD:
-            self._terms.pop(tenant, None)
-        else:
-            self._terms[tenant] = terms
+            del self._terms[tenant]
         node = self.nodes.get(tenant)
         if node is not None:
             self._change(node, terms, now_us)
@@ -65,7 +67,8 @@ class Roster:
         shared = self.capacity - self.reserve.total
         for queue in (self.paid, self.free):
             queue.advance(now_us)
-        self.paid.slots = self.floors.slots = shared
+        self.paid.slots = shared
+        self.floors.set_slots(shared)
         self.free_floor = shared * self.settings.free_share // 1000
         # Rounded up: in a small pool the group competes by weight for its one slot.
         self.free.slots = self.group.cap = -(-shared * self.settings.free_share // 1000)
@@ -76,23 +79,21 @@ class Roster:
 
     def _change(self, node: ShareNode, terms: Terms, now_us: int) -> None:
         node.accrue(now_us)
-        if node.eligible:
-            self.floors.remove(node)
+        was_eligible = node.eligible
+        if was_eligible:
+            self._leave(node, now_us)
         if (terms.group == FREE) != (node.parent is not None):
             self._move(node, now_us)
-        node.queue.reweigh(node, terms.weight, now_us)
         node.set_terms(terms)
-        if node.eligible:
-            self.floors.add(node)
+        if was_eligible:
+            self._enter(node, now_us)
         self.admit(node, now_us)
+        self._review_group(now_us)
 
     def _move(self, node: ShareNode, now_us: int) -> None:
         """Into or out of the free group; its debt and its running jobs go with it."""
-        was_eligible, group = node.eligible, self.group
-        debt = max(0, node.v - node.tenant - node.queue.v)
+        group, debt = self.group, max(0, node.v - node.tenant - node.queue.v)
         group.accrue(now_us)
-        if was_eligible:
-            self._leave(node, now_us)
         sign = -1 if node.parent else 1
         group.running += sign * node.running
         group.over += sign * node.over
@@ -102,8 +103,6 @@ class Roster:
         node.v = node.lift = node.queue.v + node.tenant
         node.v += debt
         node.adjusted += node.v
-        if was_eligible:
-            self._enter(node, now_us)
 
     # ---- awake and asleep
 
@@ -130,8 +129,8 @@ class Roster:
         node = self.nodes.get(tenant)
         if node is not None:
             return node
-        if not GROUP < tenant <= TENANT_MASK:
-            raise ValueError(f"a tenant is a number from 1 to {TENANT_MASK}, not {tenant}")
+        if not 0 < tenant < GROUP:
+            raise ValueError(f"a tenant is a number above 0 and below {GROUP}, not {tenant}")
         queue = self.queue_of(tenant)
         node = self.nodes[tenant] = ShareNode(tenant, self.terms(tenant), queue)
         node.parent = self.group if queue is self.free else None
@@ -143,7 +142,7 @@ class Roster:
 
     def admit(self, node: ShareNode, now_us: int) -> None:
         """Put the node where its state says it belongs."""
-        eligible = node.awake and node.running + node.reserved_running < node.cap
+        eligible = node.awake and node.running + node.uncharged_running < node.cap
         if eligible is node.eligible:
             return
         if eligible:
@@ -151,8 +150,11 @@ class Roster:
         else:
             self._leave(node, now_us)
         if node.parent is not None:
-            self.group.awake = self.free.eligible > 0
-            self.admit(self.group, now_us)
+            self._review_group(now_us)
+
+    def _review_group(self, now_us: int) -> None:
+        self.group.awake = self.free.eligible > 0
+        self.admit(self.group, now_us)
 
     def _enter(self, node: ShareNode, now_us: int) -> None:
         if not node.queue.eligible:
@@ -172,7 +174,7 @@ class Roster:
         # Looks at every node, so it is rationed; skipping it once delays the catching up a little.
         if now_us >= self._forgive_at_us:
             self._forgive_at_us = now_us + max(50_000, _NODE_US * len(self.nodes))
-            queue.forgive_idle_use(now_us)
+            queue.forgive(everybody=False, now_us=now_us)
 
     def _dither(self, node: ShareNode) -> None:
         """After lost state, spread newcomers over one prepayment: the light must not clump."""
@@ -184,7 +186,7 @@ class Roster:
 
     def rest(self, node: ShareNode) -> None:
         """Note a node that has nothing to do any more."""
-        if node.awake or node.running or node.reserved_running or node is self.group:
+        if node.awake or node.running or node.uncharged_running or node is self.group:
             return
         if not node.idle_listed:
             node.idle_listed = True
@@ -194,13 +196,16 @@ class Roster:
         """Forget idle nodes without debt: waking makes them anew at the same place."""
         if now_us < self._sweep_at_us:
             return
+        if not (self.running or self.paid.eligible or self.free.eligible):
+            self.paid.forgive(everybody=True, now_us=now_us)
+            self.free.forgive(everybody=True, now_us=now_us)
         idle, self._idle = self._idle, []
         self._sweep_at_us = now_us + max(_SWEEP_US, _NODE_US * len(idle))
         for node in idle:
             node.idle_listed = False
             if node.v - node.tenant > node.queue.v:
                 self.rest(node)
-            elif not (node.awake or node.running or node.reserved_running):
+            elif not (node.awake or node.running or node.uncharged_running):
                 self._forget(node)
 
     def _forget(self, node: ShareNode) -> None:

@@ -40,7 +40,10 @@ class ShareSettings:
     first_estimate_us: int = 300_000  # a run of a job type never seen
     prepay_max_us: int = 10_000_000  # no job is charged for more than this before it ran
     prepay_min_us: int = 1_000
-    guard_share: int = 1_100  # per mille of its fair slots at which a tenant waits for others
+    # Per mille of its fair slots at which a tenant waits for others. More lets debts be repaid
+    # faster; less keeps long jobs that were believed short from crowding out the rest: those with
+    # a share s of the pool can take (guard - 1) * s / (1 - s) from the others until they end.
+    guard_share: int = 1_050
     floors_max_share: int = 800  # all floors together; beyond it they shrink in proportion
     free_weight: int = 1  # of all free tenants together
     free_share: int = 50  # the slice: paid work never pushes free work below, nor free above

@@ -6,7 +6,7 @@ import os
 import random
 import secrets
 
-from fairway.core.ids import CHANCE_BITS, COUNTER_MAX, JobId, make_job_id
+from fairway.core.ids import CHANCE_BITS, COUNTER_MAX, JobId, make_job_ids
 from fairway.core.keys import ApiKey
 from fairway.runtime.clock import Clock
 
@@ -28,8 +28,7 @@ class JobIdFactory:
             self._last_ms, self._counter = now_ms, 0
         start = self._counter
         self._counter += count
-        roll = self._dice.getrandbits
-        return [make_job_id(shard, now_ms, start + i, roll(CHANCE_BITS)) for i in range(count)]
+        return make_job_ids(shard, now_ms, start, self._dice.getrandbits(CHANCE_BITS), count)
 
 
 def lease_tokens(count: int) -> list[str]:

@@ -57,7 +57,8 @@ class Loop:
             rest_seconds = await self._run_once(self._clock.now_us())
         except Exception as error:
             self.failures_in_row += 1
-            seconds = min(PAUSE_FIRST_SECONDS * 2.0**self.failures_in_row, PAUSE_MAX_SECONDS)
+            doublings = min(self.failures_in_row, 10)  # a long outage must not outgrow a float
+            seconds = min(PAUSE_FIRST_SECONDS * 2.0**doublings, PAUSE_MAX_SECONDS)
             log.warning("loop failed", loop=self.name, error=repr(error), retry_in_seconds=seconds)
             return seconds
         self.failures_in_row = 0

@@ -67,8 +67,9 @@ class Codec:
             decoded = self._decoder.decode(payload)
         except msgspec.DecodeError as error:
             raise _explained(error, self.label) from None
-        pairs = ((name, getattr(decoded, name)) for name in self._fields)
-        return {name: value for name, value in pairs if value is not UNSET}
+        return {
+            name: value for name in self._fields if (value := getattr(decoded, name)) is not UNSET
+        }
 
     def encode_result(self, value: Any) -> bytes:
         return encode_value(value)
@@ -99,7 +100,7 @@ def refuse_unnamed_parameters(function: Callable[..., Any], label: str) -> None:
 
 
 def encode_value(value: Any) -> bytes:
-    return msgspec.json.encode(value, enc_hook=_encode_foreign)
+    return _encoder.encode(value)
 
 
 def is_ctx(hint: Any) -> bool:
@@ -167,6 +168,9 @@ def _encode_foreign(value: Any) -> Any:
     if dump is None:
         raise TypeError(f"cannot encode {type(value).__qualname__} as JSON")
     return dump(mode="json")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encode_foreign)
 
 
 def _decode_foreign(wanted: type, value: Any) -> Any:

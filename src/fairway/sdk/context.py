@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sized
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
@@ -74,7 +73,7 @@ class Ctx:
         self.attempt = facts.attempt
         self.delivery = facts.delivery
         self.timeout_seconds = facts.timeout_seconds
-        self._ends_at = time.monotonic() + (facts.timeout_seconds or 0)
+        self._ends_at = time.monotonic() + facts.timeout_seconds if facts.timeout_seconds else 0.0
         self._sink = sink
         self._cancelled = False
 
@@ -156,14 +155,20 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
 
 
-@contextmanager
-def running(ctx: Ctx) -> Iterator[Ctx]:
+class running:  # reads as a verb, `with running(ctx)`; a class, because it is hot
     """Within this block, `Ctx.current()` is this one."""
-    token = _current.set(ctx)
-    try:
-        yield ctx
-    finally:
-        _current.reset(token)
+
+    __slots__ = ("_ctx", "_token")
+
+    def __init__(self, ctx: Ctx) -> None:
+        self._ctx = ctx
+
+    def __enter__(self) -> Ctx:
+        self._token = _current.set(self._ctx)
+        return self._ctx
+
+    def __exit__(self, *error: object) -> None:
+        _current.reset(self._token)
 
 
 class _CurrentCtx:

@@ -37,7 +37,7 @@ class EnqueueOptions(TypedDict, total=False):
 
     pool: str
     timeout: Duration
-    priority: int  # 0 first … 9 last, among the tenant's own jobs
+    priority: int  # 9 first … 0 last, among the tenant's own jobs
     idempotency_key: str
 
 

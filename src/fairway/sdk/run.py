@@ -25,7 +25,8 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
     """
     try:
         arguments = job.decode_arguments(payload)
-        value = await _within_limit(_called(job, arguments, ctx), ctx)
+        work = _called(job, arguments, ctx)
+        value = await (work if ctx.timeout_seconds is None else _within_limit(work, ctx))
     except asyncio.CancelledError as error:
         if _cancelled_from_outside():
             raise

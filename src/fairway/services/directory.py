@@ -1,7 +1,7 @@
 """Who is who: tenants, job types and keys, kept in memory and refreshed from the store.
 
-The hot path asks by dictionary only. A key is checked against the store at most once every few
-seconds, so a revoked key stops working within that time.
+The hot path asks by dictionary only. A key is checked against the store once; which keys were
+revoked or ran out since is asked every few seconds, so such a key stops working within that time.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import NamedTuple
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import Tenant
-from fairway.runtime.clock import Clock
 from fairway.store import tenants as store
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.tenants import StoredKey
 
 REFRESH_SECONDS = 2.0
-KEY_TRUST_US = 5_000_000
 KEYS_REMEMBERED = 200_000
 JOB_TYPES_MAX = 10_000
 
@@ -33,26 +31,36 @@ class Principal(NamedTuple):
 
 
 class Directory:
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._clock = clock
         self.tenants: dict[int, Tenant] = {}
         self.tenant_ids: dict[str, int] = {}
         self.type_ids: dict[str, int] = {}
         self.type_names: dict[int, str] = {}
-        self._keys: dict[str, tuple[int, Principal | None]] = {}
+        self._keys: dict[str, Principal] = {}  # by the whole text of the key
+        self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
         self.on_tenant: Callable[[Tenant], None] = lambda tenant: None
 
     async def run_once(self, now_us: int) -> float:
         """Read what changed; a loop calls this."""
         async with self._database.calm() as connection:
-            changed, self._changed_since = await store.changed_tenants(
-                connection, self._changed_since
-            )
+            now = await store.store_now(connection)
+            since, self._changed_since = self._changed_since, now
+            changed = await store.changed_tenants(connection, since)
+            keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
+            revoked = set(await store.revoked_keys(connection))
         for tenant in changed:
             self._learn_tenant(tenant)
+        self._stored_keys.update((key.id, key) for key in keys)
+        if revoked:
+            self._forget_keys(revoked)
         return REFRESH_SECONDS
+
+    def _forget_keys(self, revoked: set[str]) -> None:
+        for key_id in revoked:
+            self._stored_keys.pop(key_id, None)
+        self._keys = {t: p for t, p in self._keys.items() if p.key_id not in revoked}
 
     def _learn_tenant(self, tenant: Tenant) -> None:
         if self.tenants.get(tenant.id) != tenant:
@@ -93,26 +101,27 @@ class Directory:
     # -- keys --------------------------------------------------------------------------------
 
     def known(self, text: str) -> Principal | None:
-        """The principal of a key that was checked a moment ago: the hot path's only question."""
-        found = self._keys.get(text)
-        if found is None or found[0] < self._clock.now_us():
-            return None
-        return found[1]
+        """The principal of a key that was checked before: the hot path's only question."""
+        return self._keys.get(text)
 
     async def authenticate(self, text: str) -> Principal | None:
         key = ApiKey.parse(text)
         if key is None:
             return None  # wrong shape or checksum: not worth a question to the store
-        try:
-            async with self._database.calm() as connection:
-                stored = await store.read_key(connection, key.id)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        stored = self._stored_keys.get(key.id) or await self._read_key(key.id)
         principal = await self._principal(key, stored)
         if len(self._keys) >= KEYS_REMEMBERED:
-            self._keys.clear()
-        self._keys[text] = (self._clock.now_us() + KEY_TRUST_US, principal)
+            self._keys = {}
+        if principal is not None:
+            self._keys[text] = principal
         return principal
+
+    async def _read_key(self, key_id: str) -> StoredKey | None:
+        try:
+            async with self._database.calm() as connection:
+                return await store.read_key(connection, key_id)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
 
     async def _principal(self, key: ApiKey, stored: StoredKey | None) -> Principal | None:
         if stored is None or stored.scope != key.scope or not key.matches(stored.secret_hash):
@@ -138,6 +147,8 @@ class Directory:
             await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
 
     async def revoke_key(self, key_id: str) -> bool:
-        self._keys.clear()
+        """Here at once, on other servers within their next refresh."""
         async with self._database.calm() as connection:
-            return await store.revoke_key(connection, key_id)
+            was_valid = await store.revoke_key(connection, key_id)
+        self._forget_keys({key_id})
+        return was_valid

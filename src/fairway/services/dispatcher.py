@@ -2,7 +2,7 @@
 
 It is the one owner of its state: sessions, leases, windows and fair share live in memory and
 change only here, inside one event loop, in plain synchronous steps; so there are no locks. It does
-no I/O: leases that must be on disk first go to `write_lease`, ends of runs to `record_end`, and
+no I/O: leases that must be on disk first go to `write_leases`, ends of runs to `record_ends`, and
 the loops beside it read the store and call back. Who goes next is decided in `core/fairness.py`.
 """
 
@@ -53,8 +53,8 @@ class Dispatcher:
         self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
         self.policies: dict[int, RetryPolicy] = {}  # job type → what its workers asked for
         self._waiting: dict[str, Session] = {}  # sessions whose call is held open
-        self.write_lease: Callable[[Lease], None] = _unconnected
-        self.record_end: Callable[[End], None] = _unconnected
+        self.write_leases: Callable[[list[Lease]], None] = _unconnected
+        self.record_ends: Callable[[list[End]], None] = _unconnected
         self.want_reads: Callable[[], None] = lambda: None
         self.jitter: Callable[[], float] = lambda: 0.5
 
@@ -94,7 +94,7 @@ class Dispatcher:
             if session.free(pool) > 0:
                 self._serve(session, pool, now_us)
                 if session.outbox:
-                    session.ring()
+                    session.ring_soon(now_us)
 
     def serve(self, session: Session) -> None:
         """Give a session what its free slots can start."""
@@ -108,40 +108,36 @@ class Dispatcher:
     def _serve(self, session: Session, pool: int, now_us: int) -> None:
         if now_us >= self.trusted_until_us:
             return  # perhaps no longer the owner: grant nothing until the term is renewed
-        share, backlog, held = self.shares[pool], self.backlog, self.leases
-
-        def take(tenant: int) -> QueuedJob | None:
-            if session.tenant is not None and session.tenant != tenant:
-                return None
-            job = backlog.take(pool, tenant, session.types, held)
-            if not backlog.ready(pool, tenant):
-                share.sleep(tenant, now_us)
-            return job
-
-        granted = share.grant(session.free(pool), take, now_us)
+        share, free = self.shares[pool], session.free(pool)
+        take = self.backlog.taker(
+            pool, session.types, self.leases, lambda tenant: share.sleep(tenant, now_us)
+        )
+        if session.tenant is None:
+            granted = share.grant(free, take, now_us)
+        else:
+            granted = share.grant_own(session.tenant, free, take, now_us)
         if granted:
             self._lease(session, BY_NUMBER[pool], granted, now_us)
 
     def _lease(
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
     ) -> None:
-        tokens = lease_tokens(len(granted))
-        unix_ms = self._clock.unix_ms()
-        for (job, running), token in zip(granted, tokens, strict=True):
-            shard = shard_of(job.id)
-            lease = Lease(job, shard, next_epoch(job.epoch, self.terms[shard]), token, session)
+        """Make grants into leases; lazy ones go out at once, others when they are on disk."""
+        new = []
+        for (job, running), token in zip(granted, lease_tokens(len(granted)), strict=True):
+            epoch = next_epoch(job.epoch, self.terms[shard_of(job.id)])
+            lease = Lease(job, epoch, token, session, now_us)
             lease.running = running
-            lease.granted_us = now_us
-            self.leases[job.id] = lease
-            session.hold(lease)
-            if pool.lease_mode == "lazy":
-                session.outbox.append(lease)
-                self.fresh.append(lease)
-            else:
-                self.write_lease(lease)
-        self._metrics.granted.labels(pool.name).inc(len(granted))
-        waits = ((unix_ms - unix_ms_of(job.id)) / 1000 for job, _ in granted)
-        self._metrics.pickup.observe_many(pool.name, waits)
+            self.leases[job.id] = session.leases[job.id] = lease
+            new.append(lease)
+        session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
+        if pool.lease_mode == "lazy":
+            session.outbox += new
+            self.fresh.extend(new)
+        else:
+            self.write_leases(new)
+        self._metrics.granted.labels(pool.name).inc(len(new))
+        self._metrics.pickup.observe_many(pool.name, _waits(new, self._clock.unix_ms()))
 
     def written(self, lease: Lease) -> None:
         """The lease is on disk: now its worker may hear of it."""
@@ -151,11 +147,11 @@ class Dispatcher:
 
     def not_written(self, lease: Lease) -> None:
         """The job was no longer free to run; nobody heard of this lease."""
-        self._release(lease)
+        self._release(lease, self._clock.now_us())
 
     def revoke(self, lease: Lease) -> None:
         """The job is no longer this worker's to run; tell it so."""
-        self._release(lease)
+        self._release(lease, self._clock.now_us())
         lease.session.revoked.append(lease.job.id)
         lease.session.ring()
 
@@ -177,29 +173,33 @@ class Dispatcher:
             return None
         return lease if lease.session is session else None
 
-    def succeeded(self, lease: Lease, number: int, ran_us: int, result: bytes) -> None:
-        self._release(lease)
-        lease.session.recording.add(number)
-        self.record_end(End(lease, number, ran_us, result))
+    def succeeded(self, runs: Sequence[tuple[Lease, int, int, bytes]]) -> None:
+        """Runs that ended well, each as lease, report number, time and result."""
+        now_us = self._clock.now_us()
+        for lease, number, _, _ in runs:
+            self._end(lease, now_us)
+            lease.session.recording.add(number)
+        self.record_ends([End(*run) for run in runs])
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """A run ended otherwise than by success."""
-        self._release(lease)
+        self._end(lease, self._clock.now_us())
         lease.session.recording.add(number)
         job = lease.job
         decision = retry.decide(
             self.policy_of(job), job.attempts, job.deliveries, outcome, self.jitter()
         )
-        self.record_end(End(lease, number, outcome.ran_us, outcome.result, decision, outcome.error))
+        end = End(lease, number, outcome.ran_us, outcome.result, decision, outcome.error)
+        self.record_ends([end])
 
     def lost(self, leases: Iterable[Lease]) -> None:
         """Their worker died or fell silent: costs a delivery, never an attempt."""
+        now_us = self._clock.now_us()
         for lease in list(leases):
-            self._release(lease)
+            self._end(lease, now_us)
             job = lease.job
             decision = retry.after_loss(self.policy_of(job), job.attempts, job.deliveries)
-            ran_us = self._clock.now_us() - lease.granted_us
-            self.record_end(End(lease, None, ran_us, None, decision, _LOST))
+            self.record_ends([End(lease, None, now_us - lease.granted_us, None, decision, _LOST)])
             self._metrics.lost.inc()
 
     def settled(self, end: End) -> None:
@@ -217,11 +217,16 @@ class Dispatcher:
         found = self.policies.get(job.type)
         return found or RetryPolicy(attempts_max=BY_NUMBER[job.pool].attempts_max)
 
-    def _release(self, lease: Lease) -> None:
+    def _end(self, lease: Lease, now_us: int) -> None:
+        """The run is over; until its end is on disk the store shows the job as it was before."""
+        self._release(lease, now_us)
+        self.backlog.ending.add(lease.job.id)
+
+    def _release(self, lease: Lease, now_us: int) -> None:
         self.leases.pop(lease.job.id, None)
         lease.session.drop(lease)
         if lease.running is not None:
-            self.shares[lease.job.pool].finish(lease.running, self._clock.now_us())
+            self.shares[lease.job.pool].finish(lease.running, now_us)
             lease.running = None
 
     # -- sessions ----------------------------------------------------------------------------
@@ -252,7 +257,9 @@ class Dispatcher:
     def _recount(self) -> None:
         now_us = self._clock.now_us()
         for number, share in self.shares.items():
-            total = sum(session.slots.get(number, 0) for session in self.sessions.values())
+            # A tenant's own workers add nothing to what all tenants share.
+            shared = (one for one in self.sessions.values() if one.tenant is None)
+            total = sum(session.slots.get(number, 0) for session in shared)
             share.set_capacity(total, now_us)
 
     def hold_open(self, session: Session) -> None:
@@ -263,7 +270,8 @@ class Dispatcher:
 
     def news(self, session: Session) -> News:
         """Everything there is to say to a session, once."""
-        leases = session.outbox
+        held = session.leases  # what was taken back since must not go out
+        leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
         for lease in leases:
             lease.delivered = True
         news = News(leases, session.recorded, session.refused, session.cancels, session.revoked)
@@ -287,10 +295,11 @@ class Dispatcher:
     ) -> Lease:
         """Put a lease of an earlier owner into force here."""
         now_us = self._clock.now_us()
-        lease = Lease(job, shard_of(job.id), epoch, token, session)
-        lease.granted_us = now_us - round(running_seconds * 1e6)
+        lease = Lease(job, epoch, token, session, now_us - round(running_seconds * 1e6))
         lease.delivered = True
-        lease.running = self.shares[job.pool].adopt(job.tenant, job.type, lease.granted_us, now_us)
+        lease.running = self.shares[job.pool].adopt(
+            job.tenant, job.type, lease.granted_us, now_us, own=session.tenant is not None
+        )
         self.leases[job.id] = lease
         session.hold(lease)
         self.fresh.append(lease)
@@ -307,7 +316,10 @@ class Dispatcher:
         self.terms.pop(shard, None)
         self.backlog.forget_shard(shard)
         for lease in [lease for lease in self.leases.values() if lease.shard == shard]:
-            self._release(lease)
+            self._release(lease, self._clock.now_us())
+        for session in self.sessions.values():
+            session.greeted = False  # the next owner, be it this server, must hear what it runs
+            session.ring()
 
     def set_terms(self, tenant: int, terms: Terms) -> None:
         now_us = self._clock.now_us()
@@ -320,6 +332,18 @@ _LOST = b'{"type":"WorkerLost","message":"The worker died or fell silent while i
 
 def _share_settings(pool: Pool) -> ShareSettings:
     return ShareSettings(first_estimate_us=round(pool.estimate_seconds * 1e6))
+
+
+def _waits(leases: list[Lease], unix_ms: int) -> list[float]:
+    """Seconds from acceptance to grant. Grants come in runs of one millisecond's ids."""
+    waits, head, wait = [], "", 0.0
+    for lease in leases:
+        job = lease.job.id
+        if not job.startswith(head) or not head:
+            head = job[:13]
+            wait = max(unix_ms - unix_ms_of(job), 0) / 1000
+        waits.append(wait)
+    return waits
 
 
 def _unconnected(_: object) -> None:

@@ -110,6 +110,8 @@ class Exchange:
         for lease in session.leases.values():
             if lease.delivered and lease.job.id not in said:
                 session.outbox.append(lease)  # the reply that carried it was lost
+            if lease.cancelling:
+                session.cancels.append(lease.job.id)  # so may be the one that asked to stop
 
     def _is_known(self, session: Session, holding: Holding) -> bool:
         return (
@@ -147,7 +149,7 @@ class Exchange:
     # -- reports -----------------------------------------------------------------------------
 
     async def _hear(self, session: Session, reports: Sequence[Reported]) -> None:
-        doubtful = []
+        doubtful, successes = [], []
         dispatcher = self._dispatcher
         for report in reports:
             lease = dispatcher.lease_of(session, report.job, report.epoch, report.token)
@@ -155,9 +157,11 @@ class Exchange:
                 if report.number not in session.recording:
                     doubtful.append(report)
             elif report.outcome is None:
-                dispatcher.succeeded(lease, report.number, report.ran_us, report.result)
+                successes.append((lease, report.number, report.ran_us, report.result))
             else:
                 dispatcher.ended(lease, report.number, report.outcome)
+        if successes:
+            dispatcher.succeeded(successes)
         if doubtful:
             await self._judge(session, doubtful)
 

@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 from fairway.runtime.telemetry import Instruments, logger
 
 Item = TypeVar("Item")
+
+JOBS_MAX = 2000  # in one commit
 log = logger("group_commit")
 
 
@@ -23,7 +25,7 @@ class GroupCommit(Generic[Item]):
         flush: Callable[[list[Item]], Awaitable[None]],
         *,
         instruments: Instruments,
-        jobs_max: int = 2000,
+        size_of: Callable[[Item], int] | None = None,
         lanes: int = 1,
         linger_seconds: float = 0.0,
     ) -> None:
@@ -32,26 +34,32 @@ class GroupCommit(Generic[Item]):
         self._clock = instruments.clock
         self._jobs_seen = instruments.metrics.commit_jobs.labels(kind)
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
-        self._jobs_max = jobs_max
+        self._size_of = size_of  # jobs in an item; None: one
         self._lanes_free = lanes
         self._lanes = lanes
         self._linger_seconds = linger_seconds
-        self._items: list[tuple[Item, int]] = []
+        self._items: list[Item] = []
         self._pump_due = False
         self._busy: set[asyncio.Task[None]] = set()
         self.jobs_waiting = 0
 
-    def add(self, item: Item, jobs: int = 1) -> None:
-        self._items.append((item, jobs))
-        self.jobs_waiting += jobs
+    def add(self, item: Item) -> None:
+        self.add_many([item])
+
+    def add_many(self, items: list[Item]) -> None:
+        self._items += items
+        self.jobs_waiting += self._jobs_in(items)
         self._schedule()
+
+    def _jobs_in(self, items: list[Item]) -> int:
+        return len(items) if self._size_of is None else sum(map(self._size_of, items))
 
     def _schedule(self) -> None:
         if self._pump_due or not self._lanes_free:
             return
         self._pump_due = True
         loop = asyncio.get_running_loop()
-        if self._busy_lately() and self.jobs_waiting < self._jobs_max:
+        if self._busy_lately() and self.jobs_waiting < JOBS_MAX:
             loop.call_later(self._linger_seconds, self._pump)
         else:
             loop.call_soon(self._pump)
@@ -69,21 +77,25 @@ class GroupCommit(Generic[Item]):
             self._busy.add(task)
             task.add_done_callback(self._done)
 
-    def _take(self) -> list[tuple[Item, int]]:
-        jobs = end = 0
-        for _, size in self._items:
-            if end and jobs + size > self._jobs_max:
-                break
-            jobs += size
-            end += 1
+    def _take(self) -> list[Item]:
+        """As many items as make one group; at least one."""
+        end = JOBS_MAX if self._size_of is None else self._end_of_group(self._size_of)
         group, self._items = self._items[:end], self._items[end:]
         return group
 
-    async def _commit(self, group: list[tuple[Item, int]]) -> None:
-        jobs = sum(size for _, size in group)
+    def _end_of_group(self, size_of: Callable[[Item], int]) -> int:
+        jobs = 0
+        for place, item in enumerate(self._items):
+            jobs += size_of(item)
+            if place and jobs > JOBS_MAX:
+                return place
+        return len(self._items)
+
+    async def _commit(self, group: list[Item]) -> None:
+        jobs = self._jobs_in(group)
         began_us = self._clock.now_us()
         try:
-            await self._flush([item for item, _ in group])
+            await self._flush(group)
         finally:
             self.jobs_waiting -= jobs
             self._jobs_seen.observe(jobs)

@@ -58,7 +58,7 @@ class Platform:
         limits = WindowLimits(jobs_total=settings.window_jobs)
         self.dispatcher = Dispatcher(clock=clock, metrics=self.metrics, limits=limits)
         self.dispatcher.jitter = random.Random().random
-        self.directory = Directory(database, clock)
+        self.directory = Directory(database)
         self.directory.on_tenant = self._learn_tenant
         self.recorder = Recorder(
             database, self.dispatcher, self.watchers, self.store_clock, instruments

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from fairway.core.ids import JobId
+from fairway.core.ids import SHARD_DIGITS, JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Instruments, logger
@@ -62,11 +62,12 @@ class Recorder:
         self._leases = GroupCommit[Lease](
             "leases", self._flush_leases, instruments=instruments, linger_seconds=0.001
         )
-        dispatcher.record_end = self.record
-        dispatcher.write_lease = self._leases.add
+        dispatcher.record_ends = self.record
+        dispatcher.write_leases = self._leases.add_many
 
-    def record(self, end: End) -> None:
-        (self._successes if end.decision is None else self._settlements).add(end)
+    def record(self, ends: list[End]) -> None:
+        """Ends of one kind: all succeeded, or none."""
+        (self._successes if ends[0].decision is None else self._settlements).add_many(ends)
 
     async def drain(self) -> None:
         await self._successes.drain()
@@ -130,6 +131,7 @@ class Recorder:
         if refused is None:
             return  # not ours to acknowledge any more
         touched: set[Session] = set()
+        self._dispatcher.backlog.ended([end.lease.job.id for end in ends])
         for end in ends:
             session = end.lease.session
             if end.number is not None:
@@ -191,7 +193,10 @@ def _acknowledge(session: Session) -> None:
         session.ring()
 
 
-def _by_shard(ends: Sequence[End]) -> dict[int, list[End]]:
+def _by_shard(ends: list[End]) -> dict[int, list[End]]:
+    first = ends[0].lease.job.id[SHARD_DIGITS]
+    if all(end.lease.job.id[SHARD_DIGITS] == first for end in ends):
+        return {shard_of(ends[0].lease.job.id): ends}  # the usual case, and a hot one
     groups: dict[int, list[End]] = {}
     for end in ends:
         groups.setdefault(end.lease.shard, []).append(end)

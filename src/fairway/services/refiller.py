@@ -26,20 +26,20 @@ class Refiller:
         by_shard: dict[int, list[tuple[Stream, int]]] = defaultdict(list)
         for stream, limit in reads:
             by_shard[stream.shard].append((stream, limit))
-        for shard, group in by_shard.items():
-            await self._read(shard, group)
+        try:
+            for shard in list(by_shard):
+                await self._read(shard, by_shard[shard])
+                del by_shard[shard]
+        finally:  # what was begun and not read is asked for again
+            for stream, _ in (wish for group in by_shard.values() for wish in group):
+                self._dispatcher.backlog.fail_read(stream)
         return 0.0
 
     async def _read(self, shard: int, group: list[tuple[Stream, int]]) -> None:
         backlog = self._dispatcher.backlog
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
-        try:
-            async with self._database.hot() as connection:
-                jobs = await store.read_streams(connection, shard, wishes)
-        except BaseException:
-            for stream, _ in group:
-                backlog.fail_read(stream)
-            raise
+        async with self._database.hot() as connection:
+            jobs = await store.read_streams(connection, shard, wishes)
         found: dict[tuple[int, int, int, int], list[QueuedJob]] = defaultdict(list)
         for job in jobs:
             found[job.tenant, job.pool, job.type, job.priority].append(job)

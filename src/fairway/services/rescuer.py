@@ -65,6 +65,7 @@ class Rescuer:
         if lost:
             log.warning("worker silent", worker=session.worker, jobs=len(lost))
             self._dispatcher.lost(lost)
+            session.revoked += [lease.job.id for lease in lost]  # should it be heard of again
         if not session.leases:
             self._dispatcher.end_session(session)
             return True

@@ -10,38 +10,40 @@ import asyncio
 from typing import NamedTuple
 
 from fairway.core.fairness import Running
+from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
+
+GATHER_US = 2_000  # leases granted within this of the last reply go out together
 
 
 class Lease:
-    """The right to run one job now."""
+    """The right to run one job now. What most leases never need has its default on the class."""
 
-    __slots__ = (
-        "cancelling", "delivered", "epoch", "granted_us", "job", "progress", "running",
-        "session", "shard", "token", "written",
-    )  # fmt: skip
+    written = False  # the store knows of it
+    delivered = False  # its worker was sent it
+    cancelling = False
+    progress: bytes | None = None
 
     def __init__(
-        self, job: QueuedJob, shard: int, epoch: int, token: str, session: Session
+        self, job: QueuedJob, epoch: int, token: str, session: Session, granted_us: int
     ) -> None:
         self.job = job
-        self.shard = shard
         self.epoch = epoch
         self.token = token
         self.session = session
-        self.granted_us = 0
+        self.granted_us = granted_us
         self.running: Running | None = None  # what fair share charges for it
-        self.written = False  # the store knows of it
-        self.delivered = False  # its worker was sent it
-        self.cancelling = False
-        self.progress: bytes | None = None
+
+    @property
+    def shard(self) -> int:
+        return shard_of(self.job.id)
 
 
 class Session:
     __slots__ = (
         "acks_due", "cancels", "draining", "greeted", "in_use", "key", "leases", "outbox",
-        "poll", "recorded", "recording", "refused", "revoked", "seen_us", "slots", "tenant",
-        "types", "worker",
+        "poll", "recorded", "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us",
+        "slots", "tenant", "types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
@@ -63,6 +65,8 @@ class Session:
         self.cancels: list[str] = []
         self.revoked: list[str] = []
         self.acks_due = False
+        self.ring_due = False
+        self.rung_us = 0
 
     def free(self, pool: int) -> int:
         return 0 if self.draining else self.slots.get(pool, 0) - self.in_use.get(pool, 0)
@@ -81,8 +85,20 @@ class Session:
 
     def ring(self) -> None:
         """Answer the held call now."""
+        self.ring_due = False
         if self.poll is not None and not self.poll.done():
             self.poll.set_result(None)
+
+    def ring_soon(self, now_us: int) -> None:
+        """Answer the held call: at once when it was quiet, else together with what comes next."""
+        since_us = now_us - self.rung_us
+        if since_us >= GATHER_US:
+            self.rung_us = now_us
+            self.ring()
+        elif not self.ring_due:
+            self.ring_due = True
+            self.rung_us += GATHER_US
+            asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
 
 
 class TypeTerms(NamedTuple):

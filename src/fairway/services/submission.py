@@ -89,7 +89,7 @@ class Submissions:
         ]  # fmt: skip
         claims = [_claim(tenant.id, job.id, new) for job, new in zip(jobs, wanted, strict=True)]
         verdicts: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
-        self._group(shard).add(Submission(jobs, claims, verdicts), len(jobs))
+        self._group(shard).add(Submission(jobs, claims, verdicts))
         return await verdicts
 
     async def drain(self) -> None:
@@ -124,6 +124,7 @@ class Submissions:
                 "submissions",
                 lambda items: self._flush(shard, items),
                 instruments=self._instruments,
+                size_of=lambda submission: len(submission.jobs),
                 lanes=2,
                 linger_seconds=0.001,
             )
@@ -132,6 +133,9 @@ class Submissions:
     # -- the commit --------------------------------------------------------------------------
 
     async def _flush(self, shard: int, group: list[Submission]) -> None:
+        ids = [job.id for item in group for job in item.jobs]
+        coming = self._dispatcher.backlog.coming
+        coming.update(ids)
         try:
             taken = await self._write(shard, group)
         except DISCONNECTED as error:
@@ -141,6 +145,8 @@ class Submissions:
             raise
         else:
             self._answer(shard, group, taken)
+        finally:
+            coming.difference_update(ids)
 
     async def _write(self, shard: int, group: list[Submission]) -> dict[tuple[int, str], KeyHolder]:
         """Write the group; answers who holds the keys that were taken before."""

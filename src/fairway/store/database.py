@@ -18,9 +18,12 @@ from fairway.store.sql import Statement
 Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
 Record: TypeAlias = Any
 
-#: A hot statement touches rows by key, whatever the planner thinks of a table's size this minute:
-#: a plan made while a partition was empty must not become a scan when it is full.
+#: A hot statement goes from the batch to the rows by key, whatever the planner thinks of a table's
+#: size this minute: a plan made while a partition was empty must not become a scan when it is full.
+#: The statements help: `shard = :shard + 0 * batch.tenant` leaves a look-up by key per item of the
+#: batch as the only way that is not switched off here (decision 0004).
 PINNED_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -86,10 +89,18 @@ async def _pool(dsn: str, name: str, size: int, settings: dict[str, str]) -> Any
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
+        # The driver's own reset is one more round trip for every use of a connection.
+        reset=_leave_clean,
         command_timeout=40,
         timeout=10,
         server_settings={"application_name": name, **TIME_LIMITS, **settings},
     )
+
+
+async def _leave_clean(connection: Connection) -> None:
+    """Nothing here leaves state on a connection, except a transaction that was cut short."""
+    if connection.is_in_transaction():
+        await connection.execute("ROLLBACK")
 
 
 async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:

@@ -50,8 +50,6 @@ async def write_leases(
         epochs=[lease.epoch for lease in leases],
         sessions=[lease.session for lease in leases],
         tokens=[lease.token for lease in leases],
-        lowest=min(ids),
-        highest=max(ids),
     )
     return {row["id"] for row in rows}
 

@@ -53,8 +53,6 @@ async def record_successes(
         epochs=epochs,
         rans_us=rans_us,
         results=results,
-        lowest=min(ids),
-        highest=max(ids),
     )
     if touched == len(done):
         return set()
@@ -82,8 +80,6 @@ async def settle(
         execute_ats=[item.execute_at for item in done],
         rans_us=[item.ran_us for item in done],
         errors=[item.error for item in done],
-        lowest=min(ids),
-        highest=max(ids),
     )
     if touched == len(done):
         return set()

@@ -11,6 +11,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+import asyncpg
+
 from fairway.core.ids import lowest_id_at
 from fairway.store.database import Connection
 
@@ -52,8 +54,29 @@ async def make_ahead(connection: Connection, now: datetime) -> list[str]:
 
 
 async def _make(connection: Connection, partition: Partition) -> None:
+    try:
+        await connection.execute(_creation(partition))
+    except asyncpg.CheckViolationError:  # jobs came before their partition was there
+        await _make_around(connection, partition)
+
+
+async def _make_around(connection: Connection, partition: Partition) -> None:
+    """Move jobs that were born into the default partition over into their own."""
+    strays = f"id >= '{_bound(partition.begins)}' AND id < '{_bound(partition.ends)}'"
+    async with connection.transaction():
+        await connection.execute("SET LOCAL lock_timeout = '2s'")
+        await connection.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+        await connection.execute(
+            f"CREATE TEMP TABLE strays ON COMMIT DROP AS SELECT * FROM jobs_carried WHERE {strays}"
+        )
+        await connection.execute(f"DELETE FROM jobs_carried WHERE {strays}")
+        await connection.execute(_creation(partition))
+        await connection.execute("INSERT INTO jobs SELECT * FROM strays")
+
+
+def _creation(partition: Partition) -> str:
     low, high = _bound(partition.begins), _bound(partition.ends)
-    await connection.execute(
+    return (
         f"CREATE TABLE IF NOT EXISTS {partition.name} PARTITION OF jobs"
         f" FOR VALUES FROM ('{low}') TO ('{high}')"
         # Queue tables live or die by vacuum: start early, do not rest in between.

@@ -29,6 +29,7 @@ CREATE TABLE api_keys (
     revoked_at   timestamptz,
     CONSTRAINT a_tenant_key_names_its_tenant CHECK (scope <> 'tenant' OR tenant IS NOT NULL)
 );
+CREATE INDEX api_keys_created ON api_keys (created_at);
 
 -- Hot rows carry the number; people say the name.
 CREATE TABLE job_types (

@@ -56,6 +56,7 @@ async def claim_keys(
     connection: Connection, shard: int, claims: Sequence[KeyClaim]
 ) -> dict[tuple[int, str], KeyHolder]:
     """Take the keys that are free; answers the holders of those that were not."""
+    claims = sorted(claims)  # in one order for all: batches with the same keys must not deadlock
     taken = await fetch(
         connection,
         _SQL["claim_keys"],

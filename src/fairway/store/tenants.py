@@ -44,11 +44,24 @@ async def add_tenant(
     return Tenant(*row) if row else None
 
 
-async def changed_tenants(connection: Connection, since: datetime) -> tuple[list[Tenant], datetime]:
-    """Tenants that are new or different since then, and the moment to ask from next time."""
+async def changed_tenants(connection: Connection, since: datetime) -> list[Tenant]:
+    """Tenants that are new or different since then."""
     rows = await fetch(connection, _SQL["changed_tenants"], since=since)
-    latest = rows[-1]["updated_at"] if rows else since
-    return [Tenant(*tuple(row)[:4]) for row in rows], latest
+    return [Tenant._make(row) for row in rows]
+
+
+async def changed_keys(connection: Connection, since: datetime, limit: int) -> list[StoredKey]:
+    """Valid keys that were made since then, the newest of them."""
+    rows = await fetch(connection, _SQL["changed_keys"], since=since, limit=limit)
+    return [StoredKey._make(row) for row in rows]
+
+
+async def store_now(connection: Connection) -> datetime:
+    """The moment to ask from next time."""
+    row = await fetch_row(connection, _SQL["store_now"])
+    assert row is not None
+    now: datetime = row["now"]
+    return now
 
 
 async def add_key(connection: Connection, key: StoredKey) -> None:
@@ -58,6 +71,11 @@ async def add_key(connection: Connection, key: StoredKey) -> None:
 async def read_key(connection: Connection, key_id: str) -> StoredKey | None:
     row = await fetch_row(connection, _SQL["read_key"], id=key_id)
     return StoredKey(*row) if row else None
+
+
+async def revoked_keys(connection: Connection) -> list[str]:
+    """Ids of keys that were revoked or ran out in the last half minute."""
+    return [row["id"] for row in await fetch(connection, _SQL["revoked_keys"])]
 
 
 async def revoke_key(connection: Connection, key_id: str) -> bool:

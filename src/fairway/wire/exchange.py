@@ -22,23 +22,32 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from fairway.wire.messages import END, JobType
+
 NULL = Raw(b"null")
 
-SessionKey = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}$")]
+HEX_32 = r"^[0-9a-f]{32}" + END
+SessionKey = Annotated[str, Meta(pattern=HEX_32)]
+LeaseToken = Annotated[str, Meta(pattern=HEX_32)]
+Epoch = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Slots = Annotated[int, Meta(ge=0, le=100_000)]
+AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
+RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+DelayMilliseconds = Annotated[int, Meta(ge=0, le=100 * 366 * 24 * 3600 * 1000)]
 
 
 class TypeTerms(Struct, kw_only=True, omit_defaults=True):
     """A job type that the worker runs, and how often a failing job of it is tried."""
 
-    name: str
-    attempts_max: int | None = None
+    name: JobType
+    attempts_max: AttemptsMax | None = None
 
 
 class Hello(Struct, kw_only=True):
     """Who a worker is and what it can run; sent on the first call and on every resync."""
 
     types: list[TypeTerms]
-    slots: dict[str, int]  # pool → slots in all
+    slots: dict[str, Slots]  # pool → slots in all
     build: str = ""
 
 
@@ -47,8 +56,8 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
 
     job: str
     tenant: str
-    epoch: int
-    token: str
+    epoch: Epoch
+    token: LeaseToken
     progress: Raw = NULL
 
 
@@ -61,14 +70,16 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
     epoch: int
     token: str
     kind: str  # succeeded | failed | snoozed | cancelled | returned
-    ran_us: int
+    ran_us: RanMicroseconds
     result: Raw = NULL
     failure: str | None = None  # the failure class, when kind is failed
     error: Raw = NULL  # {type, message, stack}
-    delay_ms: int = 0
+    delay_ms: DelayMilliseconds = 0
 
 
 class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
+    """What a worker says. Only `session` is needed; what has nothing to say is left out."""
+
     session: SessionKey
     hello: Hello | None = None
     reports: list[Report] = []
@@ -94,6 +105,8 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
+    """What a worker hears. Fields without news are left out."""
+
     leases: list[Lease] = []
     recorded: list[int] = []  # numbers of reports that are on disk
     refused: list[int] = []  # numbers of reports whose lease was no longer in force

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-JOB_TYPE_PATTERN = r"^[A-Za-z][A-Za-z0-9_.:-]{0,127}$"
-POOL_PATTERN = r"^[a-z][a-z0-9_-]{0,31}$"
+# `$` alone would let a line end pass: it stands before one as well as at the very end.
+END = r"$(?!\n)"
+JOB_TYPE_PATTERN = r"^[A-Za-z][A-Za-z0-9_.:-]{0,127}" + END
+POOL_PATTERN = r"^[a-z][a-z0-9_-]{0,31}" + END
 
 JobType = Annotated[str, Meta(pattern=JOB_TYPE_PATTERN, examples=["email.send"])]
 PoolName = Annotated[str, Meta(pattern=POOL_PATTERN, examples=["short"])]
@@ -63,9 +65,8 @@ class BatchReply(Struct, kw_only=True):
 
 
 class JobError(Struct, kw_only=True, omit_defaults=True):
-    """Why a run failed, in words for people and in classes for programs."""
+    """Why the last run failed, as its worker told it."""
 
-    failure: str
     type: str = ""
     message: str = ""
     stack: str = ""

@@ -2,14 +2,16 @@
 
 Refused: what is not an object, duplicate keys, NUL and lone surrogates, numbers that do not fit
 64 bits, nesting deeper than 64. The quick way: text that a strict codec reproduces to the byte has
-none of these but NUL and depth. Everything else takes the careful way.
+none of these but NUL, depth and long numbers, which a count and a search rule out. Everything else
+takes the careful way, which names the place by JSON pointer.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from collections import Counter
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
 
@@ -17,6 +19,7 @@ from fairway.core.errors import InvalidRequest
 
 DEPTH_MAX = 64
 INTEGER_MAX = 1 << 63
+DIGITS_MAX = 20  # of the longest integer that fits, its sign included
 
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")  # the shortest run of digits that might not fit
 
@@ -26,16 +29,26 @@ _encode = msgspec.json.Encoder().encode
 
 def is_plain(text: bytes) -> bool:
     """The quick way: True when this JSON holds nothing that must be refused."""
-    if b"\\u" in text or text.count(b"{") + text.count(b"[") > DEPTH_MAX:
+    return brackets(text) <= DEPTH_MAX and is_strict(text)
+
+
+def is_strict(text: bytes) -> bool:
+    """All of the quick way but the depth, so that a batch can be looked at in one go."""
+    if b"\\u" in text:
         return False
     try:
         return bool(_encode(_decode(text)) == text) and not _LONG_NUMBER.search(text)
-    except (msgspec.DecodeError, RecursionError, ValueError):
+    except (ValueError, RecursionError):  # the codec's own errors are ValueErrors
         return False
 
 
+def brackets(text: bytes) -> int:
+    """No text nests deeper than the number of its opening brackets."""
+    return text.count(b"{") + text.count(b"[")
+
+
 def check_payload(text: bytes, bytes_max: int, field: str = "/payload") -> None:
-    """Raise InvalidRequest, naming the field, unless the payload can be accepted."""
+    """Refuse what is too large or no object; what is inside is looked at with the job around it."""
     if len(text) > bytes_max:
         raise InvalidRequest(
             f"The payload has {len(text)} bytes; at most {bytes_max} are taken. Put large data"
@@ -45,80 +58,93 @@ def check_payload(text: bytes, bytes_max: int, field: str = "/payload") -> None:
         )
     if not text.lstrip().startswith(b"{"):
         _refuse("The payload must be a JSON object: the arguments by name.", field)
-    if not is_plain(text):
-        check_carefully(text, field)
 
 
 def check_carefully(text: bytes, field: str = "") -> None:
-    """The slow way, which can say what is wrong."""
+    """The slow way, which can say what is wrong and where."""
     try:
-        if _depth(text) > DEPTH_MAX:
-            _refuse(f"The payload is nested deeper than {DEPTH_MAX} levels.", field)
         value = json.loads(
             text.decode("utf-8"),
-            object_pairs_hook=lambda pairs: _object(pairs, field),
-            parse_int=lambda digits: _integer(digits, field),
-            parse_float=lambda digits: _float(digits, field),
-            parse_constant=lambda name: _refuse(f"{name} is not a JSON number.", field),
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=lambda name: _Flaw(f"{name} is not a JSON number."),
         )
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except RecursionError:
+        _refuse(_TOO_DEEP, field)
+    except ValueError as error:
         raise InvalidRequest(f"Not valid JSON: {error}", code="INVALID_JSON", field=field) from None
-    _check_text(value, field)
+    _look(value, (None, field), DEPTH_MAX)
 
 
-def _object(pairs: list[tuple[str, Any]], field: str) -> dict[str, Any]:
+_TOO_DEEP = f"The JSON is nested deeper than {DEPTH_MAX} levels."
+
+
+class _Flaw(NamedTuple):
+    """Stands in a parsed value where something must be refused, until its place is known."""
+
+    message: str
+    key: str | None = None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Flaw:
     found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        _refuse(f"The key {twice!r} stands twice in one object.", field)
-    return found
+    if len(found) == len(pairs):
+        return found
+    ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+    return _Flaw("This key stands twice in one object.", twice)
 
 
-def _integer(digits: str, field: str) -> int:
-    if len(digits) > 20 or not -INTEGER_MAX <= int(digits) < 2 * INTEGER_MAX:
-        _refuse("An integer does not fit 64 bits; send it as a string.", field)
-    return int(digits)
+def _integer(digits: str) -> int | _Flaw:
+    if len(digits) <= DIGITS_MAX and -INTEGER_MAX <= int(digits) < 2 * INTEGER_MAX:
+        return int(digits)
+    return _Flaw("An integer does not fit 64 bits; send it as a string.")
 
 
-def _float(digits: str, field: str) -> float:
+def _float(digits: str) -> float | _Flaw:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        _refuse("A number is too large for a double; send it as a string.", field)
+        return _Flaw("A number is too large for a double; send it as a string.")
     return value
 
 
-def _check_text(value: Any, field: str) -> None:
+Place: TypeAlias = "tuple[Place | None, str | int]"  # the way down, told only when it is needed
+
+
+def _look(value: Any, place: Place, depth_left: int) -> None:
+    """Walk a parsed value and refuse the first thing wrong, by its place."""
     if isinstance(value, str):
-        if "\x00" in value:
-            _refuse("A string holds the NUL character, which cannot be stored.", field)
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            _refuse("A string holds a lone surrogate, which is not text.", field)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            _check_text(key, field)
-            _check_text(inner, field)
-    elif isinstance(value, list):
-        for inner in value:
-            _check_text(inner, field)
+        _look_at_text(value, place)
+    elif isinstance(value, _Flaw):
+        _refuse(value.message, _pointer(place if value.key is None else (place, value.key)))
+    elif isinstance(value, dict | list):
+        if depth_left == 0:
+            _refuse(_TOO_DEEP, _pointer(place))
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            if isinstance(key, str):
+                _look_at_text(key, place)
+            _look(inner, (place, key), depth_left - 1)
 
 
-def _depth(text: bytes) -> int:
-    """How deep objects and arrays nest, counted without building anything."""
-    deepest = depth = 0
-    in_string = escaped = False
-    for byte in text:
-        if in_string:
-            in_string = escaped or byte != 0x22
-            escaped = byte == 0x5C and not escaped
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"}]":
-            depth -= 1
-    return deepest
+def _look_at_text(text: str, place: Place) -> None:
+    if "\x00" in text:
+        _refuse("A string holds the NUL character, which cannot be stored.", _pointer(place))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        _refuse("A string holds a lone surrogate, which is not text.", _pointer(place))
+
+
+def _pointer(place: Place) -> str:
+    """RFC 6901, cut short: a client's own keys must not fill our reply or leave it as no text."""
+    outer, key = place
+    if outer is None:
+        return str(key)
+    name = str(key).encode(errors="replace").decode().replace("~", "~0").replace("/", "~1")
+    return f"{_pointer(outer)}/{name}"[:POINTER_MAX]
+
+
+POINTER_MAX = 512
 
 
 def _refuse(message: str, field: str) -> NoReturn:

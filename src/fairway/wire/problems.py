@@ -24,7 +24,8 @@ CODES: dict[str, tuple[int, str]] = {
     "FORBIDDEN": (403, "This key may not do that"),
     "NOT_FOUND": (404, "There is no such thing"),
     "METHOD_NOT_ALLOWED": (405, "This path does not take that method"),
-    "CONFLICT": (409, "The state of the job does not allow that"),
+    "REQUEST_TIMEOUT": (408, "The body took too long to arrive"),
+    "CONFLICT": (409, "The present state does not allow that"),
     "PAYLOAD_TOO_LARGE": (413, "The body or a payload is too large"),
     "UNSUPPORTED_MEDIA_TYPE": (415, "Send application/json"),
     "IDEMPOTENCY_KEY_REUSED": (422, "The Idempotency-Key was used with another body"),
@@ -40,7 +41,7 @@ CODES: dict[str, tuple[int, str]] = {
 
 
 class Problem(Struct, kw_only=True, omit_defaults=True):
-    """RFC 9457. `code` is stable; `errors` point at fields by JSON pointer."""
+    """What went wrong (RFC 9457). `code` is stable; `errors` point at fields by JSON pointer."""
 
     type: str
     title: str
@@ -51,12 +52,17 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     request_id: str = ""
 
 
+def type_of(code: str) -> str:
+    """The page on the server itself that explains the code."""
+    return f"/problems/{code.lower().replace('_', '-')}"
+
+
 def problem_of(error: errors.FairwayError, request_id: str = "") -> Problem:
     code = error.code if error.code in CODES else "INTERNAL"
     status, title = CODES[code]
     pointers = [{"pointer": error.field, "detail": error.message}] if error.field else []
     return Problem(
-        type=f"/problems/{code.lower().replace('_', '-')}",
+        type=type_of(code),
         title=title,
         status=status,
         code=code,

@@ -2,7 +2,9 @@
 
 Job types of the modes `loop` and `thread` share one runner; a job of the mode `process` gets a
 runner of its own, kept warm between jobs and killed with everything it started when its time is
-up. A runner that dies is replaced after a pause that grows while runners keep dying young.
+up. A runner that dies is replaced after a pause that grows while runners keep dying young. A job
+that was lost with its runner before is tried apart from others, so that a poisonous job takes its
+neighbours with it twice at most.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, TypeTerms
-from fairway.worker.pipe import Declared, Words
+from fairway.worker.pipe import Declared, Ended, Words
 from fairway.worker.runners import RunnerProcess
 
 log = logger("fleet")
@@ -26,6 +28,9 @@ PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 10.0
 YOUNG_SECONDS = 30.0
 KILL_GRACE_SECONDS = 1.0  # past its time limit before a process is killed from outside
+SHARED_DELIVERIES = 2  # a job that lost its runner so often runs apart: it may be the one to blame
+SUSPECTS_MAX = 4  # such jobs at a time
+SUSPECT_LOOK_SECONDS = 0.05
 
 
 class Fleet:
@@ -44,6 +49,8 @@ class Fleet:
         self._shared: RunnerProcess | None = None  # for loop and thread
         self._alone: set[RunnerProcess] = set()  # one job each
         self._place: dict[str, RunnerProcess] = {}
+        self._suspects: dict[str, Lease] = {}  # wait to run apart
+        self._apart = asyncio.Semaphore(SUSPECTS_MAX)
         self._waiting: list[Lease] = []  # arrived while the shared runner was being replaced
         self._tasks: set[asyncio.Task[None]] = set()
         self._deaths_in_row = 0
@@ -70,6 +77,9 @@ class Fleet:
             declared = self._declared.get(lease.type)
             if declared is not None and declared.mode == "process":
                 self._spawn(self._run_alone(lease, declared))
+            elif declared is not None and lease.delivery > SHARED_DELIVERIES:
+                self._suspects[lease.job] = lease
+                self._spawn(self._run_apart(lease, declared))
             else:
                 together.append(lease)
         if not together:
@@ -83,10 +93,15 @@ class Fleet:
         for job in jobs:
             if job in self._place:
                 self._place[job].cancel([job])
+            elif job in self._suspects:
+                epoch = self._suspects.pop(job).epoch
+                ended = Ended(job=job, epoch=epoch, kind="cancelled", ran_us=0)
+                self._on_words(Words(ended=[ended]))
 
     def give_up(self, jobs: list[str]) -> None:
         """Nobody waits for these any more: stop them without a report."""
         for job in jobs:
+            self._suspects.pop(job, None)
             runner = self._place.pop(job, None)
             if runner is not None and runner in self._alone:
                 runner.kill()
@@ -134,11 +149,16 @@ class Fleet:
             ) from None
 
     async def _replace_shared(self) -> None:
-        young = time.monotonic() - self._born < YOUNG_SECONDS
-        self._deaths_in_row = self._deaths_in_row + 1 if young else 1
-        seconds = min(PAUSE_FIRST_SECONDS * 2 ** (self._deaths_in_row - 1), PAUSE_MAX_SECONDS)
-        await pause(seconds)
-        await self._start_shared()
+        """Until one lives: a runner that dies while it loads must be followed by another, too."""
+        while self._shared is None:
+            young = time.monotonic() - self._born < YOUNG_SECONDS
+            self._deaths_in_row = min(self._deaths_in_row + 1, 10) if young else 1
+            seconds = min(PAUSE_FIRST_SECONDS * 2 ** (self._deaths_in_row - 1), PAUSE_MAX_SECONDS)
+            await pause(seconds)
+            try:
+                await self._start_shared()
+            except InvalidRequest as error:
+                log.error("no runner yet", error=error.message)
 
     def _give(self, runner: RunnerProcess, leases: list[Lease]) -> None:
         for lease in leases:
@@ -153,13 +173,24 @@ class Fleet:
             runner = RunnerProcess(self._target, 1, self._hear, self._bury)
             self._alone.add(runner)
             runner.jobs.add(lease.job)  # taken, before the first await lets others look
-            await self._ready(runner)
+            try:
+                await self._ready(runner)
+            except InvalidRequest:
+                self._on_death([lease.job], "lost while it loaded the app")
+                return
         self._give(runner, [lease])
         timeout_ms = lease.timeout_ms or declared.timeout_ms
         if timeout_ms is not None:
             await pause(timeout_ms / 1000 + KILL_GRACE_SECONDS)
             if lease.job in runner.jobs:
                 runner.kill()
+
+    async def _run_apart(self, lease: Lease, declared: Declared) -> None:
+        async with self._apart:
+            if self._suspects.pop(lease.job, None) is lease:
+                await self._run_alone(lease, declared)
+            while lease.job in self._place:
+                await pause(SUSPECT_LOOK_SECONDS)
 
     # -- what runners say and how they end ---------------------------------------------------
 

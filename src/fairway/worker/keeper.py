@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw
 
-from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, Unavailable
 from fairway.runtime.identity import session_key
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
@@ -31,6 +31,8 @@ from fairway.worker.session import Session
 log = logger("worker")
 
 LINGER_SECONDS = 0.003  # a report waits this long for company while others still run
+LINGER_BUSY_SECONDS = 0.008  # and this long while very many do
+BUSY_JOBS = 200
 CALLS_MAX = 2  # one held open, one that speaks
 
 
@@ -81,7 +83,7 @@ class Keeper:
                 call.cancel()
             await asyncio.gather(*self._calls, return_exceptions=True)
             await self._fleet.stop()
-            await self._session.close()
+            self._session.close()
 
     # -- the conversation --------------------------------------------------------------------
 
@@ -95,7 +97,8 @@ class Keeper:
 
     async def _linger(self) -> None:
         """While jobs still run, let reports gather; when all are done, speak at once."""
-        deadline = time.monotonic() + LINGER_SECONDS
+        is_busy = len(self._ledger.running) >= BUSY_JOBS
+        deadline = time.monotonic() + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
         while self._ledger.running and not self._stopping.is_set():
             left = deadline - time.monotonic()
             if left <= 0 or self._ledger.fresh_count >= len(self._ledger.running):
@@ -108,7 +111,16 @@ class Keeper:
         request = self._compose(wait_ms, goodbye)
         task = asyncio.create_task(self._exchange(request), name="exchange")
         self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
+        task.add_done_callback(self._call_is_over)
+
+    def _call_is_over(self, task: asyncio.Task[None]) -> None:
+        """Off the list first, then the word: whoever wakes must not count it as under way."""
+        self._calls.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("exchange broke", error=repr(error))
+            self._failure = Unavailable(f"The exchange broke: {error!r}")
+            self._must_greet = True
+        self._has_word.set()
 
     def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
         hello = None
@@ -132,7 +144,6 @@ class Keeper:
         except FairwayError as error:
             self._failure = error
             self._must_greet = True
-        self._has_word.set()
 
     async def _until_word_or_reply(self) -> None:
         while self._calls and self._failure is None:
@@ -145,6 +156,8 @@ class Keeper:
     async def _recover(self, error: FairwayError) -> None:
         if isinstance(error, Forbidden | InvalidRequest):
             raise error
+        for call in self._calls:
+            call.cancel()  # to the same address; the hello that follows says it all again
         self._failure = None
         seconds = self._session.next_pause_seconds()
         log.warning("exchange failed", error=error.message, retry_in_seconds=round(seconds, 2))
@@ -152,23 +165,25 @@ class Keeper:
 
     def _hear(self, reply: wire.ExchangeReply) -> None:
         self._beat_ms = reply.beat_ms
-        self._must_greet = self._must_greet or reply.resync
+        self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         self._ledger.heard(reply.recorded)
         self._ledger.heard(reply.refused)
         if reply.refused:
             log.warning("outcomes refused: the leases were lost", count=len(reply.refused))
+        # What is lost goes first: the same reply may bring the same job under a new lease.
+        lost = [job for job in reply.revoked if self._ledger.revoked(job)]
+        self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
         if new:
             self._fleet.run(new)
         if reply.cancel:
             self._fleet.cancel(reply.cancel)
-        self._fleet.give_up([job for job in reply.revoked if self._ledger.revoked(job)])
 
     # -- the runners -------------------------------------------------------------------------
 
     def _hear_runner(self, words: Words) -> None:
         for ended in words.ended:
-            self._ledger.ended(ended.job, _end(ended))
+            self._ledger.ended(ended.job, _end(ended), ended.epoch)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
         self._has_word.set()

@@ -48,10 +48,12 @@ class Ledger:
             new.append(lease)
         return new
 
-    def ended(self, job: str, end: End) -> None:
-        lease = self.running.pop(job, None)
-        if lease is None:
+    def ended(self, job: str, end: End, epoch: int | None = None) -> None:
+        """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
+        lease = self.running.get(job)
+        if lease is None or epoch not in (None, lease.epoch):
             return  # revoked meanwhile: nobody may hear of it
+        del self.running[job]
         self._progress.pop(job, None)
         self._number += 1
         report = Report(
@@ -75,6 +77,12 @@ class Ledger:
             self._leases_of.pop(number, None)
             if report is not None and self._reported.get(report.job) == number:
                 del self._reported[report.job]
+
+    def superseded(self, leases: list[Lease]) -> list[str]:
+        """Jobs that run here under a lease older than one of these: that run is lost."""
+        held = self.running
+        old = [one.job for one in leases if one.job in held and held[one.job].epoch < one.epoch]
+        return [job for job in old if self.revoked(job)]
 
     def revoked(self, job: str) -> bool:
         """The lease is another's now; True when the job was running here."""

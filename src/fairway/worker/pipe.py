@@ -42,6 +42,7 @@ class Ended(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One run's end."""
 
     job: str
+    epoch: int  # of the lease it ran under: a lost one must not speak for its successor
     kind: str
     ran_us: int
     result: Raw = NULL

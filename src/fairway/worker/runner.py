@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.runtime.memory import calm_collector
 from fairway.sdk.app import App
 from fairway.sdk.context import Ctx, RunFacts
 from fairway.sdk.run import run_job
@@ -36,7 +37,7 @@ class Runner:
         self._app = app
         self._pipe: Pipe[Orders] | None = None
         self._tasks: dict[str, tuple[asyncio.Task[None], Ctx]] = {}
-        self._given_up: set[str] = set()
+        self._given_up: set[asyncio.Task[None]] = set()
         self._ended: list[Ended] = []
         self._progress: dict[str, bytes] = {}
         self._flush_due = False
@@ -56,9 +57,10 @@ class Runner:
         for job in orders.cancel:
             self._ask_to_stop(job)
         for job in orders.give_up:
-            self._given_up.add(job)
             if job in self._tasks:
-                self._tasks[job][0].cancel()
+                task, _ = self._tasks.pop(job)
+                self._given_up.add(task)
+                self._loop.call_soon(task.cancel)
 
     def _start(self, lease: Lease) -> None:
         timeout_ms = lease.timeout_ms
@@ -78,7 +80,7 @@ class Runner:
         task, ctx = found
         ctx.ask_to_stop()
         if self._app.jobs[ctx.type].is_async:
-            task.cancel()
+            self._loop.call_soon(task.cancel)  # after its first step: it must say how it ended
 
     # -- one run -----------------------------------------------------------------------------
 
@@ -87,19 +89,17 @@ class Runner:
         try:
             end = await run_job(self._app.jobs[lease.type], bytes(lease.payload), ctx)
         except asyncio.CancelledError:
-            end = self._interrupted(lease.job, ctx)
+            end = RunEnd(OutcomeKind.CANCELLED if ctx.cancelled() else OutcomeKind.RETURNED)
         except BaseException as error:  # a defect of ours must not lose the job
             end = _defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
+        task = asyncio.current_task()
+        if task in self._given_up:  # another run of the same job may be here already
+            self._given_up.discard(task)
+            return
         del self._tasks[lease.job]
-        self._given_up.discard(lease.job)
-        self._ended.append(_ended(lease.job, end, ran_us))
+        self._ended.append(_ended(lease, end, ran_us))
         self._flush_soon()
-
-    def _interrupted(self, job: str, ctx: Ctx) -> RunEnd:
-        if ctx.cancelled() and job not in self._given_up:
-            return RunEnd(OutcomeKind.CANCELLED)
-        return RunEnd(OutcomeKind.RETURNED)
 
     # -- words -------------------------------------------------------------------------------
 
@@ -125,11 +125,12 @@ class Runner:
             self._pipe.send(Words(ended=ended, progress=progress))
 
 
-def _ended(job: str, end: RunEnd, ran_us: int) -> Ended:
+def _ended(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
     if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
         end = _too_large(len(end.result))
     return Ended(
-        job=job,
+        job=lease.job,
+        epoch=lease.epoch,
         kind=end.kind.value,
         ran_us=ran_us,
         result=NULL if end.result is None else Raw(end.result),
@@ -177,6 +178,7 @@ async def _main(target: str, descriptor: int, threads: int) -> None:
     loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="job"))
     end = socket.socket(fileno=descriptor)
     app: Any = App.load(target)
+    calm_collector()
     await Runner(app).run(end)
 
 

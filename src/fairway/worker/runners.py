@@ -57,6 +57,7 @@ class RunnerProcess:
         self._send(Orders(cancel=jobs))
 
     def give_up(self, jobs: list[str]) -> None:
+        self.jobs.difference_update(jobs)  # no word will come of how they ended
         self._send(Orders(give_up=jobs))
 
     def kill(self) -> None:

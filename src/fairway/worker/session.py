@@ -9,57 +9,61 @@ from __future__ import annotations
 
 import random
 
-import httpx2
+import msgspec
 
 from fairway.core.errors import FairwayError, Unavailable
+from fairway.runtime.plain_http import HttpDoor, Reply
 from fairway.wire import exchange as wire
 from fairway.wire.problems import error_of
 
 PAUSE_FIRST_SECONDS = 0.05
 PAUSE_MAX_SECONDS = 2.0
-GRACE_SECONDS = 10.0  # on top of the time a call may be held open
+GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
 
 
 class Session:
     def __init__(self, urls: list[str], api_key: str, worker: str) -> None:
-        self._urls = [url.rstrip("/") for url in urls]
+        headers = {"authorization": f"Bearer {api_key}"}
+        self._doors = [(url, HttpDoor(url, headers)) for url in urls]
         self._path = f"/v1/workers/{worker}/exchange"
-        self._client = httpx2.AsyncClient(
-            headers={"authorization": f"Bearer {api_key}", "content-type": "application/json"},
-            limits=httpx2.Limits(max_connections=4, keepalive_expiry=60),
-            trust_env=False,
-        )
         self._failures_in_row = 0
         self._dice = random.Random()
 
     async def exchange(self, request: wire.ExchangeRequest) -> wire.ExchangeReply:
         """Raises FairwayError; `Unavailable` means that another try may help."""
-        timeout = httpx2.Timeout(5.0, read=request.wait_ms / 1000 + GRACE_SECONDS)
+        url, door = self._doors[0]
+        limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS
         try:
-            reply = await self._client.post(
-                self._urls[0] + self._path, content=wire.encode(request), timeout=timeout
-            )
-        except httpx2.HTTPError as error:
-            raise Unavailable(f"{self._urls[0]} does not answer: {error!r}") from error
-        if reply.status_code != 200:
+            reply = await door.post(self._path, wire.encode(request), limit_seconds)
+        except (OSError, TimeoutError) as error:
+            self._leave(url)
+            raise Unavailable(f"{url} does not answer: {error!r}") from error
+        if reply.status != 200:
+            self._leave(url)
             raise _error(reply)
         self._failures_in_row = 0
-        return wire.decode_reply(reply.content)
+        return wire.decode_reply(reply.body)
+
+    def _leave(self, url: str) -> None:
+        """The next call goes to the next address; a second failure of the same one is no news."""
+        if self._doors[0][0] == url:
+            self._doors.append(self._doors.pop(0))
 
     def next_pause_seconds(self) -> float:
-        """After a failed call: how long to rest; the next call goes to the next address."""
+        """After a failed call: how long to rest."""
         self._failures_in_row += 1
-        self._urls.append(self._urls.pop(0))
-        longest = min(PAUSE_FIRST_SECONDS * 2.0**self._failures_in_row, PAUSE_MAX_SECONDS)
+        doublings = min(self._failures_in_row, 10)  # a long outage must not outgrow a float
+        longest = min(PAUSE_FIRST_SECONDS * 2.0**doublings, PAUSE_MAX_SECONDS)
         return float(longest * (0.5 + self._dice.random() / 2))
 
-    async def close(self) -> None:
-        await self._client.aclose()
+    def close(self) -> None:
+        for _, door in self._doors:
+            door.close()
 
 
-def _error(reply: httpx2.Response) -> FairwayError:
+def _error(reply: Reply) -> FairwayError:
     try:
-        problem = reply.json()
-    except ValueError:
-        problem = {"status": reply.status_code, "detail": reply.text[:200]}
+        problem = msgspec.json.decode(reply.body, type=dict)
+    except msgspec.DecodeError:
+        problem = {"status": reply.status, "detail": reply.body[:200].decode(errors="replace")}
     return error_of(problem)

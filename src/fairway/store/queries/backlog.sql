@@ -45,7 +45,7 @@ FROM (
     WHERE shard = :shard AND state = 0 AND execute_at <= now()
     ORDER BY execute_at, id LIMIT :limit
 ) AS due
-WHERE jobs.shard = :shard AND jobs.tenant = due.tenant AND jobs.id = due.id AND jobs.state = 0
+WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id AND jobs.state = 0
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.epoch,
           jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload

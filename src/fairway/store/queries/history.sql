@@ -7,7 +7,7 @@ FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id
 -- Where several jobs stand, for those who wait for them on a server that does not own them.
 SELECT job.id::text AS id, job.state, job.epoch
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard AND job.tenant = asked.tenant AND job.id = asked.id
+JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
 
 -- name: list_jobs
 -- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.

@@ -1,12 +1,13 @@
 -- name: write_leases
 -- A lease becomes a fact: medium and long before the worker hears of it, short if it still runs.
+-- Sent again after a lost answer, a lease that was written the first time counts as written.
 UPDATE jobs SET state = 2, epoch = lease.epoch, session = lease.session, token = lease.token,
                 started_at = now()
 FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[])
      AS lease (tenant, id, epoch, session, token)
-WHERE jobs.shard = :shard AND jobs.tenant = lease.tenant AND jobs.id = lease.id
-  AND jobs.id BETWEEN :lowest AND :highest           -- lets the executor skip other partitions
-  AND jobs.state = 1 AND jobs.epoch < lease.epoch
+WHERE jobs.shard = :shard + 0 * lease.tenant AND jobs.tenant = lease.tenant AND jobs.id = lease.id
+  AND (jobs.state = 1 AND jobs.epoch < lease.epoch
+       OR jobs.state = 2 AND jobs.epoch = lease.epoch AND jobs.token = lease.token)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id
 
@@ -22,7 +23,7 @@ FROM jobs WHERE shard = :shard AND state = 2
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.epoch, job.attempts,
        job.deliveries, job.timeout_ms, job.payload
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard AND job.tenant = asked.tenant AND job.id = asked.id
+JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
 WHERE job.state = 1
 
 -- name: see_sessions

@@ -5,8 +5,7 @@ UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliv
                 result = done.result, session = NULL, token = NULL
 FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :rans_us::bigint[], :results::bytea[])
      AS done (tenant, id, epoch, ran_us, result)
-WHERE jobs.shard = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND jobs.id BETWEEN :lowest AND :highest           -- lets the executor skip other partitions
+WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
@@ -21,8 +20,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[
             :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
             :rans_us::bigint[], :errors::bytea[])
      AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error)
-WHERE jobs.shard = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND jobs.id BETWEEN :lowest AND :highest
+WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
@@ -30,7 +28,7 @@ WHERE jobs.shard = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
 -- Which of these were recorded after all: asked only when a batch touched fewer rows than it named.
 SELECT job.id::text AS id, job.state, job.epoch
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard AND job.tenant = asked.tenant AND job.id = asked.id
+JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
 
 -- name: cancel_waiting
 -- A job that does not run is cancelled at once; the row lock decides against a racing promotion.

@@ -16,8 +16,8 @@ RETURNING id, name, weight, depth_limit
 
 -- name: changed_tenants
 -- What is new or different since a moment; the overlap makes up for late commits.
-SELECT id, name, weight, depth_limit, updated_at FROM tenants
-WHERE updated_at > :since::timestamptz - interval '10 seconds' ORDER BY updated_at
+SELECT id, name, weight, depth_limit FROM tenants
+WHERE updated_at > :since::timestamptz - interval '10 seconds'
 
 -- name: add_key
 INSERT INTO api_keys (id, scope, tenant, secret_hash) VALUES (:id, :scope, :tenant, :secret_hash)
@@ -26,6 +26,22 @@ INSERT INTO api_keys (id, scope, tenant, secret_hash) VALUES (:id, :scope, :tena
 -- A key that is unknown, revoked or expired is simply not there.
 SELECT id, scope, tenant, secret_hash FROM api_keys
 WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+
+-- name: changed_keys
+-- Keys made since a moment, newest first, so many at most; others are read when they are used.
+SELECT id, scope, tenant, secret_hash FROM api_keys
+WHERE created_at > :since::timestamptz - interval '10 seconds'
+  AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+ORDER BY created_at DESC LIMIT :limit
+
+-- name: store_now
+SELECT now()
+
+-- name: revoked_keys
+-- Keys that stopped being valid lately; the overlap makes up for late commits.
+SELECT id FROM api_keys
+WHERE revoked_at > now() - interval '30 seconds'
+   OR expires_at BETWEEN now() - interval '30 seconds' AND now()
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = now() WHERE id = :id AND revoked_at IS NULL

@@ -1,0 +1,171 @@
+"""What a tenant can do with jobs: hand them in, ask, list, follow, cancel."""
+
+from __future__ import annotations
+
+from fairway.api.listing import PAGE_DEFAULT, PAGE_MAX
+from fairway.api.reference import shared
+from fairway.api.reference.shape import Group, Operation, Parameter, Reply, ReplyHeader
+from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
+from fairway.core.lifecycle import BY_LABEL
+from fairway.core.pools import BY_NAME
+from fairway.wire.messages import JobList, JobView
+
+_FILTERS = (
+    Parameter(
+        name="state", place="query", example="queued,running", shell="queued,running",
+        about=f"One or more of {', '.join(BY_LABEL)}, with commas between.",
+    ),
+    Parameter(name="type", place="query", about="A job type.", example="email.send"),
+    Parameter(
+        name="pool", place="query", about="A pool.", example="short",
+        schema={"type": "string", "enum": list(BY_NAME)},
+    ),
+    Parameter(
+        name="since", place="query", about="Submitted at or after this moment, with its zone.",
+        example="2026-01-31T00:00:00Z", schema={"type": "string", "format": "date-time"},
+    ),
+    Parameter(
+        name="until", place="query", about="Submitted before this moment, with its zone.",
+        example="2026-02-01T00:00:00Z", schema={"type": "string", "format": "date-time"},
+    ),
+    Parameter(
+        name="limit", place="query", about="Jobs in one page.", example="50", shell="50",
+        schema={"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+    ),
+    Parameter(
+        name="cursor", place="query", example="AZgKXnwbcACAAASisbPU5Q",
+        about="`next_cursor` of the page before. Opaque.",
+    ),
+)  # fmt: skip
+
+LIST = Operation(
+    name="listJobs",
+    method="GET",
+    path="/v1/jobs",
+    summary="List jobs",
+    about="Newest first, without payloads. Pages stay where they are while new jobs come in:"
+    " follow `next_cursor`, or the `Link` header, until it is null.",
+    key="tenant",
+    parameters=_FILTERS,
+    replies=(
+        Reply(
+            status=200,
+            about="A page of jobs.",
+            kind=JobList,
+            headers=(
+                ReplyHeader(
+                    name="Link",
+                    about='The next page, as `rel="next"`. Absent on the last page.',
+                    example='</v1/jobs?cursor=AZgKXnwbcACAAASisbPU5Q>; rel="next"',
+                ),
+            ),
+            example={"jobs": [shared.LISTED_EXAMPLE], "next_cursor": "AZgKXnwbcACAAASisbPU5Q"},
+        ),
+    ),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", "UNKNOWN_POOL"),
+)
+
+_UNCHANGED = Reply(
+    status=304, about="The job has not changed since that `ETag`.", headers=(shared.ETAG,)
+)
+
+READ = Operation(
+    name="getJob",
+    method="GET",
+    path="/v1/jobs/{id}",
+    summary="Get a job",
+    about="The job as it stands, with its payload, progress and result.\n\n"
+    "To wait for the end, send `Prefer: wait=60`. To wait for the next change, send"
+    " `If-None-Match` with the last `ETag` as well.",
+    key="tenant",
+    parameters=(shared.JOB_PATH, shared.PREFER_WAIT, shared.IF_NONE_MATCH),
+    replies=(
+        Reply(
+            status=200,
+            about="The job.",
+            kind=JobView,
+            headers=(shared.ETAG, shared.PREFERENCE_APPLIED),
+            example=shared.JOB_EXAMPLE,
+        ),
+        _UNCHANGED,
+    ),
+    problems=("NOT_FOUND",),
+)
+
+HEAD = Operation(
+    name="headJob",
+    method="HEAD",
+    path="/v1/jobs/{id}",
+    summary="Ask whether a job changed",
+    about="The headers of `GET`, without the body.",
+    key="tenant",
+    parameters=(shared.JOB_PATH, shared.PREFER_WAIT, shared.IF_NONE_MATCH),
+    replies=(Reply(status=200, about="The job exists.", headers=(shared.ETAG,)), _UNCHANGED),
+    problems=("NOT_FOUND",),
+)
+
+CANCEL = Operation(
+    name="cancelJob",
+    method="DELETE",
+    path="/v1/jobs/{id}",
+    summary="Cancel a job",
+    about="A job that waits is cancelled at once. A job that runs is asked to stop: it becomes"
+    " cancelled when its handler does, or ends as it would have.",
+    key="tenant",
+    parameters=(shared.JOB_PATH,),
+    replies=(
+        Reply(
+            status=200,
+            about="The job is cancelled.",
+            kind=JobView,
+            example=shared.QUEUED_EXAMPLE
+            | {"state": "cancelled", "finished_at": "2026-01-31T12:00:01Z"},
+        ),
+        Reply(
+            status=202,
+            about="The job runs and has been asked to stop.",
+            kind=JobView,
+            example=shared.QUEUED_EXAMPLE
+            | {"state": "running", "started_at": "2026-01-31T12:00:00.126Z"},
+        ),
+    ),
+    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER"),
+)
+
+FOLLOW = Operation(
+    name="followJob",
+    method="GET",
+    path="/v1/jobs/{id}/events",
+    summary="Follow a job",
+    about="Server-sent events: one for the job as it stands, then one for every change, until its"
+    " final state ends the stream. `event` is the state, `id` the version, `data` the whole job."
+    " A short run may be over before `running` could be shown.",
+    key="tenant",
+    parameters=(
+        shared.JOB_PATH,
+        Parameter(
+            name="Last-Event-ID",
+            place="header",
+            about="The last `id` you have; what you know already is not sent again.",
+            example=shared.VERSION,
+        ),
+    ),
+    replies=(
+        Reply(
+            status=200,
+            about="The stream.",
+            media="text/event-stream",
+            example=f'id: 1.0.0.0.0\nevent: queued\ndata: {{"id": "{shared.JOB_ID}", …}}\nretry:'
+            f' 2000\n\nid: {shared.VERSION}\nevent: succeeded\ndata: {{"id":'
+            f' "{shared.JOB_ID}", …}}\nretry: 2000\n',
+        ),
+        Reply(status=204, about="The job is final and you have its last event: stop asking."),
+    ),
+    problems=("NOT_FOUND",),
+)
+
+JOBS = Group(
+    name="Jobs",
+    about="Submit work and hear what became of it. These need a tenant's key.",
+    operations=(SUBMIT, SUBMIT_BATCH, LIST, READ, HEAD, CANCEL, FOLLOW),
+)

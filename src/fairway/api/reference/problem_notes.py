@@ -1,0 +1,106 @@
+"""What each problem code means and what to do about it; a test holds it against the codes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ProblemNote(NamedTuple):
+    meaning: str
+    remedy: str
+
+
+PROBLEM_NOTES: dict[str, ProblemNote] = {
+    "INVALID_JSON": ProblemNote(
+        "The body could not be read as JSON: broken syntax, text that is not UTF-8, or nesting"
+        " without end.",
+        "Send one JSON object, encoded as UTF-8, as your language's JSON library writes it.",
+    ),
+    "INVALID_REQUEST": ProblemNote(
+        "The JSON is fine, but a field is missing, unknown, of the wrong type or out of range.",
+        "Look at `errors`: each names a field by JSON pointer and says what was expected.",
+    ),
+    "INVALID_HEADER": ProblemNote(
+        "A header that carries a meaning here does not have the form it needs.",
+        "Look at `errors` for its name. An `Idempotency-Key` is 1 to 255 printable ASCII"
+        " characters.",
+    ),
+    "INVALID_CURSOR": ProblemNote(
+        "The cursor was cut short, changed, or made by somebody else.",
+        "Use `next_cursor` exactly as it came, or start again without a cursor.",
+    ),
+    "UNAUTHENTICATED": ProblemNote(
+        "There is no API key with the request, or it is misspelt, unknown, revoked or expired."
+        " All of these look the same on purpose.",
+        "Send `Authorization: Bearer fw_…`. Keys in the address are never accepted. If the key"
+        " was revoked, ask an operator for another.",
+    ),
+    "FORBIDDEN": ProblemNote(
+        "The key is good but made for something else: a tenant's key submits jobs, a worker's key"
+        " runs them, an operator's key manages tenants and keys.",
+        "Use the key with the right scope; the scope is the second part of its text.",
+    ),
+    "NOT_FOUND": ProblemNote(
+        "Nothing is there, or it belongs to another tenant: both look the same.",
+        "Check the id and the key you use. Jobs are removed when their retention ends.",
+    ),
+    "METHOD_NOT_ALLOWED": ProblemNote(
+        "The path exists but does not take this method.",
+        "The `Allow` header lists the methods that it takes.",
+    ),
+    "REQUEST_TIMEOUT": ProblemNote(
+        "The request began, but its body did not arrive in time.",
+        "Send it again over a better connection, or in smaller batches. Nothing was written.",
+    ),
+    "CONFLICT": ProblemNote(
+        "The thing is in a state that does not allow this: a job that has ended cannot be"
+        " cancelled, a name that is taken cannot be taken again.",
+        "Read its present state and decide again.",
+    ),
+    "PAYLOAD_TOO_LARGE": ProblemNote(
+        "The body of the request, or the payload of a job, is over its limit.",
+        "Put large data into storage and send a reference. Split large batches.",
+    ),
+    "UNSUPPORTED_MEDIA_TYPE": ProblemNote(
+        "The body is declared as something other than plain JSON, or it is compressed.",
+        "Send `Content-Type: application/json` and no `Content-Encoding`.",
+    ),
+    "IDEMPOTENCY_KEY_REUSED": ProblemNote(
+        "Within the last 24 hours this `Idempotency-Key` came with another body.",
+        "Use a new key for a new job. To repeat a request, repeat its body to the byte.",
+    ),
+    "TOO_MANY_JOB_TYPES": ProblemNote(
+        "A job type is a kind of work with a handler of its own, and there are too many by now.",
+        "Put what varies (ids, names, dates) into the payload and keep the type constant.",
+    ),
+    "UNKNOWN_POOL": ProblemNote(
+        "There is no pool with this name.",
+        "Use short, medium or long, or leave the pool out.",
+    ),
+    "QUEUE_DEPTH_EXCEEDED": ProblemNote(
+        "As many of your jobs wait as your limit allows. Nothing of this request was accepted.",
+        "Wait for `Retry-After` seconds and send it again, or ask for a higher limit.",
+    ),
+    "TENANT_RATE_LIMIT_EXCEEDED": ProblemNote(
+        "You submit faster than your limit allows. Nothing of this request was accepted.",
+        "Wait for `Retry-After` seconds and send it again.",
+    ),
+    "INTERNAL": ProblemNote(
+        "Something went wrong on our side that we did not foresee.",
+        "Try again, with the same `Idempotency-Key` if you sent one. If it stays, tell the"
+        " operator the `request_id`: it is in the server's log.",
+    ),
+    "OVERLOADED": ProblemNote(
+        "The server has more to write than it can take right now. Nothing of this request was"
+        " accepted.",
+        "Wait for `Retry-After` seconds, with some chance added, and send it again.",
+    ),
+    "UNAVAILABLE": ProblemNote(
+        "The store does not answer right now. It is not known whether a submission was written.",
+        "Send it again after `Retry-After` seconds; an `Idempotency-Key` makes that safe.",
+    ),
+    "NOT_OWNER": ProblemNote(
+        "Ownership of your part of the jobs is moving between servers. This takes seconds.",
+        "Send it again after `Retry-After` seconds.",
+    ),
+}

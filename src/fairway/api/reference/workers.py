@@ -1,0 +1,79 @@
+"""What a worker says and hears."""
+
+from __future__ import annotations
+
+from fairway.api.reference import shared
+from fairway.api.reference.shape import Group, Operation, Parameter, Reply
+from fairway.wire.exchange import ExchangeReply, ExchangeRequest
+
+_TOKEN = "5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"  # an example of a lease's token
+
+EXCHANGE = Operation(
+    name="exchange",
+    method="POST",
+    path="/v1/workers/{name}/exchange",
+    summary="Exchange outcomes for leases",
+    about="The one call of a worker. Up go its slots, the outcomes of runs and their progress;"
+    " down come leases, cancellations, revoked leases and which outcomes are on disk. The call is"
+    " held for `wait_ms` until there is news.\n\n"
+    "Three rules make it safe over any network. Send an outcome again until its number comes back"
+    " in `recorded` or `refused`. After a call that failed, or a reply with `resync`, send `hello`"
+    " and the whole of `running`. A new process is a new `session`. The page EXCHANGE in the"
+    " documentation tells it all.",
+    key="worker",
+    parameters=(
+        Parameter(
+            name="name",
+            place="path",
+            about="The worker's name, for people. Letters, digits and `_.:-`.",
+            example="worker-1",
+            shell="worker-1",
+        ),
+    ),
+    body=ExchangeRequest,
+    body_example={
+        "session": "0123456789abcdef0123456789abcdef",
+        "hello": {"types": [{"name": "email.send"}], "slots": {"short": 50}},
+        "running": [],
+        "wait_ms": 1000,
+    },
+    replies=(
+        Reply(
+            status=200,
+            about="The news, after at most 20 seconds; fields without news are left out.",
+            kind=ExchangeReply,
+            example={
+                "leases": [
+                    {
+                        "job": shared.JOB_ID,
+                        "epoch": 50331649,
+                        "token": _TOKEN,
+                        "type": "email.send",
+                        "pool": "short",
+                        "tenant": "acme",
+                        "attempt": 1,
+                        "delivery": 1,
+                        "payload": {"to": "ada@example.com", "template": "welcome"},
+                    }
+                ],
+                "beat_ms": 3333,
+            },
+        ),
+    ),
+    problems=(
+        "INVALID_JSON",
+        "INVALID_REQUEST",
+        "UNKNOWN_POOL",
+        "TOO_MANY_JOB_TYPES",
+        "PAYLOAD_TOO_LARGE",
+        "UNSUPPORTED_MEDIA_TYPE",
+        "REQUEST_TIMEOUT",
+        "NOT_OWNER",
+    ),
+)
+
+WORKERS = Group(
+    name="Workers",
+    about="Run jobs in any language. This needs a worker's key.",
+    operations=(EXCHANGE,),
+)

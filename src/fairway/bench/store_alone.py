@@ -1,0 +1,57 @@
+"""What the store can do by itself: the platform's own two statements, in batches, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from fairway.bench.house import House
+from fairway.core.job import QueuedJob
+from fairway.core.pools import SHORT
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.identity import JobIdFactory
+from fairway.store import leadership, outcomes, submissions
+from fairway.store.database import Database
+from fairway.store.outcomes import Success
+
+BATCH = 500
+PAYLOAD = b'{"n":12345}'
+
+
+async def measure(house: House, seconds: float) -> float:
+    """Jobs inserted and completed a second: one connection writes them, another ends them."""
+    database = await Database.open(house.dsn)
+    async with database.calm() as connection:
+        terms = await leadership.claim_shards(connection, "bench", "", seconds + 60)
+    queue: asyncio.Queue[list[QueuedJob] | None] = asyncio.Queue(maxsize=4)
+    began = time.perf_counter()
+
+    async def insert() -> None:
+        factory = JobIdFactory(SystemClock())
+        async with database.hot() as connection:
+            while time.perf_counter() - began < seconds:
+                ids = factory.make(0, BATCH)
+                jobs = [
+                    QueuedJob(id_, tenant + 1, SHORT.number, 1, 5, 0, 0, 0, None, PAYLOAD)
+                    for id_, tenant in zip(ids, house.draw(BATCH), strict=True)
+                ]
+                await submissions.insert_jobs(connection, 0, jobs)
+                await queue.put(jobs)
+        await queue.put(None)
+
+    async def complete() -> int:
+        done, epoch = 0, (terms[0] << 24) + 1
+        async with database.hot() as connection:
+            while (jobs := await queue.get()) is not None:
+                rows = [Success(job.tenant, job.id, epoch, 10, b"null") for job in jobs]
+                await outcomes.record_successes(connection, 0, terms[0], rows)
+                done += len(jobs)
+        return done
+
+    _, done = await asyncio.gather(insert(), complete())
+    rate = done / (time.perf_counter() - began)
+    async with database.calm() as connection:
+        await leadership.release_shards(connection, terms)
+        await connection.execute("TRUNCATE jobs")
+    await database.close()
+    return rate

@@ -1,0 +1,125 @@
+"""A small HTTP/1.1 client for one server and short JSON calls, where a general one costs too much.
+
+It keeps connections alive, has one request under way on each, and gives up loudly: no redirects,
+no proxies, no retries. The hot side of a worker uses it, and the bench's load (decision 0007).
+Everything else uses a general client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httptools
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes
+
+
+class HttpConnection(asyncio.Protocol):
+    """One keep-alive connection with at most one request under way."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: Any = None
+        self._reply: asyncio.Future[Reply] | None = None
+        self._body: list[bytes] = []
+        self.is_open = False
+
+    @classmethod
+    async def open(cls, host: str, port: int, tls: ssl.SSLContext | None = None) -> HttpConnection:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(cls, host, port, ssl=tls)
+        return connection
+
+    def send(self, request: bytes) -> asyncio.Future[Reply]:
+        """Send a whole request; the future fails when the connection does."""
+        self._body = []
+        self._reply = asyncio.get_running_loop().create_future()
+        if self.is_open:
+            self._transport.write(request)
+        else:
+            self._fail("it was closed before the request was sent")
+        return self._reply
+
+    def close(self) -> None:
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.close()
+
+    # -- asyncio's side ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self.is_open = True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_open = False
+        self._fail(repr(error) if error else "the server closed it")
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(f"the answer is not HTTP: {error}")
+            self.close()
+
+    def _fail(self, why: str) -> None:
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_exception(ConnectionError(f"The connection broke: {why}."))
+
+    # -- the parser's side -------------------------------------------------------------------
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if not self._parser.should_keep_alive():
+            self.is_open = False
+        self._parser = httptools.HttpResponseParser(self)
+        if self._reply is not None and not self._reply.done():
+            self._reply.set_result(Reply(status, b"".join(self._body)))
+
+
+class HttpDoor:
+    """Calls to one server. Connections are opened when needed and kept for the next call."""
+
+    def __init__(self, url: str, headers: dict[str, str]) -> None:
+        parts = urlsplit(url)
+        self._host = parts.hostname or "127.0.0.1"
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        lines = {"host": parts.netloc, "content-type": "application/json", **headers}
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._idle: list[HttpConnection] = []
+
+    async def post(self, path: str, body: bytes, timeout_seconds: float) -> Reply:
+        """Raises OSError or TimeoutError; then nothing is known of what the server did."""
+        head = f"POST {path} HTTP/1.1\r\n{self._head}content-length: {len(body)}\r\n\r\n"
+        async with asyncio.timeout(timeout_seconds):
+            connection = await self._connection()
+            try:
+                reply = await connection.send(head.encode() + body)
+            except BaseException:
+                connection.close()  # half a conversation cannot be used again
+                raise
+        if connection.is_open:
+            self._idle.append(connection)
+        return reply
+
+    async def _connection(self) -> HttpConnection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open:
+                return connection
+        return await HttpConnection.open(self._host, self._port, self._tls)
+
+    def close(self) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()

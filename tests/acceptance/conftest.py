@@ -1,0 +1,53 @@
+"""A furnished house for each test, and the figures of all tests at the end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.house import House
+from tests.postgres import Server, fresh_database, open_room
+
+HERE = Path(__file__).parent
+FIGURES = pytest.StashKey[dict[str, str]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Soaks run when somebody asks for marks, as in `-m slow`; else they are left out."""
+    if config.option.markexpr:
+        return
+    soaks = [item for item in items if HERE in item.path.parents and "slow" in item.keywords]
+    if soaks:
+        items[:] = [item for item in items if item not in soaks]
+        config.hook.pytest_deselected(items=soaks)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    figures = config.stash.get(FIGURES, {})
+    if figures:
+        terminalreporter.section("acceptance figures")
+        for name, value in figures.items():
+            terminalreporter.write_line(f"{name:<44} {value}")
+
+
+@pytest.fixture
+def figures(pytestconfig: pytest.Config) -> dict[str, str]:
+    """Measured here, shown at the end of the run."""
+    return pytestconfig.stash.setdefault(FIGURES, {})
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    with open_room() as made:
+        yield made
+
+
+@pytest.fixture
+async def house(room: Path, postgres_server: Server) -> AsyncIterator[House]:
+    async with fresh_database(postgres_server) as dsn:
+        house = House(room, dsn)
+        await house.furnish()
+        yield house
+        await house.close()

@@ -1,0 +1,98 @@
+"""The jobs of the acceptance tests. Every run signs a ledger as it begins and as it ends.
+
+A ledger is a file that runs append whole lines to, so a run that was killed leaves its beginning
+and no end, and a job that ran twice is there twice. A run's result names the run, so the result
+that was recorded tells which run won.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import secrets
+import signal
+import time
+from typing import Any
+
+from fairway import CTX, App, Ctx
+
+app = App("acceptance")
+
+Signature = dict[str, Any]
+
+
+def sign(event: str, run: str, ctx: Ctx) -> Signature:
+    """One line in the ledger; the line without what only the ledger needs is the run's result."""
+    signature = {"run": run, "job": ctx.job_id, "delivery": ctx.delivery, "pid": os.getpid()}
+    line = {"event": event, "at": time.time(), "attempt": ctx.attempt, **signature}
+    ledger = os.open(os.environ["ACCEPTANCE_LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(ledger, json.dumps(line).encode() + b"\n")
+    finally:
+        os.close(ledger)
+    return signature
+
+
+def new_run() -> str:
+    return secrets.token_hex(6)
+
+
+@app.job(name="nap", pool="short")
+async def nap(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
+    """Runs in the event loop of the shared runner."""
+    run = new_run()
+    sign("begin", run, ctx)
+    await asyncio.sleep(seconds)
+    return sign("end", run, ctx)
+
+
+@app.job(name="work", pool="medium")
+def work(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
+    """Runs in a thread of the shared runner."""
+    run = new_run()
+    sign("begin", run, ctx)
+    time.sleep(seconds)
+    return sign("end", run, ctx)
+
+
+@app.job(name="haul", pool="long")
+def haul(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
+    """Runs in a process of its own."""
+    run = new_run()
+    sign("begin", run, ctx)
+    time.sleep(seconds)
+    return sign("end", run, ctx)
+
+
+@app.job(name="vary", pool="medium")
+def vary(seconds: list[float], ctx: Ctx = CTX) -> Signature:
+    """Takes another time at each delivery; the last one stands for all that follow."""
+    run = new_run()
+    sign("begin", run, ctx)
+    time.sleep(seconds[min(ctx.delivery, len(seconds)) - 1])
+    return sign("end", run, ctx)
+
+
+@app.job(name="hog", pool="medium")
+def hog(seconds: int, ctx: Ctx = CTX) -> Signature:
+    """Holds the interpreter's lock all the while: nothing else in this process moves."""
+    run = new_run()
+    sign("begin", run, ctx)
+    ctypes.PyDLL(None).sleep(seconds)
+    return sign("end", run, ctx)
+
+
+@app.job(name="poison.exit", pool="medium")
+def poison_exit(ctx: Ctx = CTX) -> None:
+    """Ends the process it runs in, each time."""
+    sign("begin", new_run(), ctx)
+    os._exit(3)
+
+
+@app.job(name="poison.kill", pool="long")
+def poison_kill(ctx: Ctx = CTX) -> None:
+    """Kills the process it runs in, each time; it has one to itself."""
+    sign("begin", new_run(), ctx)
+    os.kill(os.getpid(), signal.SIGKILL)

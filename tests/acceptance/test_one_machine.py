@@ -1,0 +1,154 @@
+"""`fairway up`: one command, one folder, and everything in it survives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.checker import Book, Ledger, check
+from tests.acceptance.house import APP, QUICK, answers, free_port
+from tests.acceptance.load import Load
+from tests.acceptance.processes import ROOT, Program, is_alive, send, tree, until
+
+from fairway.store.postmaster import read_pid_file
+
+
+class Machine:
+    """One data folder, and the `fairway up` that runs on it."""
+
+    def __init__(self, room: Path) -> None:
+        self.data = room / "data"
+        self.log = room / "up.log"
+        self.ledger = Ledger(room / "ledger.jsonl")
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.up: Program | None = None
+
+    async def start(self, app: str = APP) -> Program:
+        environment = QUICK | {
+            "FAIRWAY_DATA_DIR": str(self.data),
+            "FAIRWAY_DRAIN_SECONDS": "2",
+            "ACCEPTANCE_LEDGER": str(self.ledger.path),
+        }
+        self.log.unlink(missing_ok=True)
+        self.up = Program(["up", app, "--port", str(self.port)], environment, self.log)
+        await self.up.says("worker ready", within_seconds=40)
+        await answers(f"{self.url}/readyz", 20)
+        return self.up
+
+    @property
+    def keys(self) -> dict[str, str]:
+        keys: dict[str, str] = json.loads((self.data / "client.json").read_text())
+        return keys
+
+    @property
+    def postmaster(self) -> int:
+        record = read_pid_file(self.data / "postgres/pgdata")
+        return record.pid if record else 0
+
+    @property
+    def book(self) -> Book:
+        record = read_pid_file(self.data / "postgres/pgdata")
+        assert record is not None
+        place = f"host={record.socket_dir}&port={record.port}"
+        return Book(f"postgresql://fairway@/fairway?{place}")
+
+    def load(self, **options: Any) -> Load:
+        return Load([self.url], self.keys["api_key"], **options)
+
+    def close(self) -> None:
+        if self.up is not None:
+            self.up.bury()
+
+
+@pytest.fixture
+async def machine(room: Path) -> AsyncIterator[Machine]:
+    machine = Machine(room)
+    yield machine
+    machine.close()
+    if (pid := machine.postmaster) and is_alive(pid):
+        send(pid, signal.SIGQUIT)
+        await until(lambda: not is_alive(pid), 10, "PostgreSQL's end")
+
+
+async def test_a_fresh_folder_says_hello(machine: Machine) -> None:
+    began = time.monotonic()
+    up = await machine.start("examples.hello:app")
+    assert f"Fairway is up at {machine.url}" in up.said
+    for key in ("api_key", "operator_key"):
+        assert re.search(rf"key +{machine.keys[key]}$", up.said, re.MULTILINE), up.said
+    environment = os.environ | {"FAIRWAY_DATA_DIR": str(machine.data)}
+    for name in ("FAIRWAY_URL", "FAIRWAY_API_KEY"):
+        environment.pop(name, None)
+    hello = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "examples/hello.py"], cwd=ROOT, env=environment,
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert hello.stdout.endswith("Hello, world! (attempt 1)\n"), hello.stderr
+    assert time.monotonic() - began < 40
+
+
+async def test_kill_9_of_the_postmaster_under_load(
+    machine: Machine, figures: dict[str, str]
+) -> None:
+    await machine.start()
+    await machine.book.trace()
+    kills, outages = 3, []
+    async with machine.load() as load:
+        for _ in range(kills):
+            await load.has_accepted(50)
+            outages.append(await _kill_postgres(machine, load))
+    book = machine.book
+    await book.drained(30)
+    verdict = await check(book, machine.ledger, load.accepted)
+    assert load.answers["503"] > 0, load.answers
+    assert load.longest_seconds < 4, "a client was left hanging"
+    assert set(load.answers) <= {"202", "503"}, load.answers
+    figures["kill -9 of the postmaster"] = (
+        f"{verdict.jobs} jobs, {kills} kills, accepting again after {max(outages):.1f} s at most,"
+        f" longest call {load.longest_seconds:.1f} s, {load.answers['503']} calls answered 503,"
+        f" {verdict.lost_leases} leases lost, {verdict.ran_twice} jobs ran twice"
+    )
+
+
+async def _kill_postgres(machine: Machine, load: Load) -> float:
+    """Kill it; answers how long it took until a job was accepted again."""
+    killed = machine.postmaster
+    killed_at = time.time()
+    send(killed, signal.SIGKILL)
+    await until(lambda: machine.postmaster not in (0, killed), 15, "another postmaster")
+    await until(lambda: load.accepted_at[-1] > killed_at + 0.1, 15, "an accepted job")
+    return next(at for at in load.accepted_at if at > killed_at + 0.1) - killed_at
+
+
+async def test_ctrl_c_in_the_middle_of_work(machine: Machine, figures: dict[str, str]) -> None:
+    up = await machine.start()
+    await machine.book.trace()
+    async with machine.load(rate=300, clients=16, run_seconds=lambda dice: 0.3) as load:
+        await load.has_accepted(400)
+    book, unfinished = machine.book, await machine.book.unfinished()
+    processes = [up.pid, *tree(up.pid)]
+    began = time.monotonic()
+    os.killpg(up.pid, signal.SIGINT)  # as a terminal does
+    assert await up.ended(20) == 0, up.said
+    seconds = time.monotonic() - began
+    assert not [pid for pid in processes if is_alive(pid)], "something was left running"
+    assert "Traceback" not in up.said, up.said
+    await machine.start()
+    await book.drained(30)
+    verdict = await check(book, machine.ledger, load.accepted)
+    assert verdict.lost_leases == 0, "a clean stop cost a delivery"
+    figures["Ctrl-C on `fairway up`"] = (
+        f"{verdict.jobs} jobs, {unfinished} unfinished when it came, stopped in {seconds:.1f} s,"
+        f" {verdict.ran_twice} jobs ran twice"
+    )

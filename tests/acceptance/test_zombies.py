@@ -1,0 +1,81 @@
+"""A worker that was stopped past its lease and resumed: another's run stands, its own does not."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+from tests.acceptance.house import House
+from tests.acceptance.processes import Program
+
+ONE_SLOT = ("short=1", "medium=1")
+
+
+async def test_resumed_while_the_successor_still_runs(house: House) -> None:
+    workers = await house.open(workers=2, pools=ONE_SLOT)
+    job = await house.post("vary", "medium", seconds=[0.5, 2.0])
+    zombie = await _freeze_holder(house, workers, job)
+    await house.ledger.begins(job, times=2)
+    zombie.send_tree(signal.SIGCONT)
+    view = await house.finished(job)
+    await _check_winner(house, job, view)
+    await zombie.says("outcomes refused", within_seconds=3)
+    assert await house.metric("fairway_outcomes_refused_total") >= 1
+    await _works_on(house, zombie, workers)
+
+
+async def test_resumed_after_the_successor_finished(house: House) -> None:
+    workers = await house.open(workers=2, pools=ONE_SLOT)
+    job = await house.post("vary", "medium", seconds=[0.5, 0.1])
+    zombie = await _freeze_holder(house, workers, job)
+    await _check_winner(house, job, await house.finished(job))
+    before = await house.view(job)
+    zombie.send_tree(signal.SIGCONT)
+    await zombie.says("outcomes refused", within_seconds=3)
+    assert await house.view(job) == before
+    await _works_on(house, zombie, workers)
+
+
+@pytest.mark.parametrize(("kind", "pool"), [("nap", "short"), ("work", "medium")])
+async def test_a_lone_worker_gets_its_lost_job_again(house: House, kind: str, pool: str) -> None:
+    """The zombie and the successor are the same worker: the old run must not pass as the new."""
+    (worker,) = await house.open(workers=1, pools=ONE_SLOT)
+    job = await house.post(kind, pool, seconds=2.5)
+    await house.ledger.begins(job)
+    worker.send_tree(signal.SIGSTOP)
+    await _lost(house)
+    worker.send_tree(signal.SIGCONT)
+    view = await house.finished(job, within_seconds=10)
+    await _check_winner(house, job, view)
+    (first, *_) = house.ledger.begun(job)
+    assert view["result"]["run"] != first["run"], "the run that lost its lease was recorded"
+
+
+async def _freeze_holder(house: House, workers: list[Program], job: str) -> Program:
+    (begun,) = await house.ledger.begins(job)
+    (holder,) = [worker for worker in workers if begun["pid"] in worker.runners()]
+    holder.send_tree(signal.SIGSTOP)
+    return holder
+
+
+async def _lost(house: House) -> None:
+    for _ in range(100):
+        if await house.metric("fairway_leases_lost_total"):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the lease of a silent worker was not taken away")
+
+
+async def _check_winner(house: House, job: str, view: dict[str, object]) -> None:
+    assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 2), view
+    await house.check([job])
+
+
+async def _works_on(house: House, zombie: Program, workers: list[Program]) -> None:
+    """It is a worker like any other again."""
+    for worker in workers:
+        if worker is not zombie:
+            await worker.kill()
+    job = await house.post("nap", "short")
+    assert (await house.finished(job, within_seconds=5))["state"] == "succeeded"

@@ -1,0 +1,58 @@
+"""One real server for all of these tests; each test brings its own tenant."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx2
+import pytest
+from tests.api.house import House, open_house
+from tests.api.worker import HandWorker
+from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+
+
+@pytest.fixture(scope="session")
+def house(postgres_server: Server) -> Iterator[House]:
+    name = "api_tests"
+    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
+    with open_house(at_database(postgres_server.dsn, name)) as house:
+        yield house
+    in_thread(drop_database(postgres_server.dsn, name))
+
+
+@pytest.fixture
+async def tenant(house: House) -> AsyncIterator[httpx2.AsyncClient]:
+    """A caller with the key of a tenant that nobody else uses."""
+    _, key = house.new_tenant()
+    async with house.caller(key) as client:
+        yield client
+
+
+@pytest.fixture
+async def stranger(house: House) -> AsyncIterator[httpx2.AsyncClient]:
+    """A caller with the key of another tenant."""
+    _, key = house.new_tenant()
+    async with house.caller(key) as client:
+        yield client
+
+
+@pytest.fixture
+async def nobody(house: House) -> AsyncIterator[httpx2.AsyncClient]:
+    """A caller without a key."""
+    async with house.caller() as client:
+        yield client
+
+
+@pytest.fixture
+async def operator(house: House) -> AsyncIterator[httpx2.AsyncClient]:
+    async with house.caller(house.operator_key) as client:
+        yield client
+
+
+@pytest.fixture
+async def worker(house: House) -> AsyncIterator[HandWorker]:
+    """A worker written by hand, over HTTP alone, for a job type of its own."""
+    async with house.caller(house.new_key({"scope": "worker"})) as client:
+        worker = HandWorker(client)
+        yield worker
+        await worker.leave()

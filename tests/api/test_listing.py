@@ -1,0 +1,134 @@
+"""Lists: filters that narrow, pages that stay where they are, refusals that name the filter."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from tests.api.house import problem
+from tests.api.worker import HandWorker
+
+
+async def fill(tenant: httpx2.AsyncClient, *jobs: dict[str, object]) -> list[str]:
+    items = (await tenant.post("/v1/jobs/batch", json={"jobs": jobs})).json()["items"]
+    return [item["id"] for item in items]
+
+
+async def ids(tenant: httpx2.AsyncClient, query: str = "") -> list[str]:
+    reply = await tenant.get(f"/v1/jobs{query}")
+    assert reply.status_code == 200, reply.text
+    return [job["id"] for job in reply.json()["jobs"]]
+
+
+async def test_lists_are_newest_first_and_without_payloads(tenant: httpx2.AsyncClient) -> None:
+    made = await fill(tenant, *({"type": "a", "payload": {"n": n}} for n in range(3)))
+    reply = await tenant.get("/v1/jobs")
+    assert [job["id"] for job in reply.json()["jobs"]] == made[::-1]
+    assert all("payload" not in job for job in reply.json()["jobs"])
+    assert reply.json()["next_cursor"] is None
+    assert "link" not in reply.headers
+
+
+async def test_a_list_holds_the_callers_jobs_only(
+    tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient
+) -> None:
+    await fill(tenant, {"type": "a"})
+    assert await ids(stranger) == []
+    assert await ids(stranger, "?type=a") == []
+
+
+async def test_filters_narrow(tenant: httpx2.AsyncClient, worker: HandWorker) -> None:
+    a, b, c = await fill(
+        tenant, {"type": "a"}, {"type": "b", "pool": "long"}, {"type": worker.type}
+    )
+    await worker.hello()
+    await worker.run()
+    assert await ids(tenant, "?type=a") == [a]
+    assert await ids(tenant, "?pool=long") == [b]
+    assert await ids(tenant, "?state=succeeded") == [c]
+    assert await ids(tenant, "?state=queued,succeeded&limit=2") == [c, b]
+    assert await ids(tenant, "?state=queued&pool=short") == [a]
+    assert await ids(tenant, "?type=nobody.ever.submitted") == []
+
+
+async def test_times_bound_a_list(tenant: httpx2.AsyncClient) -> None:
+    made = await fill(tenant, {"type": "a"})
+    now = datetime.now(UTC)
+    before, after = (quote((now + timedelta(seconds=s)).isoformat()) for s in (-60, 60))
+    assert await ids(tenant, f"?since={before}&until={after}") == made
+    assert await ids(tenant, f"?since={after}") == []
+    assert await ids(tenant, f"?until={before}") == []
+    assert await ids(tenant, "?since=1970-01-01T00:00:00Z&until=9999-12-31T23:59:59Z") == made
+    assert await ids(tenant, "?since=0001-01-01T00:00:00%2B14:00") == made
+    assert await ids(tenant, "?since=2020-01-01T00:00:00+02:00") == made
+
+
+async def test_pages_stay_where_they_are_while_jobs_come_in(tenant: httpx2.AsyncClient) -> None:
+    made = await fill(tenant, *({"type": "a"} for _ in range(25)))
+    seen: list[str] = []
+    path: str | None = "/v1/jobs?limit=4&type=a"
+    while path:
+        reply, *_ = await asyncio.gather(
+            tenant.get(path), *(tenant.post("/v1/jobs", json={"type": "a"}) for _ in range(3))
+        )
+        page = reply.json()
+        seen += [job["id"] for job in page["jobs"]]
+        path = reply.links["next"]["url"] if "next" in reply.links else None
+        if path is None:
+            assert page["next_cursor"] is None
+        else:
+            assert page["next_cursor"] in path
+            assert "type=a" in path
+    assert seen[-len(made) :] == made[::-1]
+    assert len(seen) == len(set(seen))
+    assert seen == sorted(seen, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=-1", "limit"),
+        ("limit=1e2", "limit"),
+        ("limit=%D9%A3", "limit"),
+        ("limit=" + "1" * 5000, "limit"),
+        ("limit=", "limit"),
+        ("limit=1&limit=2", "limit"),
+        ("state=done", "state"),
+        ("state=queued,,running", "state"),
+        ("state=", "state"),
+        ("since=yesterday", "since"),
+        ("since=2026-01-31T12:00:00", "since"),
+        ("since=2026-13-01T00:00:00Z", "since"),
+        ("until=99999-01-01T00:00:00Z", "until"),
+        ("tenant=other", "tenant"),
+        ("order=id", "order"),
+        ("state=queued'--", "state"),
+    ],
+)
+async def test_a_bad_filter_is_named(tenant: httpx2.AsyncClient, query: str, field: str) -> None:
+    problem(await tenant.get(f"/v1/jobs?{query}"), 422, "INVALID_REQUEST", field)
+
+
+async def test_an_unknown_pool_is_named(tenant: httpx2.AsyncClient) -> None:
+    problem(await tenant.get("/v1/jobs?pool=huge"), 422, "UNKNOWN_POOL", "pool")
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "AAAA", "!" * 22, "A" * 23, "%C3%A9", "%00", "' OR 1=1 --", "A" * 22 + "%3D"]
+)
+async def test_a_bad_cursor_is_refused(tenant: httpx2.AsyncClient, cursor: str) -> None:
+    reply = await tenant.get(f"/v1/jobs?cursor={cursor}")
+    problem(reply, 400, "INVALID_CURSOR", "cursor")
+
+
+async def test_a_forged_cursor_shows_nothing_of_others(
+    tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient
+) -> None:
+    await fill(tenant, *({"type": "a"} for _ in range(3)))
+    cursor = (await tenant.get("/v1/jobs?limit=1")).json()["next_cursor"]
+    assert await ids(stranger, f"?cursor={cursor}") == []

@@ -1,0 +1,53 @@
+"""Fixtures that every test may ask for: a real PostgreSQL, and a fresh database on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from tests.postgres import Server, connected, fresh_database, serve
+
+from fairway.store.database import Connection, Database
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """The session's PostgreSQL: embedded, or the one of FAIRWAY_TEST_DATABASE_URL."""
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture
+async def database_url(postgres_server: Server) -> AsyncIterator[str]:
+    """A database with the present schema and today's partitions."""
+    async with fresh_database(postgres_server) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def empty_database_url(postgres_server: Server) -> AsyncIterator[str]:
+    """A database with nothing in it."""
+    async with fresh_database(postgres_server, empty=True) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """The pools of one server on a fresh database."""
+    opened = await Database.open(database_url)
+    yield opened
+    opened.terminate()
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[Connection]:
+    """One connection with the settings of the hot path."""
+    async with database.hot() as hot:
+        yield hot
+
+
+@pytest.fixture
+async def other_connection(database_url: str) -> AsyncIterator[Connection]:
+    """A second party on the same database."""
+    async with connected(database_url) as connection:
+        yield connection

@@ -1,0 +1,343 @@
+"""The backlog's windows, held against a model of the store: nothing lost, nothing handed out twice.
+
+The machine plays everyone: submitters whose commit and announcement are apart, another server,
+the refiller whose reads see an old snapshot, workers, the recorder, the sweeper.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from fairway.core.backlog import AGEING_MS, Backlog, Stream, StreamKey, WindowLimits
+from fairway.core.ids import JobId, make_job_id, unix_ms_of
+from fairway.core.job import QueuedJob
+
+POOL = 1
+LIMITS = WindowLimits(jobs_total=12, bytes_total=1000, jobs_per_stream=5, jobs_per_read=4)
+START_MS = 1_700_000_000_000
+
+# Mostly one stream: interleavings are what goes wrong, not numbers of streams.
+TENANTS = st.sampled_from([1, 1, 1, 1, 2])
+TYPES = st.sampled_from([1, 1, 1, 1, 2])
+
+
+def make(
+    number: int, *, tenant: int = 1, type_id: int = 1, priority: int = 5, ms: int = 0, size: int = 2
+) -> QueuedJob:
+    job_id = make_job_id(0, START_MS + ms, number, 0)
+    return QueuedJob(job_id, tenant, POOL, type_id, priority, 0, 0, 0, None, b"x" * size)
+
+
+def key_of(job: QueuedJob) -> StreamKey:
+    return StreamKey(job.tenant, job.pool, job.type, job.priority)
+
+
+class Read:
+    """A read under way: asked for, then seen by the store, then answered."""
+
+    def __init__(self, stream: Stream, asked: int) -> None:
+        self.stream, self.asked, self.cursor = stream, asked, stream.cursor
+        self.seen: list[QueuedJob] | None = None
+
+
+class BacklogMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.backlog = Backlog(LIMITS)
+        self.queued: dict[str, QueuedJob] = {}  # what the store shows as queued
+        self.unannounced: list[QueuedJob] = []  # committed here, not told yet
+        self.leases: dict[str, QueuedJob] = {}
+        self.unrecorded: list[tuple[QueuedJob, bool]] = []  # ended; goes back to the queue?
+        self.waiting_retry: list[QueuedJob] = []  # scheduled: due later, id from the past
+        self.reads: list[Read] = []
+        self.number = 0
+        self.ms = 0
+
+    # -- jobs come
+
+    def _new(self, tenant: int, type_id: int, age_ms: int, size: int = 2) -> QueuedJob:
+        self.number += 1
+        self.ms += 1
+        ms = max(0, self.ms - age_ms)
+        return make(self.number, tenant=tenant, type_id=type_id, ms=ms, size=size)
+
+    @rule(tenant=TENANTS, type_id=TYPES, size=st.integers(0, 200))
+    def commit(self, tenant: int, type_id: int, size: int) -> None:
+        job = self._new(tenant, type_id, 0, size)
+        self.backlog.coming.add(job.id)
+        self.queued[job.id] = job
+        self.unannounced.append(job)
+
+    @precondition(lambda self: self.unannounced)
+    @rule(place=st.integers(0, 5))
+    def announce(self, place: int) -> None:
+        job = self.unannounced.pop(place % len(self.unannounced))
+        self.backlog.arrived([job])
+        self.backlog.coming.discard(job.id)
+
+    @rule(tenant=TENANTS, type_id=TYPES, age_ms=st.integers(0, 50))
+    def written_by_another_server(self, tenant: int, type_id: int, age_ms: int) -> None:
+        job = self._new(tenant, type_id, age_ms)
+        self.queued[job.id] = job
+
+    @rule(tenant=TENANTS, type_id=TYPES)
+    def hint(self, tenant: int, type_id: int) -> None:
+        self.backlog.hinted(StreamKey(tenant, POOL, type_id, 5), 0)
+
+    # -- reads
+
+    @rule(streams_max=st.integers(1, 3))
+    def begin_reads(self, streams_max: int) -> None:
+        self.reads += [Read(*wish) for wish in self.backlog.begin_reads(streams_max)]
+
+    @precondition(lambda self: self.reads)
+    @rule(place=st.integers(0, 5))
+    def store_sees_a_read(self, place: int) -> None:
+        read = self.reads[place % len(self.reads)]
+        found = sorted(
+            job
+            for job in self.queued.values()
+            if key_of(job) == read.stream.key and job.id > read.cursor
+        )
+        read.seen = found[: read.asked]
+
+    @precondition(lambda self: any(read.seen is not None for read in self.reads))
+    @rule()
+    def a_read_is_answered(self) -> None:
+        read = next(read for read in self.reads if read.seen is not None)
+        self.reads.remove(read)
+        assert read.seen is not None
+        self.backlog.end_read(read.stream, read.seen, read.asked, self.leases)
+
+    @precondition(lambda self: self.reads)
+    @rule()
+    def a_read_fails(self) -> None:
+        self.backlog.fail_read(self.reads.pop(0).stream)
+
+    # -- runs
+
+    @rule(tenant=TENANTS, types=st.sampled_from([{1}, {1, 2}]))
+    def take(self, tenant: int, types: set[int]) -> None:
+        job = self.backlog.take(POOL, tenant, types, self.leases)
+        if job is not None:
+            assert job.id not in self.leases, "handed out twice at once"
+            assert job.id in self.queued, "handed out after its end"
+            assert job.id not in {ended.id for ended, _ in self.unrecorded}, "ended already"
+            assert (job.tenant, job.type in types) == (tenant, True)
+            self.leases[job.id] = job
+
+    @precondition(lambda self: self.leases)
+    @rule(goes_back=st.booleans())
+    def a_run_ends(self, goes_back: bool) -> None:
+        job = self.leases.pop(next(iter(self.leases)))
+        self.backlog.ending.add(job.id)
+        self.unrecorded.append((job, goes_back))
+
+    @precondition(lambda self: self.unrecorded)
+    @rule()
+    def an_end_is_recorded(self) -> None:
+        job, goes_back = self.unrecorded.pop(0)
+        self.backlog.ended([job.id])
+        if goes_back:
+            self.backlog.put_back(job)
+        else:
+            del self.queued[job.id]
+
+    @precondition(lambda self: self.leases)
+    @rule()
+    def a_run_fails_and_waits(self) -> None:
+        job = self.leases.pop(next(iter(self.leases)))
+        del self.queued[job.id]
+        self.backlog.ending.add(job.id)
+        self.backlog.ended([job.id])
+        self.waiting_retry.append(job)
+
+    @precondition(lambda self: self.waiting_retry)
+    @rule()
+    def a_retry_comes_due(self) -> None:
+        job = self.waiting_retry.pop(0)
+        self.queued[job.id] = job
+        self.backlog.arrived([job])
+
+    @precondition(lambda self: self.queued)
+    @rule(place=st.integers(0, 30))
+    def cancel(self, place: int) -> None:
+        job = list(self.queued.values())[place % len(self.queued)]
+        underway = {ended.id for ended, _ in self.unrecorded} | {j.id for j in self.unannounced}
+        if job.id not in self.leases and job.id not in underway:
+            del self.queued[job.id]
+            self.backlog.remove(job.id, key_of(job))
+
+    # -- the sweep
+
+    @rule()
+    def sweep(self) -> None:
+        for key, first in self._heads().items():
+            if first not in self.leases and not self.backlog.knows(key, first):
+                self.backlog.noticed(key, first)
+        self.backlog.prune()
+
+    def _heads(self) -> dict[StreamKey, JobId]:
+        heads: dict[StreamKey, JobId] = {}
+        for job in sorted(self.queued.values()):
+            heads.setdefault(key_of(job), job.id)
+        return heads
+
+    # -- what always holds
+
+    @invariant()
+    def memory_is_bounded(self) -> None:
+        streams = [s for t in self.backlog._tenants.values() for s in t.streams.values()]
+        held = [job for stream in streams for job in stream.window]
+        assert self.backlog.jobs_held == len(held)
+        assert self.backlog.bytes_held == sum(len(job.payload) for job in held)
+        room = len(self.unrecorded) + len(self.leases) + 4 * LIMITS.jobs_per_read + self.number
+        assert len(held) <= LIMITS.jobs_total + room
+
+    @invariant()
+    def counts_agree(self) -> None:
+        for (_, tenant), backlog in self.backlog._tenants.items():
+            assert backlog.ready == sum(len(s.window) for s in backlog.streams.values())
+            assert self.backlog.depth(tenant, [POOL]) >= backlog.ready
+
+    @invariant()
+    def no_window_holds_a_job_twice(self) -> None:
+        for backlog in self.backlog._tenants.values():
+            ids = [job.id for s in backlog.streams.values() for job in s.window]
+            assert len(ids) == len(set(ids))
+
+    def teardown(self) -> None:
+        """In the end everything that is queued was handed out, once."""
+        for job in self.unannounced:
+            self.backlog.arrived([job])
+            self.backlog.coming.discard(job.id)
+        while self.reads:
+            self.a_read_fails()
+        while self.unrecorded:
+            self.an_end_is_recorded()
+        for job_id in list(self.leases):
+            del self.leases[job_id], self.queued[job_id]
+        for _ in range(10 * (self.number + 5)):
+            if not self.queued:
+                break
+            self._settle_one_round()
+        assert not self.queued, f"never handed out: {sorted(self.queued)}"
+        for (_, tenant), backlog in self.backlog._tenants.items():
+            if not backlog.ready and not any(s.more for s in backlog.streams.values()):
+                assert self.backlog.depth(tenant, [POOL]) == 0
+
+    def _settle_one_round(self) -> None:
+        self.sweep()
+        self.begin_reads(3)
+        while self.reads:
+            self.store_sees_a_read(0)
+            self.a_read_is_answered()
+        for tenant in (1, 2):
+            while job := self.backlog.take(POOL, tenant, {1, 2}, self.leases):
+                assert self.queued.pop(job.id, None) is not None, "handed out twice"
+
+
+BacklogMachine.TestCase.settings = settings(
+    max_examples=200, stateful_step_count=50, deadline=None
+)
+TestBacklogAgainstAModel = BacklogMachine.TestCase
+
+
+# -- examples a reader can follow ----------------------------------------------------------------
+
+
+@pytest.fixture
+def backlog() -> Backlog:
+    return Backlog(LIMITS)
+
+
+def take_all(backlog: Backlog, tenant: int = 1) -> list[JobId]:
+    taken = []
+    while job := backlog.take(POOL, tenant, {1, 2}, ()):
+        taken.append(job.id)
+    return taken
+
+
+def test_arrivals_beyond_the_window_stay_in_the_store(backlog: Backlog) -> None:
+    jobs = [make(n) for n in range(8)]
+    backlog.arrived(jobs)
+    assert backlog.ready(POOL, 1) == LIMITS.jobs_per_stream
+    assert backlog.depth(1, [POOL]) == 8
+    assert not backlog.wants_reads  # there is enough to go on with
+    assert take_all(backlog) == [job.id for job in jobs[:5]]
+    ((stream, asked),) = backlog.begin_reads(10)
+    assert stream.cursor == jobs[4].id
+    assert backlog.end_read(stream, jobs[5:], asked, ())
+    assert take_all(backlog) == [job.id for job in jobs[5:]]
+    assert backlog.depth(1, [POOL]) == 0
+
+
+def test_bytes_count_too(backlog: Backlog) -> None:
+    backlog.arrived([make(1, size=900), make(2, size=900), make(3, size=900)])
+    assert backlog.jobs_held == 2
+    backlog.take(POOL, 1, {1}, ())
+    backlog.take(POOL, 1, {1}, ())
+    assert backlog.bytes_held == 0
+    assert backlog.wants_reads
+
+
+def test_a_returned_job_is_first_again(backlog: Backlog) -> None:
+    backlog.arrived([make(1), make(2)])
+    first = backlog.take(POOL, 1, {1}, ())
+    assert first is not None
+    backlog.put_back(first)
+    assert backlog.depth(1, [POOL]) == 2
+    assert backlog.take(POOL, 1, {1}, ()) == first
+
+
+def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: Backlog) -> None:
+    urgent = make(1, priority=9, ms=AGEING_MS)
+    normal = make(2, priority=5, ms=AGEING_MS)
+    old = make(3, priority=5, type_id=2, ms=AGEING_MS - 4 * AGEING_MS - 1)
+    low = make(4, priority=0, ms=AGEING_MS)
+    backlog.arrived([low, normal, urgent, old])
+    assert take_all(backlog)[:1] == [old.id]  # four steps of priority are four minutes of waiting
+    assert unix_ms_of(old.id) < unix_ms_of(urgent.id)
+
+
+def test_without_age_priority_alone_decides(backlog: Backlog) -> None:
+    jobs = [make(n, priority=n) for n in (3, 9, 0, 5)]
+    backlog.arrived(jobs)
+    assert take_all(backlog) == [job.id for job in sorted(jobs, key=lambda job: -job.priority)]
+
+
+def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Backlog) -> None:
+    jobs = [make(n) for n in range(8)]
+    backlog.arrived(jobs)
+    take_all(backlog)
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.ending.add(jobs[0].id)
+    backlog.forget_shard(0)
+    assert not backlog.end_read(stream, jobs[5:], asked, ())
+    assert (backlog.jobs_held, backlog.bytes_held, backlog.wants_reads) == (0, 0, False)
+    assert backlog.ending == set()
+    assert backlog.depth(1, [POOL]) == 0
+
+
+def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: Backlog) -> None:
+    backlog.noticed(key_of(make(1)), make(1).id)
+    ((stream, _),) = backlog.begin_reads(10)
+    backlog.forget_shard(0)
+    backlog.fail_read(stream)
+    assert not backlog.wants_reads
+
+
+def test_depth_is_taken_from_the_store_at_a_take_over(backlog: Backlog) -> None:
+    backlog.noticed(key_of(make(1)), make(1).id)
+    backlog.counted({(1, POOL): 70, (9, POOL): 5})
+    assert backlog.depth(1, [POOL]) == 70
+    assert backlog.depth_of_pool(POOL) == 70
+
+
+def test_the_oldest_head_is_known(backlog: Backlog) -> None:
+    assert backlog.oldest_ms(POOL) is None
+    backlog.arrived([make(1, ms=50), make(2, tenant=2, ms=20)])
+    assert backlog.oldest_ms(POOL) == START_MS + 20

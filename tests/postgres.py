@@ -1,0 +1,188 @@
+"""A real PostgreSQL for tests: one server a session, one fresh database a test.
+
+The server is the embedded one, or the one that FAIRWAY_TEST_DATABASE_URL names. Databases are
+copied from a template that holds the present schema and its partitions; one that a test left in
+the same shape is emptied and used again, since that takes a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import tempfile
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from fairway.store import partitions
+from fairway.store.accounts import account_for, traversable_by
+from fairway.store.database import Connection
+from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.migrate import migrate
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A PostgreSQL that tests may make databases in, and the template to copy them from."""
+
+    dsn: str
+    template: str
+    tables: list[str]  # of the template
+    stock: list[str] = field(default_factory=list)  # databases that are as good as new
+
+
+@contextmanager
+def open_room() -> Iterator[Path]:
+    """An empty folder that every account can reach, unlike pytest's own."""
+    shared = Path(tempfile.gettempdir())
+    if traversable_by(account_for(shared / "absent"), shared / "absent") is not None:
+        shared = Path("/tmp")
+    with tempfile.TemporaryDirectory(prefix="fw-", dir=shared) as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@contextmanager
+def serve() -> Iterator[Server]:
+    """The session's server with its template, from start to stop."""
+    with _given() if os.environ.get("FAIRWAY_TEST_DATABASE_URL") else _embedded() as dsn:
+        template = _new_name("template")
+        server = Server(dsn, template, in_thread(_make_template(dsn, template)))
+        try:
+            yield server
+        finally:
+            for name in (template, *server.stock):
+                in_thread(drop_database(dsn, name))
+
+
+@contextmanager
+def _given() -> Iterator[str]:
+    yield os.environ["FAIRWAY_TEST_DATABASE_URL"]
+
+
+@contextmanager
+def _embedded() -> Iterator[str]:
+    with open_room() as room:
+        postgres = EmbeddedPostgres(room / "data")
+        dsn = in_thread(postgres.start(lambda message: None))
+        try:
+            in_thread(_forget_durability(dsn))
+            yield dsn
+        finally:
+            in_thread(postgres.stop())
+
+
+async def _forget_durability(dsn: str) -> None:
+    """No test here pulls the plug, and the machine is shared: leave its disk alone."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("ALTER SYSTEM SET fsync = off")
+        await connection.execute("ALTER SYSTEM SET autovacuum_naptime = '60s'")
+        await connection.execute("SELECT pg_reload_conf()")
+    finally:
+        await connection.close()
+
+
+async def _make_template(dsn: str, name: str) -> list[str]:
+    await make_database(dsn, name, "template0")
+    connection = await asyncpg.connect(at_database(dsn, name))
+    try:
+        await migrate(connection)
+        await partitions.make_ahead(connection, datetime.now(UTC))
+        return await _tables(connection)
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def fresh_database(server: Server, *, empty: bool = False) -> AsyncIterator[str]:
+    """A database of one test's own; answers where to connect."""
+    if empty or not server.stock:
+        name = _new_name("test")
+        await make_database(server.dsn, name, "template0" if empty else server.template)
+    else:
+        name = server.stock.pop()
+    try:
+        yield at_database(server.dsn, name)
+    finally:
+        if not empty and await _emptied(server, name):
+            server.stock.append(name)
+        else:
+            await drop_database(server.dsn, name)
+
+
+async def _emptied(server: Server, name: str) -> bool:
+    """Make a used database as good as new; False when its shape was changed, or it grew large."""
+    async with connected(at_database(server.dsn, name)) as connection:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        if await _tables(connection) != server.tables or await _is_large(connection):
+            return False
+        for table in ("api_keys", *server.tables):
+            if not table.startswith(("jobs_", "migrations")):
+                await connection.execute(f"DELETE FROM {table}")
+        await connection.execute("SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'")
+    return True
+
+
+async def _tables(connection: Connection) -> list[str]:
+    rows = await connection.fetch(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " AND relkind IN ('r', 'p') ORDER BY 1"
+    )
+    return [row["relname"] for row in rows]
+
+
+async def _is_large(connection: Connection) -> bool:
+    rows: int = await connection.fetchval(
+        "SELECT coalesce(sum(n_tup_ins), 0) FROM pg_stat_user_tables"
+    )
+    return rows > 2000
+
+
+@asynccontextmanager
+async def connected(dsn: str) -> AsyncIterator[Connection]:
+    """A plain connection, apart from any pool of ours."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        yield connection
+    finally:
+        connection.terminate()
+
+
+async def make_database(dsn: str, name: str, template: str) -> None:
+    async with connected(dsn) as connection:
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+
+
+async def drop_database(dsn: str, name: str) -> None:
+    async with connected(dsn) as connection:
+        await connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def at_database(dsn: str, name: str) -> str:
+    """The same server, another database."""
+    parts = urlsplit(dsn)
+    return f"{parts.scheme}://{parts.netloc}/{name}?{parts.query}"
+
+
+def in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end in an event loop of its own, whatever this thread's loop is doing."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, work).result()
+
+
+def _new_name(kind: str) -> str:
+    return f"{kind}_{os.getpid()}_{secrets.token_hex(4)}"

@@ -1,0 +1,173 @@
+"""A whole server in a test: its services on a fresh database, with short times, and a worker's hand.
+
+Loops run as they do in production unless a test stops them; nothing of ours is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.core.outcome import Outcome
+from fairway.core.tenant import Tenant
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.identity import session_key
+from fairway.runtime.settings import Settings
+from fairway.services.exchange import Call, Reported
+from fairway.services.insight import JobSight
+from fairway.services.platform import Platform
+from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
+from fairway.services.submission import Accepted, NewJob
+
+TERM_SECONDS = 0.6
+QUICK = Settings(
+    term_seconds=TERM_SECONDS,
+    adoption_seconds=0.2,
+    lazy_running_ms=40,
+    lease_seconds={"short": 0.8, "medium": 0.8, "long": 0.8},
+)
+SHORT, MEDIUM, LONG = 1, 2, 3
+
+
+@asynccontextmanager
+async def platform_on(dsn: str, settings: Settings = QUICK) -> AsyncIterator[Platform]:
+    """A running server that owns whatever is free, from start to a clean stop."""
+    platform = await Platform.prepare(dsn, settings, SystemClock())
+    await platform.start()
+    try:
+        yield platform
+    finally:
+        await asyncio.wait_for(platform.stop(), 10)
+
+
+@asynccontextmanager
+async def owner_on(dsn: str, settings: Settings = QUICK) -> AsyncIterator[Platform]:
+    """As `platform_on`, and every shard is open."""
+    async with platform_on(dsn, settings) as platform:
+        await until(lambda: owns_all(platform))
+        yield platform
+
+
+def owns_all(platform: Platform) -> bool:
+    return len(platform.dispatcher.open_shards) == platform.cluster.shard_count
+
+
+async def freeze(platform: Platform) -> None:
+    """Stop every loop, as if the process were suspended: nothing is handed over."""
+    for loop in platform.loops.values():
+        await loop.stop()
+
+
+async def kill(platform: Platform) -> None:
+    """End a server without a word to anybody."""
+    await freeze(platform)
+    platform.database.terminate()
+
+
+async def until(
+    holds: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 8
+) -> None:
+    """Wait for a fact, looking often; fail when it does not come."""
+    async with asyncio.timeout(seconds):
+        while True:
+            found = holds()
+            if found if isinstance(found, bool) else await found:
+                return
+            await asyncio.sleep(0.005)
+
+
+async def add_tenant(platform: Platform, name: str = "acme", depth_limit: int = 10_000) -> Tenant:
+    tenant = await platform.directory.add_tenant(name, 10, depth_limit)
+    assert tenant is not None
+    return tenant
+
+
+def new(job_type: str = "work", pool: int = SHORT, **changes: Any) -> NewJob:
+    return NewJob(job_type, pool, 5, None, b"{}")._replace(**changes)
+
+
+async def submit(platform: Platform, tenant: Tenant, *jobs: NewJob) -> list[JobId]:
+    verdicts = await platform.submissions.submit(tenant, jobs or [new()])
+    return [verdict.id for verdict in verdicts if isinstance(verdict, Accepted)]
+
+
+async def sight(platform: Platform, tenant: Tenant, job: JobId) -> JobSight:
+    return await platform.insight.job(tenant.id, job)
+
+
+async def stored(platform: Platform, job: str) -> tuple[State, int]:
+    """The state and epoch in the job's row, whatever its owner knows beyond that."""
+    async with platform.database.calm() as connection:
+        row = await connection.fetchrow("SELECT state, epoch FROM jobs WHERE id = $1", job)
+    return State(row["state"]), row["epoch"]
+
+
+class Hand:
+    """A worker, reduced to what it says."""
+
+    def __init__(self, platform: Platform, types: Sequence[str] = ("work",), **slots: int) -> None:
+        self.platform = platform
+        self.key = session_key()
+        self.types = types
+        self.slots = slots or {"short": 4}
+        self.tenant: int | None = None
+        self.number = 0
+
+    async def say(
+        self,
+        *,
+        hello: bool = False,
+        running: list[Holding] | None = None,
+        reports: Sequence[Reported] = (),
+        wait_seconds: float = 0,
+        draining: bool = False,
+        goodbye: bool = False,
+    ) -> News | None:
+        greeting = Hello([TypeTerms(name) for name in self.types], self.slots) if hello else None
+        return await self.platform.exchange.call(
+            Call(
+                self.key, "hand", self.tenant, greeting, running, reports,
+                wait_seconds, draining, goodbye,
+            )
+        )  # fmt: skip
+
+    async def take(self, count: int = 1, seconds: float = 8) -> list[Lease]:
+        """Say hello and wait until so many leases came."""
+        news = await self.say(hello=True)
+        assert news is not None
+        leases = list(news.leases)
+        async with asyncio.timeout(seconds):
+            while len(leases) < count:
+                news = await self.say(wait_seconds=1)
+                assert news is not None
+                leases += news.leases
+        return leases
+
+    def done(self, lease: Lease, outcome: Outcome | None = None, **changes: Any) -> Reported:
+        self.number += 1
+        report = Reported(
+            self.number, lease.job.id, lease.job.tenant, lease.epoch, lease.token, outcome, 1000
+        )
+        return report._replace(**changes)
+
+    async def report(self, *reports: Reported, seconds: float = 8) -> tuple[set[int], set[int]]:
+        """Report until every number was answered: those recorded, and those refused."""
+        recorded: set[int] = set()
+        refused: set[int] = set()
+        waiting = list(reports)
+        async with asyncio.timeout(seconds):
+            while waiting:
+                news = await self.say(reports=waiting, wait_seconds=0.2, draining=True)
+                assert news is not None
+                recorded.update(news.recorded)
+                refused.update(news.refused)
+                waiting = [r for r in waiting if r.number not in recorded | refused]
+        return recorded, refused
+
+
+def holding(lease: Lease) -> Holding:
+    return Holding(lease.job.id, lease.job.tenant, lease.epoch, lease.token)

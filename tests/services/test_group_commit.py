@@ -1,0 +1,152 @@
+"""Group commit: whoever comes while a write is under way shares the next one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairway.runtime.clock import SystemClock
+from fairway.runtime.telemetry import Instruments, Metrics
+from fairway.services.group_commit import GroupCommit
+
+
+class Disk:
+    """A slow disk: writes wait until they are let through."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[int]] = []
+        self.error: Exception | None = None
+        self._through = asyncio.Event()
+        self.at_once = 0
+        self.at_once_most = 0
+
+    async def write(self, items: list[int]) -> None:
+        self.groups.append(items)
+        self.at_once += 1
+        self.at_once_most = max(self.at_once_most, self.at_once)
+        try:
+            await self._through.wait()
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.at_once -= 1
+
+    def let_through(self) -> None:
+        self._through.set()
+
+    def hold(self) -> None:
+        self._through.clear()
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+def group_to(
+    disk: Disk, *, jobs_max: int = 2000, lanes: int = 1, linger_seconds: float = 0
+) -> GroupCommit[int]:
+    instruments = Instruments(SystemClock(), Metrics())
+    return GroupCommit(
+        "test", disk.write, instruments=instruments, jobs_max=jobs_max, lanes=lanes,
+        linger_seconds=linger_seconds,
+    )  # fmt: skip
+
+
+async def turn() -> None:
+    """Let everything that is due happen."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_nobody_waits_when_it_is_quiet(disk: Disk) -> None:
+    group = group_to(disk)
+    group.add(1)
+    await turn()
+    assert disk.groups == [[1]]
+    disk.let_through()
+    await group.drain()
+
+
+async def test_groups_grow_while_a_write_is_under_way_and_keep_their_order(disk: Disk) -> None:
+    group = group_to(disk)
+    group.add(1)
+    await turn()
+    for item in range(2, 7):
+        group.add(item)
+        await turn()
+    assert disk.groups == [[1]]
+    assert group.jobs_waiting == 6
+    disk.let_through()
+    await group.drain()
+    assert disk.groups == [[1], [2, 3, 4, 5, 6]]
+    assert group.jobs_waiting == 0
+
+
+async def test_a_group_is_bounded_by_jobs_but_never_empty(disk: Disk) -> None:
+    group = group_to(disk, jobs_max=10)
+    disk.let_through()
+    for item, jobs in ((1, 4), (2, 6), (3, 1), (4, 25), (5, 9)):
+        group.add(item, jobs)
+    await group.drain()
+    assert disk.groups == [[1, 2], [3], [4], [5]]
+
+
+async def test_there_are_no_more_writes_at_once_than_lanes(disk: Disk) -> None:
+    group = group_to(disk, lanes=2, jobs_max=1)
+    for item in range(5):
+        group.add(item)
+    await turn()
+    assert disk.groups == [[0], [1]]
+    disk.let_through()
+    await group.drain()
+    assert disk.at_once_most == 2
+    assert disk.groups == [[0], [1], [2], [3], [4]]
+
+
+async def test_a_write_that_fails_does_not_stop_the_next(disk: Disk) -> None:
+    group = group_to(disk)
+    disk.let_through()
+    disk.error = RuntimeError("disk on fire")
+    group.add(1)
+    await group.drain()
+    disk.error = None
+    group.add(2)
+    await group.drain()
+    assert disk.groups == [[1], [2]]
+    assert group.jobs_waiting == 0
+
+
+async def test_drain_waits_for_what_lingers_and_what_is_under_way(disk: Disk) -> None:
+    group = group_to(disk, linger_seconds=30)
+    disk.let_through()
+    for item in range(3):
+        group.add(item)
+    await asyncio.wait_for(group.drain(), 1)
+    assert [item for items in disk.groups for item in items] == [0, 1, 2]
+
+
+async def test_an_item_added_during_the_drain_is_drained_too(disk: Disk) -> None:
+    group = group_to(disk)
+    group.add(1)
+    draining = asyncio.create_task(group.drain())
+    await turn()
+    group.add(2)
+    disk.let_through()
+    await draining
+    assert disk.groups == [[1], [2]]
+
+
+async def test_company_is_waited_for_only_when_it_is_likely(disk: Disk) -> None:
+    """A lone item goes at once even with a linger; the second of a burst may wait a moment."""
+    group = group_to(disk, linger_seconds=0.02)
+    disk.let_through()
+    group.add(1)
+    await turn()
+    assert disk.groups == [[1]]
+    group.add(2)
+    group.add(3)
+    await asyncio.sleep(0.05)
+    assert [item for items in disk.groups for item in items] == [1, 2, 3]
+    await group.drain()

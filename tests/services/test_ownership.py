@@ -1,0 +1,180 @@
+"""Ownership: two servers on one database, one owner at a time, and nothing lost in between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from tests.services.gate import gate_to
+from tests.services.platform_room import (
+    MEDIUM,
+    QUICK,
+    TERM_SECONDS,
+    Hand,
+    add_tenant,
+    freeze,
+    holding,
+    kill,
+    new,
+    owner_on,
+    owns_all,
+    platform_on,
+    sight,
+    stored,
+    submit,
+    until,
+)
+
+from fairway.core.lifecycle import State
+from fairway.runtime.clock import SystemClock
+from fairway.services.platform import Platform
+
+
+async def open_pair(dsn: str) -> tuple[Platform, Platform]:
+    """An owner, and a standby that waits for it to go."""
+    pair = []
+    for _ in range(2):
+        platform = await Platform.prepare(dsn, QUICK, SystemClock())
+        await platform.start()
+        pair.append(platform)
+        await until(lambda: owns_all(pair[0]))
+    return pair[0], pair[1]
+
+
+async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
+    async with owner_on(database_url) as first, platform_on(database_url) as second:
+        await until(lambda: second.ownership.has_peers)
+        assert owns_all(first)
+        assert second.dispatcher.terms == {}
+        assert second.ownership.owner_url(0) == first.settings.url
+        assert first.ownership.owner_url(0) is None
+        assert await second.readiness() == {"database": True, "shards_owned": True}
+
+
+async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
+    settings = replace(QUICK, term_seconds=5.0, adoption_seconds=0.05)
+    async with platform_on(database_url, settings) as first:
+        await until(lambda: owns_all(first))
+        second = await Platform.prepare(database_url, settings, SystemClock())
+        await second.start()
+    await second.ownership.run_once(0)
+    began = time.monotonic()
+    await until(lambda: owns_all(second))
+    assert time.monotonic() - began < 2
+    await second.stop()
+
+
+async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_url: str) -> None:
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    (job,) = await submit(first, tenant)
+    old_term = first.dispatcher.terms[0]
+    began = time.monotonic()
+    await kill(first)
+    await until(lambda: owns_all(second))
+    assert time.monotonic() - began < TERM_SECONDS + 1
+    assert second.dispatcher.terms[0] == old_term + 1
+    (lease,) = await Hand(second).take()
+    assert lease.job.id == job
+    await second.stop()
+
+
+async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_url: str) -> None:
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    waiting, mine = await submit(first, tenant, new(), new(pool=MEDIUM))
+    hand = Hand(first, medium=1)
+    (lease,) = await hand.take()
+    await freeze(first)
+    await until(lambda: owns_all(second))
+    before = [await stored(second, job) for job in (waiting, mine)]
+
+    first.dispatcher.succeeded(lease, 1, 10, b'"too late"')  # it wakes up and goes on as before
+    await first.recorder.drain()
+    late = Hand(first)
+    news = await late.say(hello=True)
+    assert news is not None
+    assert news.leases == []
+    assert [await stored(second, job) for job in (waiting, mine)] == before
+
+    await first.ownership.run_once(0)  # now it learns what happened
+    assert first.dispatcher.terms == {}
+    assert first.dispatcher.leases == {}
+    await kill(first)
+    await second.stop()
+
+
+async def test_running_jobs_are_adopted_not_run_again(database_url: str) -> None:
+    """One lease was never written (short), one was (medium): both go on under their epoch."""
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    jobs = await submit(first, tenant, new(), new(pool=MEDIUM))
+    hand = Hand(first, short=1, medium=1)
+    leases = await hand.take(2)
+    await kill(first)
+
+    hand.platform = second
+    while True:
+        news = await hand.say(hello=True, running=[holding(lease) for lease in leases])
+        assert news is not None
+        assert news.leases == []
+        if owns_all(second):
+            break
+        await asyncio.sleep(0.05)
+    news = await hand.say(hello=True, running=[holding(lease) for lease in leases])
+    assert news is not None
+    assert (news.leases, news.revoked) == ([], [])
+    recorded, refused = await hand.report(*[hand.done(lease, result=b'"once"') for lease in leases])
+    assert (len(recorded), refused) == (2, set())
+    for job, lease in zip(jobs, sorted(leases, key=lambda lease: lease.job.id), strict=True):
+        seen = (await sight(second, tenant, job)).record
+        assert (seen.state, seen.epoch, seen.deliveries) == (State.SUCCEEDED, lease.epoch, 1)
+    await second.stop()
+
+
+async def test_a_job_that_ran_when_its_owner_died_runs_again_when_its_worker_died_too(
+    database_url: str,
+) -> None:
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    await submit(first, tenant, new(), new(pool=MEDIUM))
+    leases = await Hand(first, short=1, medium=1).take(2)
+    await kill(first)
+    await until(lambda: owns_all(second))
+    again = await Hand(second, short=2, medium=2).take(2)
+    old = {lease.job.id: lease.epoch for lease in leases}
+    assert {lease.job.id for lease in again} == set(old)
+    assert all(lease.epoch > old[lease.job.id] for lease in again)
+    assert all(lease.job.attempts == 0 for lease in again)
+    await second.stop()
+
+
+async def test_an_owner_cut_off_from_the_store_stops_granting_before_its_term_ends(
+    database_url: str,
+) -> None:
+    async with gate_to(database_url) as gate, owner_on(gate.dsn) as platform:
+        tenant = await add_tenant(platform)
+        await submit(platform, tenant, *[new()] * 3)
+        hand = Hand(platform, short=1)
+        (lease,) = await hand.take()
+        asked = time.monotonic()
+        await gate.close()
+        await until(lambda: SystemClock().now_us() >= platform.dispatcher.trusted_until_us)
+        assert time.monotonic() - asked <= TERM_SECONDS
+        platform.dispatcher.revoke(lease)
+        news = await hand.say()
+        assert news is not None
+        assert news.leases == []
+        await gate.open()
+        assert len(await hand.take()) == 1
+
+
+async def test_shards_are_taken_all_and_every_tenant_finds_its_home(database_url: str) -> None:
+    async with owner_on(database_url, replace(QUICK, shard_count=4)) as platform:
+        assert platform.dispatcher.open_shards == {0, 1, 2, 3}
+        tenants = [await add_tenant(platform, f"t{n}") for n in range(5)]
+        jobs = [(await submit(platform, tenant))[0] for tenant in tenants]
+        leases = await Hand(platform, short=8).take(5)
+        assert {lease.job.id for lease in leases} == set(jobs)
+        assert {lease.shard for lease in leases} == {0, 1, 2, 3}

@@ -1,0 +1,142 @@
+"""The sweeper and the refiller: what nobody told us of is found, and nothing is found twice."""
+
+from __future__ import annotations
+
+from tests.services.platform_room import (
+    SHORT,
+    Hand,
+    freeze,
+    new,
+    sight,
+    stored,
+    submit,
+)
+from tests.store.rows import new_job
+
+from fairway.core.ids import JobId, make_job_id
+from fairway.core.job import QueuedJob
+from fairway.core.lifecycle import State
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+from fairway.services.refiller import IDLE_SECONDS, Refiller
+from fairway.services.sweeper import Sweeper
+from fairway.store import submissions
+
+
+async def insert(platform: Platform, tenant: Tenant, job_id: JobId | None = None) -> QueuedJob:
+    """Write a job behind the dispatcher's back, as another server would."""
+    await platform.directory.know_types(["work"])
+    job = new_job(tenant=tenant.id, type=platform.directory.type_ids["work"])
+    job = job._replace(id=job_id or job.id)
+    async with platform.database.hot() as connection:
+        await submissions.insert_jobs(connection, 0, [job])
+    return job
+
+
+async def sweep(platform: Platform) -> None:
+    """One round of the sweeper, and reads until there is nothing more to read."""
+    await Sweeper(platform.database, platform.dispatcher, platform.ownership).run_once(0)
+    refiller = Refiller(platform.database, platform.dispatcher)
+    while await refiller.run_once(0) == 0:
+        pass
+
+
+async def test_a_job_written_behind_our_back_is_found(platform: Platform, tenant: Tenant) -> None:
+    await freeze(platform)
+    job = await insert(platform, tenant)
+    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 0
+    await sweep(platform)
+    (lease,) = await Hand(platform).take()
+    assert lease.job == job
+
+
+async def test_a_late_commit_with_an_id_before_the_cursor_is_found(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    await submit(platform, tenant, new(), new())
+    hand = Hand(platform, short=10)
+    known = await hand.take(2)
+    first = known[0].job.id
+    early = make_job_id(0, int(first[:8] + first[9:13], 16) - 5000, 1, 1)
+    late = await insert(platform, tenant, early)
+    await sweep(platform)
+    assert [lease.job for lease in (await hand.take())] == [late]
+
+
+async def test_what_is_known_or_leased_is_no_news(platform: Platform, tenant: Tenant) -> None:
+    await freeze(platform)
+    await submit(platform, tenant, new(), new(), new())
+    (lease,) = await Hand(platform, short=1).take()
+    for _ in range(3):
+        await sweep(platform)
+    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 2
+    rest = await Hand(platform, short=10).take(2)
+    assert lease.job.id not in {other.job.id for other in rest}
+    assert len({other.job.id for other in rest}) == 2
+
+
+async def test_a_job_whose_end_is_on_its_way_to_disk_is_not_granted_again(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its row says `queued` until the commit: the sweep must not take that for news."""
+    await freeze(platform)
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform, short=5)
+    (lease,) = await hand.take()
+    ends = []
+    write, platform.dispatcher.record_end = platform.dispatcher.record_end, ends.append
+    await hand.say(reports=[hand.done(lease)])
+    await sweep(platform)
+    news = await hand.say()
+    assert news is not None
+    assert news.leases == []
+    platform.dispatcher.record_end = write
+    write(ends[0])
+    await platform.recorder.drain()
+    assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED
+
+
+async def test_a_read_that_began_before_an_end_was_recorded_brings_nothing_back(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The rows it saw are old by the time it ends; the job has run and is done."""
+    await freeze(platform)
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform, short=5)
+    (lease,) = await hand.take()
+    backlog = platform.dispatcher.backlog
+    key = next(iter(backlog._tenants[SHORT, tenant.id].streams.values())).key
+    backlog.noticed(key, job)
+    ((stream, asked),) = backlog.begin_reads(1)
+    seen = [lease.job]  # what the read's snapshot holds
+    await hand.report(hand.done(lease))
+    backlog.end_read(stream, seen, asked, platform.dispatcher.leases)
+    news = await hand.say(hello=True)
+    assert news is not None
+    assert news.leases == []
+    assert (await stored(platform, job))[0] is State.SUCCEEDED
+
+
+async def test_a_refiller_without_work_rests(platform: Platform) -> None:
+    await freeze(platform)
+    refiller = Refiller(platform.database, platform.dispatcher)
+    assert await refiller.run_once(0) == IDLE_SECONDS
+
+
+async def test_a_backlog_larger_than_its_window_is_read_to_the_end(
+    platform: Platform, tenant: Tenant
+) -> None:
+    limits = platform.dispatcher.backlog.limits
+    object.__setattr__(limits, "jobs_total", 20)
+    object.__setattr__(limits, "jobs_per_read", 8)
+    jobs = await submit(platform, tenant, *[new()] * 100)
+    assert platform.dispatcher.backlog.jobs_held <= 20
+    hand = Hand(platform, short=7)
+    taken = []
+    while len(taken) < len(jobs):
+        for lease in await hand.take():
+            taken.append(lease.job.id)
+            await hand.say(reports=[hand.done(lease)])
+        assert platform.dispatcher.backlog.jobs_held <= 20
+    assert taken == jobs

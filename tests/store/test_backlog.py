@@ -1,0 +1,97 @@
+"""Reading the backlog: streams and their heads, pages after a cursor, and what is due."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.store.rows import SHARD, add_job, add_jobs, look, new_job, own, schedule, start
+
+from fairway.core.backlog import StreamKey
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.lifecycle import State
+from fairway.store.backlog import (
+    StreamRead,
+    count_queued,
+    promote_due,
+    read_streams,
+    seconds_to_next_due,
+    streams_with_work,
+)
+from fairway.store.database import Connection
+
+
+async def test_every_stream_is_found_with_its_first_job(connection: Connection) -> None:
+    term = await own(connection)
+    heads = {}
+    for key in map(StreamKey._make, itertools.product((1, 2), (1, 2), (1, 3), (0, 5))):
+        tenant, pool, type_id, priority = key
+        jobs = [
+            new_job(tenant=tenant, pool=pool, type=type_id, priority=priority) for _ in range(2)
+        ]
+        await add_jobs(connection, *jobs)
+        heads[key] = jobs[0].id
+    assert await streams_with_work(connection, SHARD) == heads
+
+    started = await add_job(connection, tenant=9)
+    await start(connection, started, term)
+    asleep = await add_job(connection, tenant=10)
+    await schedule(connection, asleep, due_in_seconds=60)
+    assert await streams_with_work(connection, SHARD) == heads
+    assert await streams_with_work(connection, SHARD + 1) == {}
+
+
+async def test_reads_go_on_after_their_cursor_in_order(connection: Connection) -> None:
+    jobs = [new_job(tenant=1) for _ in range(5)]
+    others = [new_job(tenant=2) for _ in range(3)]
+    await add_jobs(connection, *reversed(jobs), *others)
+    one, two = StreamKey(1, 1, 1, 5), StreamKey(2, 1, 1, 5)
+    first = await read_streams(connection, SHARD, [StreamRead(one, LOWEST_JOB_ID, 2)])
+    assert first == jobs[:2]
+    reads = [StreamRead(one, first[-1].id, 10), StreamRead(two, others[0].id, 1)]
+    assert sorted(await read_streams(connection, SHARD, reads)) == [*jobs[2:], others[1]]
+
+
+async def test_a_read_sees_queued_jobs_of_its_stream_alone(connection: Connection) -> None:
+    term, mine = await own(connection), await add_job(connection)
+    for change in ({"tenant": 2}, {"pool": 2}, {"type": 2}, {"priority": 6}):
+        await add_job(connection, **change)
+    await start(connection, await add_job(connection), term)
+    await schedule(connection, await add_job(connection), due_in_seconds=60)
+    read = StreamRead(StreamKey(1, 1, 1, 5), LOWEST_JOB_ID, 100)
+    assert await read_streams(connection, SHARD, [read]) == [mine]
+
+
+async def test_depth_is_counted_by_tenant_and_pool(connection: Connection) -> None:
+    await add_jobs(connection, new_job(), new_job(), new_job(pool=2), new_job(tenant=2))
+    assert await count_queued(connection, SHARD) == {(1, 1): 2, (1, 2): 1, (2, 1): 1}
+
+
+async def test_only_what_is_due_is_promoted(connection: Connection) -> None:
+    term = await own(connection)
+    due, later, queued, running = [await add_job(connection) for _ in range(4)]
+    await schedule(connection, due, due_in_seconds=-1)
+    await schedule(connection, later, due_in_seconds=60)
+    await start(connection, running, term)
+    assert await promote_due(connection, SHARD, term, 10) == [due]
+    assert await promote_due(connection, SHARD, term, 10) == []
+    promoted = await look(connection, due)
+    assert (promoted.state, promoted.execute_at) == (State.QUEUED, None)
+    states = [(await look(connection, job)).state for job in (later, queued, running)]
+    assert states == [State.SCHEDULED, State.QUEUED, State.RUNNING]
+
+
+async def test_promotion_is_bounded_and_oldest_first(connection: Connection) -> None:
+    term = await own(connection)
+    jobs = [await add_job(connection) for _ in range(5)]
+    for place, job in enumerate(jobs):
+        await schedule(connection, job, due_in_seconds=-60 + place)
+    rounds = [await promote_due(connection, SHARD, term, 2) for _ in range(3)]
+    assert [set(found) for found in rounds] == [set(jobs[:2]), set(jobs[2:4]), set(jobs[4:])]
+
+
+async def test_how_long_until_the_next_is_due(connection: Connection) -> None:
+    assert await seconds_to_next_due(connection, SHARD) is None
+    for seconds in (90, 30, 60):
+        await schedule(connection, await add_job(connection), due_in_seconds=seconds)
+    assert await seconds_to_next_due(connection, SHARD) == pytest.approx(30, abs=5)

@@ -1,0 +1,69 @@
+"""Pools: what every connection obeys, and what the hot ones are pinned to."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from fairway.store import sql
+from fairway.store.database import (
+    DISCONNECTED,
+    PINNED_PLANS,
+    TIME_LIMITS,
+    Connection,
+    Database,
+    execute,
+    fetch,
+    fetch_row,
+)
+
+
+async def settings_of(connection: Connection, names: dict[str, str]) -> dict[str, str]:
+    return {name: await connection.fetchval(f"SHOW {name}") for name in names}
+
+
+async def test_hot_connections_are_pinned_to_lookups_by_key(database: Database) -> None:
+    async with database.hot() as connection:
+        assert await settings_of(connection, PINNED_PLANS) == PINNED_PLANS
+        assert await settings_of(connection, TIME_LIMITS) == TIME_LIMITS
+
+
+async def test_calm_connections_may_scan_but_not_dawdle(database: Database) -> None:
+    async with database.calm() as connection:
+        assert await connection.fetchval("SHOW enable_seqscan") == "on"
+        assert await settings_of(connection, TIME_LIMITS) == TIME_LIMITS
+
+
+async def test_the_leader_has_a_connection_of_its_own(database: Database) -> None:
+    leader = await database.dedicated()
+    assert await leader.fetchval("SHOW application_name") == "fairway-leader"
+    await leader.close()
+
+
+async def test_202_means_on_disk_on_every_connection(database: Database) -> None:
+    async with database.hot() as hot, database.calm() as calm:
+        for connection in (hot, calm):
+            assert await connection.fetchval("SHOW synchronous_commit") == "on"
+
+
+async def test_the_three_ways_to_run_a_statement(connection: Connection) -> None:
+    insert = sql._compile("x", "INSERT INTO job_types (name) SELECT unnest(:names::text[])")
+    assert await execute(connection, insert, names=["a", "b"]) == 2
+    read = sql._compile("x", "SELECT name FROM job_types WHERE name >= :least ORDER BY name")
+    assert [row["name"] for row in await fetch(connection, read, least="a")] == ["a", "b"]
+    first = await fetch_row(connection, read, least="b")
+    assert first is not None
+    assert first["name"] == "b"
+    assert await fetch_row(connection, read, least="c") is None
+
+
+async def test_a_store_that_is_away_is_recognized(database: Database, database_url: str) -> None:
+    async with database.hot() as connection:
+        victim = connection.get_server_pid()
+        killer = await asyncpg.connect(database_url)
+        await killer.fetchval("SELECT pg_terminate_backend($1, 1000)", victim)
+        await killer.close()
+        with pytest.raises(DISCONNECTED):
+            await connection.fetchval("SELECT 1")
+    async with database.hot() as connection:  # the pool mends itself
+        assert await connection.fetchval("SELECT 1") == 1

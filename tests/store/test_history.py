@@ -1,0 +1,67 @@
+"""Questions about jobs: one, several, a page; never beyond the tenant that asks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.store.rows import SHARD, add_job, finish, look, new_job, own, start
+
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import JobFilter
+from fairway.core.lifecycle import State
+from fairway.store.database import Connection
+from fairway.store.history import list_jobs, read_job, read_states
+
+HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+EVERYTHING = JobFilter(HIGHEST, LOWEST_JOB_ID, None, None, None, 100)
+
+
+async def listed(connection: Connection, **narrow: Any) -> list[str]:
+    jobs = await list_jobs(connection, SHARD, 1, EVERYTHING._replace(**narrow))
+    return [job.id for job in jobs]
+
+
+async def test_a_job_is_its_tenants_alone(connection: Connection) -> None:
+    job = await add_job(connection)
+    assert (await look(connection, job)).payload == b"{}"
+    assert await read_job(connection, SHARD, job.tenant + 1, job.id) is None
+    assert await read_job(connection, SHARD + 1, job.tenant, job.id) is None
+
+
+async def test_where_several_jobs_stand(connection: Connection) -> None:
+    term = await own(connection)
+    waiting, running = await add_job(connection), await add_job(connection)
+    lease = await start(connection, running, term)
+    asked = [(1, waiting.id), (1, running.id), (2, waiting.id), (1, new_job().id)]
+    assert await read_states(connection, SHARD, asked) == {
+        waiting.id: (State.QUEUED, 0),
+        running.id: (State.RUNNING, lease.epoch),
+    }
+
+
+async def test_pages_are_newest_first_and_go_on_from_a_cursor(connection: Connection) -> None:
+    ids = [(await add_job(connection)).id for _ in range(5)]
+    await add_job(connection, tenant=2)
+    newest_first = ids[::-1]
+    assert await listed(connection) == newest_first
+    first = await listed(connection, limit=2)
+    second = await listed(connection, limit=2, before=first[-1])
+    third = await listed(connection, limit=2, before=second[-1])
+    assert first + second + third == newest_first
+    assert await listed(connection, since=ids[2]) == newest_first[:3]
+
+
+async def test_filters_narrow_together(connection: Connection) -> None:
+    done = await add_job(connection, type=2, pool=3)
+    await finish(connection, done, datetime.now(UTC))
+    waiting = await add_job(connection, type=2)
+    other = await add_job(connection, type=3)
+    assert await listed(connection, type=2) == [waiting.id, done.id]
+    assert await listed(connection, pool=3) == [done.id]
+    assert await listed(connection, states=[State.QUEUED]) == [other.id, waiting.id]
+    assert await listed(connection, states=[State.QUEUED, State.SUCCEEDED], type=2) == [
+        waiting.id,
+        done.id,
+    ]
+    assert await listed(connection, states=[State.DEAD]) == []

@@ -1,0 +1,146 @@
+"""Time partitions: ready before they are needed, dropped when they are past, losing nobody."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.store.rows import (
+    SHARD,
+    add_job,
+    add_jobs,
+    finish,
+    lease_for,
+    look,
+    new_job,
+    own,
+    schedule,
+    start,
+)
+
+from fairway.core.job import QueuedJob
+from fairway.core.lifecycle import State
+from fairway.store import history, outcomes
+from fairway.store.backlog import promote_due, streams_with_work
+from fairway.store.database import Connection
+from fairway.store.partitions import (
+    AHEAD,
+    SPAN,
+    Partition,
+    existing,
+    make_ahead,
+    partition_at,
+    retire,
+    sweep_carried,
+)
+
+NOW = datetime.now(UTC)
+OLD = NOW - timedelta(days=20)
+KEEP_SINCE = NOW - timedelta(days=7)
+
+
+async def home_of(connection: Connection, job: QueuedJob) -> str:
+    return str(
+        await connection.fetchval("SELECT tableoid::regclass::text FROM jobs WHERE id = $1", job.id)
+    )
+
+
+async def old_partition(connection: Connection) -> Partition:
+    await make_ahead(connection, OLD)
+    return partition_at(OLD)
+
+
+@given(st.floats(1_600_000_000, 3_800_000_000))
+def test_every_moment_has_one_partition(unix_seconds: float) -> None:
+    moment = datetime.fromtimestamp(unix_seconds, UTC)
+    partition = partition_at(moment)
+    assert partition.begins <= moment < partition.ends
+    assert partition_at(partition.ends - timedelta(microseconds=1)) == partition
+    assert partition_at(partition.ends).begins == partition.ends
+
+
+async def test_partitions_are_ready_before_they_are_needed(connection: Connection) -> None:
+    later = NOW + SPAN * 10
+    made = await make_ahead(connection, later)
+    wanted = [partition_at(later + SPAN * offset).name for offset in range(-1, AHEAD)]
+    assert made == wanted
+    assert await make_ahead(connection, later) == []
+    assert {partition.name for partition in await existing(connection)} >= set(wanted)
+    job = await add_job(connection, at=later + SPAN * (AHEAD - 1))
+    assert await home_of(connection, job) == wanted[-1]
+
+
+async def test_a_new_partition_has_every_index(connection: Connection) -> None:
+    name = partition_at(NOW).name
+    rows = await connection.fetch("SELECT indexdef FROM pg_indexes WHERE tablename = $1", name)
+    definitions = " ".join(row["indexdef"] for row in rows)
+    assert len(rows) == 4
+    for part in ("(state = 1)", "(state = 2)", "(state = 0)", "(shard, tenant, id)"):
+        assert part in definitions
+
+
+async def test_jobs_that_came_before_their_partition_move_into_it(connection: Connection) -> None:
+    """A clock that ran ahead, or a pruner that was away for days, must not jam the making."""
+    early = NOW + SPAN * 30
+    job = await add_job(connection, at=early)
+    assert await home_of(connection, job) == "jobs_carried"
+    assert partition_at(early).name in await make_ahead(connection, early)
+    assert await home_of(connection, job) == partition_at(early).name
+    assert (await look(connection, job)).state == State.QUEUED
+
+
+async def test_a_retired_partition_takes_only_what_is_done_and_old(
+    connection: Connection,
+) -> None:
+    partition = await old_partition(connection)
+    term = await own(connection)
+    jobs = {
+        name: new_job(at=OLD, tenant=1)
+        for name in ("done", "lately", "queued", "running", "next_year")
+    }
+    await add_jobs(connection, *jobs.values())
+    await finish(connection, jobs["done"], OLD)
+    await finish(connection, jobs["lately"], NOW - timedelta(days=1))
+    lease = await start(connection, jobs["running"], term)
+    await schedule(connection, jobs["next_year"], due_in_seconds=365 * 86400)
+    before = {name: await look(connection, job) for name, job in jobs.items()}
+
+    assert await retire(connection, partition, KEEP_SINCE) == 4
+
+    assert partition not in await existing(connection)
+    assert await history.read_job(connection, SHARD, 1, jobs["done"].id) is None
+    for name in ("lately", "queued", "running", "next_year"):
+        assert await look(connection, jobs[name]) == before[name]
+        assert await home_of(connection, jobs[name]) == "jobs_carried"
+    assert list((await streams_with_work(connection, SHARD)).values()) == [jobs["queued"].id]
+    success = outcomes.Success(1, jobs["running"].id, lease.epoch, 1, b"1")
+    assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()
+
+
+async def test_a_job_for_next_year_runs_in_its_time(connection: Connection) -> None:
+    partition, term = await old_partition(connection), await own(connection)
+    job = await add_job(connection, at=OLD)
+    await schedule(connection, job, due_in_seconds=365 * 86400)
+    await retire(connection, partition, KEEP_SINCE)
+    assert await promote_due(connection, SHARD, term, 10) == []
+    await schedule(connection, job, due_in_seconds=-1)  # a year goes by
+    assert await promote_due(connection, SHARD, term, 10) == [job]
+    lease = lease_for(job, term)
+    success = outcomes.Success(1, job.id, lease.epoch, 1, b"1")
+    assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()
+    assert await sweep_carried(connection, KEEP_SINCE, 10) == 0
+    assert (await look(connection, job)).state == State.SUCCEEDED
+
+
+async def test_carried_jobs_go_when_they_are_done_and_old(connection: Connection) -> None:
+    partition = await old_partition(connection)
+    done = [new_job(at=OLD) for _ in range(5)]
+    waiting = new_job(at=OLD)
+    await add_jobs(connection, waiting, *done)
+    await retire(connection, partition, KEEP_SINCE)
+    for job in done:
+        await finish(connection, job, KEEP_SINCE - timedelta(seconds=1))
+    rounds = [await sweep_carried(connection, KEEP_SINCE, 3) for _ in range(3)]
+    assert rounds == [3, 2, 0]
+    assert (await look(connection, waiting)).state == State.QUEUED

@@ -1,0 +1,89 @@
+"""Tenants, keys, job types, and the cluster's one row."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+
+from fairway.store.database import Connection
+from fairway.store.tenants import (
+    Cluster,
+    StoredKey,
+    add_key,
+    add_tenant,
+    all_job_types,
+    changed_tenants,
+    found_cluster,
+    read_key,
+    register_job_types,
+    revoke_key,
+)
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+async def test_the_first_server_founds_the_cluster_and_the_rest_join(
+    connection: Connection, other_connection: Connection
+) -> None:
+    both = await asyncio.gather(
+        found_cluster(connection, 3, "ours"), found_cluster(other_connection, 5, "theirs")
+    )
+    assert both[0] == both[1]
+    assert both[0] in (Cluster(3, "ours"), Cluster(5, "theirs"))
+    assert await connection.fetchval("SELECT count(*) FROM shards") == both[0].shard_count
+
+
+async def test_a_name_is_one_tenants(connection: Connection) -> None:
+    tenant = await add_tenant(connection, "acme", weight=7, depth_limit=9)
+    assert tenant is not None
+    assert tenant[1:] == ("acme", 7, 9)
+    assert await add_tenant(connection, "acme") is None
+    with pytest.raises(asyncpg.CheckViolationError):
+        await add_tenant(connection, "ACME!")
+    with pytest.raises(asyncpg.CheckViolationError):
+        await add_tenant(connection, "nil", weight=0)
+
+
+async def test_what_changed_is_read_again_and_the_rest_is_not(connection: Connection) -> None:
+    await add_tenant(connection, "old")
+    await connection.execute("UPDATE tenants SET updated_at = now() - interval '1 hour'")
+    everyone, since = await changed_tenants(connection, LONG_AGO)
+    assert [tenant.name for tenant in everyone] == ["old"]
+    await add_tenant(connection, "new")
+    changed, later = await changed_tenants(connection, datetime.now(UTC))
+    assert [tenant.name for tenant in changed] == ["new"]
+    assert later > since
+
+
+async def test_keys_are_found_until_they_are_revoked_or_expire(connection: Connection) -> None:
+    tenant = await add_tenant(connection, "acme")
+    assert tenant is not None
+    for name in ("k1", "k2"):
+        await add_key(connection, StoredKey(name, "tenant", tenant.id, b"hash"))
+    assert await read_key(connection, "k1") == StoredKey("k1", "tenant", tenant.id, b"hash")
+    assert await revoke_key(connection, "k1")
+    assert not await revoke_key(connection, "k1")
+    assert await read_key(connection, "k1") is None
+    await connection.execute("UPDATE api_keys SET expires_at = now() WHERE id = 'k2'")
+    assert await read_key(connection, "k2") is None
+
+
+async def test_a_tenant_key_names_its_tenant(connection: Connection) -> None:
+    with pytest.raises(asyncpg.CheckViolationError, match="a_tenant_key_names_its_tenant"):
+        await add_key(connection, StoredKey("k", "tenant", None, b"hash"))
+    await add_key(connection, StoredKey("k", "worker", None, b"hash"))
+
+
+async def test_type_names_have_one_number_each(
+    connection: Connection, other_connection: Connection
+) -> None:
+    first = await register_job_types(connection, ["a", "b"])
+    again, other = await asyncio.gather(
+        register_job_types(connection, ["b", "c"]), register_job_types(other_connection, ["c", "d"])
+    )
+    known = first | again | other
+    assert await all_job_types(connection) == known
+    assert len(set(known.values())) == 4
