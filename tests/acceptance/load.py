@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 
 TYPES = (("nap", "short"), ("nap", "short"), ("work", "medium"))
-CALL_SECONDS_MAX = 4.0
+CALL_SECONDS_MAX = 3.0
 
 
 def seconds_of_run(dice: random.Random) -> float:

@@ -16,7 +16,7 @@ async def test_three_deploys_under_load(house: House, figures: dict[str, str]) -
     seconds = []
     async with house.load() as load:
         for _ in range(3):
-            await load.has_accepted(50)
+            await load.has_accepted(40)
             began = time.monotonic()
             worker.send(signal.SIGTERM)
             successor = house.start_worker()

@@ -12,7 +12,7 @@ from tests.acceptance.processes import Program, is_alive, send, until
 
 async def test_a_worker_that_was_idle_for_a_while_still_takes_work(house: House) -> None:
     await house.open()
-    await asyncio.sleep(3)  # several beats
+    await asyncio.sleep(2)  # several beats
     job = await house.post("nap", "short")
     view = await house.finished(job, within_seconds=1)
     assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 1)
@@ -24,7 +24,7 @@ async def test_kill_9_under_load(house: House, victim: str, figures: dict[str, s
     kills = 3
     async with house.load() as load:
         for turn in range(kills):
-            await load.has_accepted(50)
+            await load.has_accepted(40)
             place = turn % len(workers)
             workers[place] = await _strike(house, workers[place], victim)
     verdict = await house.check(load.accepted)

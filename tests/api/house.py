@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx2
+import uvloop
 
 from fairway.cli.serve import serve
 from fairway.runtime.identity import new_api_key
@@ -56,7 +57,7 @@ class House:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            uvloop.run(self._serve())  # as the program does
         except BaseException as error:
             self._failure = error
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from tests.api.house import problem
 from tests.api.worker import HandWorker
 
 
-async def fill(tenant: httpx2.AsyncClient, *jobs: dict[str, object]) -> list[str]:
+async def fill(tenant: httpx2.AsyncClient, *jobs: Mapping[str, object]) -> list[str]:
     items = (await tenant.post("/v1/jobs/batch", json={"jobs": jobs})).json()["items"]
     return [item["id"] for item in items]
 

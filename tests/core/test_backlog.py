@@ -11,9 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fairway.core.backlog import AGEING_MS, Backlog, Stream, StreamKey, WindowLimits
+from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.ids import JobId, make_job_id, unix_ms_of
 from fairway.core.job import QueuedJob
+from fairway.core.streams import AGEING_MS, Stream, StreamKey
 
 POOL = 1
 LIMITS = WindowLimits(jobs_total=12, bytes_total=1000, jobs_per_stream=5, jobs_per_read=4)
@@ -112,6 +113,15 @@ class BacklogMachine(RuleBasedStateMachine):
         assert read.seen is not None
         self.backlog.end_read(read.stream, read.seen, read.asked, self.leases)
 
+    @rule()
+    def read_at_once(self) -> None:
+        self.begin_reads(1)
+        if self.reads:
+            self.store_sees_a_read(-1)
+            read = self.reads.pop()
+            assert read.seen is not None
+            self.backlog.end_read(read.stream, read.seen, read.asked, self.leases)
+
     @precondition(lambda self: self.reads)
     @rule()
     def a_read_fails(self) -> None:
@@ -127,6 +137,16 @@ class BacklogMachine(RuleBasedStateMachine):
             assert job.id in self.queued, "handed out after its end"
             assert job.id not in {ended.id for ended, _ in self.unrecorded}, "ended already"
             assert (job.tenant, job.type in types) == (tenant, True)
+            self.leases[job.id] = job
+
+    @precondition(lambda self: self.queued)
+    @rule(place=st.integers(0, 30))
+    def a_worker_asserts_a_lease(self, place: int) -> None:
+        """After a failover: granted by an earlier owner, perhaps in a window here."""
+        job = list(self.queued.values())[place % len(self.queued)]
+        underway = {ended.id for ended, _ in self.unrecorded} | {j.id for j in self.unannounced}
+        if job.id not in underway and job.id not in self.leases:
+            self.backlog.remove(job.id, key_of(job))
             self.leases[job.id] = job
 
     @precondition(lambda self: self.leases)
@@ -240,9 +260,7 @@ class BacklogMachine(RuleBasedStateMachine):
                 assert self.queued.pop(job.id, None) is not None, "handed out twice"
 
 
-BacklogMachine.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=50, deadline=None
-)
+BacklogMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 TestBacklogAgainstAModel = BacklogMachine.TestCase
 
 
@@ -291,6 +309,73 @@ def test_a_returned_job_is_first_again(backlog: Backlog) -> None:
     backlog.put_back(first)
     assert backlog.depth(1, [POOL]) == 2
     assert backlog.take(POOL, 1, {1}, ()) == first
+
+
+def read(backlog: Backlog, jobs: list[QueuedJob]) -> None:
+    """The next read finds these."""
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.end_read(stream, jobs, asked, ())
+
+
+def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
+    backlog: Backlog,
+) -> None:
+    older, newer = make(1), make(2)
+    backlog.hinted(key_of(older), 0)
+    backlog.coming.add(newer.id)
+    read(backlog, [older, newer])
+    backlog.arrived([newer])
+    backlog.coming.discard(newer.id)
+    assert take_all(backlog) == [older.id, newer.id]
+
+
+def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: Backlog) -> None:
+    job = make(1)
+    backlog.ending.add(job.id)
+    assert backlog.knows(key_of(job), job.id)
+    backlog.hinted(key_of(job), 0)
+    read(backlog, [job])
+    assert take_all(backlog) == []
+
+
+def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: Backlog) -> None:
+    job = make(1)
+    backlog.hinted(key_of(job), 0)
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.ending.add(job.id)
+    backlog.ended([job.id])
+    backlog.end_read(stream, [job], asked, ())
+    assert take_all(backlog) == []
+    backlog.noticed(key_of(job), job.id)  # a later read shows it as it is: queued again
+    read(backlog, [job])
+    assert take_all(backlog) == [job.id]
+
+
+def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(backlog: Backlog) -> None:
+    job = make(1)
+    backlog.hinted(key_of(job), 0)
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.remove(job.id, key_of(job))
+    backlog.end_read(stream, [job], asked, ())
+    assert take_all(backlog) == []
+
+
+def test_an_arrival_during_a_read_is_read_next(backlog: Backlog) -> None:
+    early, late = make(1), make(2)
+    backlog.hinted(key_of(early), 0)
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.arrived([late])  # left in the store: the read may not see it
+    backlog.end_read(stream, [early], asked, ())
+    assert backlog.wants_reads
+    read(backlog, [late])
+    assert take_all(backlog) == [early.id, late.id]
+
+
+def test_what_is_leased_is_skipped_and_forgotten(backlog: Backlog) -> None:
+    held, free = make(1), make(2)
+    backlog.arrived([held, free])
+    assert backlog.take(POOL, 1, {1}, {held.id}) == free
+    assert backlog.ready(POOL, 1) == 0
 
 
 def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: Backlog) -> None:

@@ -1,4 +1,4 @@
-"""A whole server in a test: its services on a fresh database, with short times, and a worker's hand.
+"""A whole server in a test: its services on a fresh database, short times, and a worker's hand.
 
 Loops run as they do in production unless a test stops them; nothing of ours is replaced.
 """
@@ -142,7 +142,7 @@ class Hand:
         leases = list(news.leases)
         async with asyncio.timeout(seconds):
             while len(leases) < count:
-                news = await self.say(wait_seconds=1)
+                news = await self.say(wait_seconds=0.2)
                 assert news is not None
                 leases += news.leases
         return leases

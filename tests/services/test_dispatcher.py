@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,13 +30,14 @@ class Machine:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
+        self.clock.advance(60)
         self.ends: list[End] = []
         self.to_write: list[Lease] = []
         self.dispatcher = Dispatcher(
             clock=self.clock, metrics=Metrics(), limits=WindowLimits(jobs_total=1000)
         )
-        self.dispatcher.record_end = self.ends.append
-        self.dispatcher.write_lease = self.to_write.append
+        self.dispatcher.record_ends = self.ends.extend
+        self.dispatcher.write_leases = self.to_write.extend
         self.own(0)
         self._numbers = itertools.count(1)
 
@@ -53,7 +55,12 @@ class Machine:
         self.dispatcher.arrived(shard, jobs)
 
     def worker(
-        self, key: str = "w", *, tenant: int | None = None, types: tuple[int, ...] = (1,), **slots: int
+        self,
+        key: str = "w",
+        *,
+        tenant: int | None = None,
+        types: Sequence[int] = (1,),
+        **slots: int,
     ) -> Session:
         session = self.dispatcher.session(key, key, tenant)
         session.types = frozenset(types)
@@ -85,7 +92,7 @@ def test_from_grant_to_record(machine: Machine) -> None:
     (lease,) = machine.take(worker)
     assert (lease.job, lease.epoch) == (job, next_epoch(0, TERM))
     assert lease.delivered
-    machine.dispatcher.succeeded(lease, 7, 1500, b"42")
+    machine.dispatcher.succeeded([(lease, 7, 1500, b"42")])
     assert machine.ends == [End(lease, 7, 1500, b"42")]
     assert worker.recording == {7}
     assert machine.dispatcher.leases == {}
@@ -109,7 +116,7 @@ def test_an_arrival_answers_a_call_that_is_held(machine: Machine) -> None:
     machine.arrive(machine.job(), machine.job())
     assert len(worker.outbox) == 1
     machine.dispatcher.let_go(worker)
-    machine.dispatcher.succeeded(worker.outbox[0], 1, 1, b"1")
+    machine.dispatcher.succeeded([(worker.outbox[0], 1, 1, b"1")])
     machine.arrive(machine.job())
     assert len(worker.outbox) == 1
 
@@ -137,7 +144,7 @@ def test_a_lazy_lease_is_due_to_be_written_when_it_still_runs(machine: Machine) 
     worker = machine.worker()
     machine.arrive(machine.job(), machine.job())
     brief, lengthy = machine.take(worker)
-    machine.dispatcher.succeeded(brief, 1, 1, b"1")
+    machine.dispatcher.succeeded([(brief, 1, 1, b"1")])
     assert machine.dispatcher.take_stale_leases(machine.clock.now_us() - 1) == []
     machine.clock.advance(0.1)
     assert machine.dispatcher.take_stale_leases(machine.clock.now_us()) == [lengthy]
@@ -287,7 +294,7 @@ def test_a_lease_of_an_earlier_owner_is_adopted(machine: Machine) -> None:
     lease = machine.dispatcher.lease_of(worker, job.id, holding.epoch, holding.token)
     assert lease is not None
     assert worker.free(SHORT) == 3
-    machine.dispatcher.succeeded(lease, 1, 10, b"1")
+    machine.dispatcher.succeeded([(lease, 1, 10, b"1")])
     assert machine.ends[0].lease.epoch == holding.epoch
 
 
@@ -296,6 +303,8 @@ def test_what_cannot_be_the_newest_lease_is_not_adopted(machine: Machine) -> Non
     adopt = machine.dispatcher.adopt
     assert not adopt(worker, job, held(job, TERM))  # this term granted nothing of the kind
     assert not adopt(worker, job, held(job, TERM + 1))
+    lost = job._replace(epoch=held(job, TERM - 1).epoch)
+    assert not adopt(worker, lost, held(job, TERM - 1))  # its loss was written down
     newer = job._replace(epoch=(TERM - 1 << TERM_SHIFT) + 5)
     assert not adopt(worker, newer, held(job, TERM - 1))  # a later grant was written down
     elsewhere = machine.job(shard=5)
@@ -312,6 +321,10 @@ def test_an_adopted_job_is_not_granted_again(machine: Machine) -> None:
     machine.arrive(job)
     machine.dispatcher.adopt(worker, job, held(job, TERM - 1))
     assert machine.take(machine.worker("other")) == []
+    lease = machine.dispatcher.leases[job.id]
+    machine.dispatcher.succeeded([(lease, 1, 10, b"1")])
+    machine.dispatcher.settled(machine.ends[0])
+    assert machine.take(worker) == []
 
 
 def test_a_closed_shard_is_forgotten_and_nothing_of_it_is_written(machine: Machine) -> None:

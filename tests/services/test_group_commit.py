@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
-from fairway.services.group_commit import GroupCommit
+from fairway.services.group_commit import JOBS_MAX, GroupCommit
 
 
 class Disk:
@@ -45,11 +46,15 @@ def disk() -> Disk:
 
 
 def group_to(
-    disk: Disk, *, jobs_max: int = 2000, lanes: int = 1, linger_seconds: float = 0
+    disk: Disk,
+    *,
+    lanes: int = 1,
+    linger_seconds: float = 0,
+    size_of: Callable[[int], int] | None = None,
 ) -> GroupCommit[int]:
     instruments = Instruments(SystemClock(), Metrics())
     return GroupCommit(
-        "test", disk.write, instruments=instruments, jobs_max=jobs_max, lanes=lanes,
+        "test", disk.write, instruments=instruments, size_of=size_of, lanes=lanes,
         linger_seconds=linger_seconds,
     )  # fmt: skip
 
@@ -85,16 +90,19 @@ async def test_groups_grow_while_a_write_is_under_way_and_keep_their_order(disk:
 
 
 async def test_a_group_is_bounded_by_jobs_but_never_empty(disk: Disk) -> None:
-    group = group_to(disk, jobs_max=10)
+    sizes = {1: 0.4, 2: 0.6, 3: 0.1, 4: 2.5, 5: 0.9}
+    group = group_to(disk, size_of=lambda item: round(sizes[item] * JOBS_MAX))
     disk.let_through()
-    for item, jobs in ((1, 4), (2, 6), (3, 1), (4, 25), (5, 9)):
-        group.add(item, jobs)
+    group.add_many([1, 2, 3])
+    group.add_many([4, 5])
+    assert group.jobs_waiting == round(4.5 * JOBS_MAX)
     await group.drain()
     assert disk.groups == [[1, 2], [3], [4], [5]]
+    assert group.jobs_waiting == 0
 
 
 async def test_there_are_no_more_writes_at_once_than_lanes(disk: Disk) -> None:
-    group = group_to(disk, lanes=2, jobs_max=1)
+    group = group_to(disk, lanes=2, size_of=lambda item: JOBS_MAX)
     for item in range(5):
         group.add(item)
     await turn()

@@ -90,7 +90,7 @@ async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_ur
     await until(lambda: owns_all(second))
     before = [await stored(second, job) for job in (waiting, mine)]
 
-    first.dispatcher.succeeded(lease, 1, 10, b'"too late"')  # it wakes up and goes on as before
+    first.dispatcher.succeeded([(lease, 1, 10, b'"too late"')])  # it wakes up and goes on as before
     await first.recorder.drain()
     late = Hand(first)
     news = await late.say(hello=True)

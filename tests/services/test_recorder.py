@@ -143,7 +143,7 @@ async def test_after_the_term_is_lost_nothing_is_written_and_nothing_acknowledge
     hand = Hand(platform)
     (lease,) = await hand.take()
     await freeze(platform)
-    platform.dispatcher.succeeded(lease, 1, 10, b"1")
+    platform.dispatcher.succeeded([(lease, 1, 10, b"1")])
     platform.dispatcher.close_shard(0)
     await asyncio.wait_for(platform.recorder.drain(), 2)
     session = platform.dispatcher.sessions[hand.key]
@@ -160,7 +160,7 @@ async def test_a_stale_term_is_told_refused(platform: Platform, tenant: Tenant) 
     before = await stored(platform, job)
     async with platform.database.calm() as connection:
         await connection.execute("UPDATE shards SET term = term + 1, owner = 'another'")
-    platform.dispatcher.succeeded(lease, 1, 10, b"1")
+    platform.dispatcher.succeeded([(lease, 1, 10, b"1")])
     await platform.recorder.drain()
     assert platform.dispatcher.sessions[hand.key].refused == [1]
     assert await stored(platform, job) == before

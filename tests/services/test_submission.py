@@ -18,8 +18,8 @@ from tests.services.platform_room import (
     until,
 )
 
-from fairway.core.backlog import StreamKey
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.streams import StreamKey
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.submission import Accepted, NewJob

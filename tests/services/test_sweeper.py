@@ -17,6 +17,7 @@ from fairway.core.ids import JobId, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
+from fairway.services.dispatcher import End
 from fairway.services.platform import Platform
 from fairway.services.refiller import IDLE_SECONDS, Refiller
 from fairway.services.sweeper import Sweeper
@@ -61,7 +62,9 @@ async def test_a_late_commit_with_an_id_before_the_cursor_is_found(
     early = make_job_id(0, int(first[:8] + first[9:13], 16) - 5000, 1, 1)
     late = await insert(platform, tenant, early)
     await sweep(platform)
-    assert [lease.job for lease in (await hand.take())] == [late]
+    news = await hand.say()
+    assert news is not None
+    assert [lease.job for lease in news.leases] == [late]
 
 
 async def test_what_is_known_or_leased_is_no_news(platform: Platform, tenant: Tenant) -> None:
@@ -84,15 +87,15 @@ async def test_a_job_whose_end_is_on_its_way_to_disk_is_not_granted_again(
     (job,) = await submit(platform, tenant)
     hand = Hand(platform, short=5)
     (lease,) = await hand.take()
-    ends = []
-    write, platform.dispatcher.record_end = platform.dispatcher.record_end, ends.append
+    ends: list[End] = []
+    write, platform.dispatcher.record_ends = platform.dispatcher.record_ends, ends.extend
     await hand.say(reports=[hand.done(lease)])
     await sweep(platform)
     news = await hand.say()
     assert news is not None
     assert news.leases == []
-    platform.dispatcher.record_end = write
-    write(ends[0])
+    platform.dispatcher.record_ends = write
+    write(ends)
     await platform.recorder.drain()
     assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED
 
@@ -112,6 +115,7 @@ async def test_a_read_that_began_before_an_end_was_recorded_brings_nothing_back(
     seen = [lease.job]  # what the read's snapshot holds
     await hand.report(hand.done(lease))
     backlog.end_read(stream, seen, asked, platform.dispatcher.leases)
+    platform.dispatcher.refilled([key])
     news = await hand.say(hello=True)
     assert news is not None
     assert news.leases == []
@@ -133,7 +137,7 @@ async def test_a_backlog_larger_than_its_window_is_read_to_the_end(
     jobs = await submit(platform, tenant, *[new()] * 100)
     assert platform.dispatcher.backlog.jobs_held <= 20
     hand = Hand(platform, short=7)
-    taken = []
+    taken: list[str] = []
     while len(taken) < len(jobs):
         for lease in await hand.take():
             taken.append(lease.job.id)

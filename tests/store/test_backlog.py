@@ -7,9 +7,9 @@ import itertools
 import pytest
 from tests.store.rows import SHARD, add_job, add_jobs, look, new_job, own, schedule, start
 
-from fairway.core.backlog import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.lifecycle import State
+from fairway.core.streams import StreamKey
 from fairway.store.backlog import (
     StreamRead,
     count_queued,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +13,7 @@ from tests.store.rows import (
     SHARD,
     add_job,
     finish,
+    is_blocked,
     lease_for,
     look,
     new_job,
@@ -22,6 +25,7 @@ from tests.store.rows import (
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State, may_move
 from fairway.store.database import Connection
+from fairway.store.leases import write_leases
 from fairway.store.outcomes import (
     Settlement,
     Success,
@@ -135,6 +139,34 @@ async def test_a_job_that_is_not_there_or_another_tenants_is_refused(
     lost = success(absent, lease_for(absent, term).epoch)
     assert await record_successes(connection, SHARD, term, [stolen, lost]) == {job.id, absent.id}
     assert (await look(connection, job)).state == State.QUEUED
+
+
+@pytest.mark.parametrize("write", ["succeed", "settle", "lease"])
+async def test_batches_with_the_same_jobs_in_any_order_do_not_deadlock(
+    connection: Connection, other_connection: Connection, write: str
+) -> None:
+    """A lazy lease may be written down at the moment its run is recorded."""
+    term = await own(connection)
+    one, two = await add_job(connection), await add_job(connection)
+    leases = [lease_for(job, term) for job in (two, one)]
+    epoch = leases[0].epoch
+    writes: dict[str, Callable[[], Coroutine[Any, Any, set[str]]]] = {
+        "succeed": lambda: record_successes(
+            other_connection, SHARD, term, [success(two, epoch), success(one, epoch)]
+        ),
+        "settle": lambda: settle(
+            other_connection, SHARD, term, [end(job, epoch, State.DEAD) for job in (two, one)]
+        ),
+        "lease": lambda: write_leases(other_connection, SHARD, term, leases),
+    }
+    async with connection.transaction():
+        await record_successes(connection, SHARD, term, [success(one, epoch)])
+        late = asyncio.create_task(writes[write]())
+        assert await is_blocked(connection, other_connection)
+        await record_successes(connection, SHARD, term, [success(two, epoch)])
+    await late
+    for job in (one, two):
+        assert (await look(connection, job)).state == State.SUCCEEDED
 
 
 # -- every other end -----------------------------------------------------------------------------

@@ -15,11 +15,14 @@ from fairway.store.tenants import (
     add_key,
     add_tenant,
     all_job_types,
+    changed_keys,
     changed_tenants,
     found_cluster,
     read_key,
     register_job_types,
     revoke_key,
+    revoked_keys,
+    store_now,
 )
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -50,12 +53,12 @@ async def test_a_name_is_one_tenants(connection: Connection) -> None:
 async def test_what_changed_is_read_again_and_the_rest_is_not(connection: Connection) -> None:
     await add_tenant(connection, "old")
     await connection.execute("UPDATE tenants SET updated_at = now() - interval '1 hour'")
-    everyone, since = await changed_tenants(connection, LONG_AGO)
+    everyone = await changed_tenants(connection, LONG_AGO)
     assert [tenant.name for tenant in everyone] == ["old"]
+    since = await store_now(connection)
     await add_tenant(connection, "new")
-    changed, later = await changed_tenants(connection, datetime.now(UTC))
+    changed = await changed_tenants(connection, since)
     assert [tenant.name for tenant in changed] == ["new"]
-    assert later > since
 
 
 async def test_keys_are_found_until_they_are_revoked_or_expire(connection: Connection) -> None:
@@ -69,6 +72,21 @@ async def test_keys_are_found_until_they_are_revoked_or_expire(connection: Conne
     assert await read_key(connection, "k1") is None
     await connection.execute("UPDATE api_keys SET expires_at = now() WHERE id = 'k2'")
     assert await read_key(connection, "k2") is None
+    assert set(await revoked_keys(connection, await store_now(connection))) == {"k1", "k2"}
+    await connection.execute("UPDATE api_keys SET revoked_at = now() - interval '1 hour'")
+    await connection.execute("UPDATE api_keys SET expires_at = now() - interval '1 hour'")
+    assert await revoked_keys(connection, await store_now(connection)) == []
+    assert set(await revoked_keys(connection, LONG_AGO)) == {"k1", "k2"}
+
+
+async def test_keys_are_read_ahead_newest_first_and_only_valid_ones(
+    connection: Connection,
+) -> None:
+    for name in ("k1", "k2", "k3"):
+        await add_key(connection, StoredKey(name, "worker", None, b"hash"))
+    await revoke_key(connection, "k3")
+    assert {key.id for key in await changed_keys(connection, LONG_AGO, 10)} == {"k1", "k2"}
+    assert len(await changed_keys(connection, LONG_AGO, 1)) == 1
 
 
 async def test_a_tenant_key_names_its_tenant(connection: Connection) -> None:

@@ -14,7 +14,8 @@ UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 MESSAGE_MAX = 300  # characters: a client's own text must not come back at full length
 
 _PLACE = re.compile(r" - at `\$(.*)`$")
-_INDEX = re.compile(r"\[(\d+|\.\.\.)\]")
+_INDEX = re.compile(r"\[(\d+)\]")
+_ANY_KEY = "[...]"  # the codec does not say which key of a map
 _NAMED = re.compile(r"field `([^`]*)`")
 
 
@@ -32,6 +33,7 @@ def invalid(error: Exception) -> InvalidRequest:
 
 def _pointer(message: str) -> str:
     place = _PLACE.search(message)
-    pointer = _INDEX.sub(r"/\1", place[1]).replace(".", "/") if place else ""
+    pointer = place[1].replace(_ANY_KEY, "") if place else ""
+    pointer = _INDEX.sub(r"/\1", pointer).replace(".", "/")
     named = _NAMED.search(message)
     return f"{pointer}/{named[1]}" if named else pointer

@@ -55,7 +55,7 @@ async def _follow(
             if sight.version != known:
                 known = sight.version
                 yield await _event(platform, sight)
-            if _is_final(sight):
+            if _is_final(sight) or platform.watchers.is_closed:
                 return
     except FairwayError:
         return  # the store is away: the client comes back with the last id it has

@@ -10,7 +10,7 @@ from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
-from fairway.core.errors import InvalidRequest
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import BY_NUMBER
@@ -38,9 +38,14 @@ class ExchangeEndpoint:
         if not WORKER_NAME.fullmatch(worker):
             raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
         body = await read_body(scope, receive, BODY_BYTES_MAX)
-        if not self._platform.dispatcher.terms:
-            await self._relay.pass_on(scope, body, send, shard=None)
-            return
+        terms = self._platform.dispatcher.terms
+        if not terms:
+            try:
+                await self._relay.pass_on(scope, body, send, shard=None)
+                return
+            except Unavailable:
+                if not terms:  # else this server took over while it waited for the other
+                    raise
         call = self._understand(principal, worker, body)
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import defaultdict
+from collections.abc import Coroutine
 from typing import Any
 
 import httpx2
 import msgspec
 
 from fairway.api.plain import Scope, Send, header, send_bytes
-from fairway.core.backlog import StreamKey
 from fairway.core.errors import Unavailable
+from fairway.core.streams import StreamKey
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 
@@ -26,6 +27,7 @@ log = logger("relay")
 RELAYED = b"x-fairway-relayed"
 SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
+OWNER_LOOK_SECONDS = 0.25
 
 
 class Relay:
@@ -53,18 +55,31 @@ class Relay:
             raise Unavailable(code="NOT_OWNER")
         target = url + scope["path"] + _query(scope)
         headers = {k: v for k, v in scope["headers"] if k not in (b"host", b"content-length")}
-        try:
-            reply = await self._http().request(
-                scope["method"],
-                target,
-                content=body,
-                headers=_names(headers) | {"x-fairway-relayed": "1"},
-            )
-        except httpx2.HTTPError as error:
-            raise Unavailable(code="NOT_OWNER") from error
+        request = self._http().request(
+            scope["method"],
+            target,
+            content=body,
+            headers=_names(headers) | {"x-fairway-relayed": "1"},
+        )
+        reply = await self._while_owner(url, shard, request)
         kept = ("content-type", "location", "etag", "retry-after", "preference-applied")
         back = [(k.encode(), v.encode()) for k, v in reply.headers.items() if k.lower() in kept]
         await send_bytes(send, reply.status_code, reply.content, back)
+
+    async def _while_owner(
+        self, url: str, shard: int | None, request: Coroutine[Any, Any, httpx2.Response]
+    ) -> httpx2.Response:
+        """The owner's answer. One that hangs is waited for only while it is the owner."""
+        call = asyncio.create_task(request, name="relayed")
+        try:
+            while not (await asyncio.wait({call}, timeout=OWNER_LOOK_SECONDS))[0]:
+                if self._platform.ownership.owner_url(shard) != url:
+                    raise Unavailable(code="NOT_OWNER")
+            return await call
+        except httpx2.HTTPError as error:
+            raise Unavailable(code="NOT_OWNER") from error
+        finally:
+            call.cancel()
 
     # -- hints -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 import msgspec
@@ -28,6 +29,7 @@ from fairway.wire.payload import (
 )
 
 ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
+CAREFUL_BYTES_MAX = 256 << 10  # looked at with care in between other requests
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -91,23 +93,28 @@ class SubmitBatch:
         tenant = await tenant_of(scope, self._platform.directory)
         key = idempotency_key(scope)
         body = await read_body(scope, receive, self._platform.settings.body_bytes_max)
-        wanted = self._understand(body, key)
+        plain = is_strict(body)
+        if plain or len(body) <= CAREFUL_BYTES_MAX:
+            wanted = self._understand(body, key, plain=plain)
+        else:  # a long careful look must not hold up everybody else
+            wanted = await asyncio.to_thread(self._understand, body, key, plain=False)
         good = [item for item in wanted if isinstance(item, NewJob)]
         verdicts = iter(await self._platform.submissions.submit(tenant, good) if good else ())
         answers = [item if isinstance(item, FairwayError) else next(verdicts) for item in wanted]
         headers = [JSON, REPLAYED] if key and _all_replayed(answers) else [JSON]
         await send_bytes(send, 200, messages.encode(_reply(answers)), headers)
 
-    def _understand(self, body: bytes, key: str | None) -> list[NewJob | FairwayError]:
+    def _understand(
+        self, body: bytes, key: str | None, *, plain: bool
+    ) -> list[NewJob | FairwayError]:
         """Each item as a job, or as what is wrong with it."""
         texts = _items(body)
-        is_doubtful = not is_strict(body)
         bytes_max = self._platform.settings.payload_bytes_max
         found: list[NewJob | FairwayError] = []
         for place, text in enumerate(texts):
             try:
                 new = new_job(decode(text), bytes_max)
-                if is_doubtful or _may_be_deep(new.payload):
+                if not plain or _may_be_deep(new.payload):
                     check_carefully(bytes(text))
                 found.append(_keyed(new, text, key, place) if key else new)
             except FairwayError as error:

@@ -161,7 +161,7 @@ class Watch:
         """Wait until everything that was accepted is done."""
         while self.done < count:
             await self.look()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)
 
 
 async def pickup(place: House, per_second: float, seconds: float) -> dict[str, float]:

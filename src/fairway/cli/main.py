@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("fairway")
+
+
 app = App(
     name="fairway",
-    version=lambda: version("fairway"),
+    version=_version,
+    help_format="plaintext",  # markdown would cost a parser at every start
     help="Accept now, process later, at each tenant's fair share of worker time.",
 )
 bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
 
-import uvicorn
 import uvloop
 
 from fairway.api.app import Api
+from fairway.cli.http import HttpServer
+from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.memory import calm_collector
@@ -22,28 +22,12 @@ from fairway.services.platform import Platform
 
 log = logger("server")
 
-STOP_HTTP_SECONDS = 5
-
-
-class _Http(uvicorn.Server):
-    """Uvicorn without its own signal handling: the program decides when to stop."""
-
-    def install_signal_handlers(self) -> None:
-        return None
-
-    async def run_until(self, stopping: asyncio.Event, listener: socket.socket) -> None:
-        task = asyncio.create_task(self._serve(sockets=[listener]))
-        waiter = asyncio.create_task(stopping.wait())
-        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
-        self.should_exit = True
-        waiter.cancel()
-        await task
-
 
 def listen(settings: Settings) -> socket.socket:
     """Take the address before anything else starts, so that a taken port is said at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, so that event loops know to send small replies without delay.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
@@ -68,40 +52,16 @@ async def serve(
     platform = await Platform.prepare(dsn, settings, SystemClock())
     await platform.start()
     api = Api(platform)
-    http = _Http(
-        uvicorn.Config(
-            api,
-            log_config=None,
-            access_log=False,
-            loop="none",
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            server_header=False,
-            proxy_headers=False,
-            date_header=False,
-            backlog=2048,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=STOP_HTTP_SECONDS,
-        ),
-    )
+    http = HttpServer(api)
     calm_collector()
     try:
-        serving = asyncio.create_task(http.run_until(stopping, listener))
+        serving = asyncio.create_task(http.run_until(stopping, listener, platform.let_go))
         if ready is not None:
             await ready(platform)
         await serving
     finally:
-        for session in platform.dispatcher.sessions.values():
-            session.ring()
         await api.relay.close()
         await platform.stop()
-
-
-def stop_on_signals(stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
 
 
 def checked(settings: Settings) -> Settings:

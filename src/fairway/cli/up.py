@@ -7,7 +7,6 @@ workers drain, the server finishes, PostgreSQL stops last. All state is in one f
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import sys
@@ -17,8 +16,8 @@ import uvloop
 from rich.console import Console
 
 from fairway.cli.local_keys import LocalKeys, read_keys, write_keys
-from fairway.cli.serve import checked, listen, serve, stop_on_signals
-from fairway.core.errors import Unavailable
+from fairway.cli.serve import checked, listen, serve
+from fairway.cli.signals import stop_on_signals
 from fairway.core.keys import ApiKey
 from fairway.runtime.identity import new_api_key
 from fairway.runtime.loops import pause
@@ -32,6 +31,7 @@ log = logger("up")
 screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must stay in one piece
 
 WORKER_PAUSE_MAX_SECONDS = 10.0
+POSTGRES_PAUSE_SECONDS = 1.0
 
 
 def run(target: str | None, *, port: int | None, host: str | None, data_dir: Path | None) -> int:
@@ -49,7 +49,7 @@ async def _main(target: str | None, settings: Settings) -> int:
     guard = asyncio.create_task(_nothing())
     try:
         dsn = settings.database_url or await _start_postgres(postgres)
-        guard = asyncio.create_task(_guard(postgres, stopping))
+        guard = asyncio.create_task(_guard(postgres))
         worker = Worker(target, settings, stopping)
 
         async def ready(platform: Platform) -> None:
@@ -95,15 +95,16 @@ async def _start_postgres(postgres: EmbeddedPostgres | None) -> str:
     return await postgres.start(lambda line: screen.print(f"[dim]{line}[/]"))
 
 
-async def _guard(postgres: EmbeddedPostgres | None, stopping: asyncio.Event) -> None:
-    """PostgreSQL that dies is started again; the server reconnects by itself."""
+async def _guard(postgres: EmbeddedPostgres | None) -> None:
+    """PostgreSQL that dies is started again, also while the rest drains into it."""
     while postgres is not None:
         reason = await postgres.wait()
-        if stopping.is_set():
-            return
         log.error("PostgreSQL ended; starting it again", reason=reason)
-        with contextlib.suppress(Unavailable):
+        try:
             await _start_postgres(postgres)
+        except Exception as error:  # a full disk, say: the next try may find it mended
+            log.error("PostgreSQL did not start", error=str(error))
+            await pause(POSTGRES_PAUSE_SECONDS)
 
 
 # -- keys --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import uvloop
 
 from fairway.cli.local_keys import FILE_NAME, read_keys
-from fairway.cli.serve import stop_on_signals
+from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.runtime.memory import calm_collector

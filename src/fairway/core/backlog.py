@@ -4,29 +4,16 @@ The store keeps all queued jobs; this keeps the next few of each stream. New job
 the window when nothing older is left in the store; otherwise the stream is marked `more` and read
 later from its cursor. Memory is bounded by the limits, whatever the depth. A window is a cache:
 losing one loses nothing.
-
-Within a tenant, a job of higher priority goes first, and waiting makes up for priority: each step
-of priority is worth `AGEING_MS` of waiting, so nothing waits for ever.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, shard_of, unix_ms_of
 from fairway.core.job import QueuedJob
-
-AGEING_MS = 60_000
-
-
-class StreamKey(NamedTuple):
-    tenant: int
-    pool: int
-    type: int
-    priority: int
+from fairway.core.streams import Stream, StreamKey, TenantBacklog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,46 +22,6 @@ class WindowLimits:
     bytes_total: int = 64 << 20
     jobs_per_stream: int = 4_000
     jobs_per_read: int = 400
-
-
-class Stream:
-    """The queued jobs of one tenant in one pool, of one type and priority, in id order."""
-
-    __slots__ = ("cursor", "key", "missed", "more", "reading", "shard", "window")
-
-    def __init__(self, key: StreamKey, shard: int) -> None:
-        self.key = key
-        self.shard = shard
-        self.window: deque[QueuedJob] = deque()
-        self.cursor: str = LOWEST_JOB_ID  # everything up to here was in the window once
-        self.more = False  # the store may hold jobs past the cursor
-        self.reading = False
-        self.missed = False  # a job arrived that a read under way may not see
-
-
-class TenantBacklog:
-    """The streams of one tenant in one pool."""
-
-    __slots__ = ("depth", "ready", "streams")
-
-    def __init__(self) -> None:
-        self.streams: dict[tuple[int, int], Stream] = {}
-        self.ready = 0  # jobs in all windows
-        self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
-
-    def next_stream(self, types: Container[int]) -> Stream | None:
-        """The stream whose head goes next among those a worker can run."""
-        if len(self.streams) == 1:  # the usual case, worth its two lines
-            (only,) = self.streams.values()
-            return only if only.window and only.key.type in types else None
-        best: Stream | None = None
-        best_rank = 0
-        for stream in self.streams.values():
-            if stream.window and stream.key.type in types:
-                rank = unix_ms_of(stream.window[0].id) - stream.key.priority * AGEING_MS
-                if best is None or rank < best_rank:
-                    best, best_rank = stream, rank
-        return best
 
 
 class Backlog:

@@ -24,9 +24,12 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
     cancels the task that is in here gets the CancelledError back and says what it means.
     """
     try:
-        arguments = job.decode_arguments(payload)
-        work = _called(job, arguments, ctx)
-        value = await (work if ctx.timeout_seconds is None else _within_limit(work, ctx))
+        arguments = with_ctx(job, job.decode_arguments(payload), ctx)
+        with running(ctx):
+            if job.is_async and ctx.timeout_seconds is None:
+                value = await job.function(**arguments)  # the hot way: no frame in between
+            else:
+                value = await _within_limit(_called(job, arguments), ctx)
     except asyncio.CancelledError as error:
         if _cancelled_from_outside():
             raise
@@ -56,17 +59,18 @@ def conclude(
 
 
 def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[str, Any]:
-    return {**arguments, job.wants_ctx: ctx} if job.wants_ctx else arguments
+    name = job.wants_ctx
+    if name is not None:
+        arguments[name] = ctx
+    return arguments
 
 
-async def _called(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
-    with running(ctx):
-        filled = with_ctx(job, arguments, ctx)
-        if job.is_async:
-            return await job.function(**filled)
-        if job.run_mode == "loop":
-            return job.function(**filled)
-        return await asyncio.to_thread(job.function, **filled)
+async def _called(job: Job[..., Any], arguments: dict[str, Any]) -> Any:
+    if job.is_async:
+        return await job.function(**arguments)
+    if job.run_mode == "loop":
+        return job.function(**arguments)
+    return await asyncio.to_thread(job.function, **arguments)
 
 
 async def _within_limit(work: Coroutine[Any, Any, T], ctx: Ctx) -> T:

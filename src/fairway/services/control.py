@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairway.core.backlog import StreamKey
 from fairway.core.errors import Conflict, Unavailable
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
+from fairway.core.streams import StreamKey
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
 from fairway.services.watch import Watchers

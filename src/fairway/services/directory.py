@@ -6,7 +6,8 @@ revoked or ran out since is asked every few seconds, so such a key stops working
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import Tenant
 from fairway.store import tenants as store
-from fairway.store.database import DISCONNECTED, Database
+from fairway.store.database import DISCONNECTED, Connection, Database
 from fairway.store.tenants import StoredKey
 
 REFRESH_SECONDS = 2.0
@@ -45,11 +46,11 @@ class Directory:
     async def run_once(self, now_us: int) -> float:
         """Read what changed; a loop calls this."""
         async with self._database.calm() as connection:
-            now = await store.store_now(connection)
-            since, self._changed_since = self._changed_since, now
+            now, since = await store.store_now(connection), self._changed_since
             changed = await store.changed_tenants(connection, since)
             keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
-            revoked = set(await store.revoked_keys(connection))
+            revoked = set(await store.revoked_keys(connection, since))
+        self._changed_since = now  # only now: what a broken connection hid is asked for again
         for tenant in changed:
             self._learn_tenant(tenant)
         self._stored_keys.update((key.id, key) for key in keys)
@@ -134,7 +135,7 @@ class Directory:
     # -- what operators do -------------------------------------------------------------------
 
     async def add_tenant(self, name: str, weight: int, depth_limit: int) -> Tenant | None:
-        async with self._database.calm() as connection:
+        async with self._calm() as connection:
             tenant = await store.add_tenant(
                 connection, name, weight=weight, depth_limit=depth_limit
             )
@@ -143,12 +144,21 @@ class Directory:
         return tenant
 
     async def add_key(self, key: ApiKey, tenant: int | None) -> None:
-        async with self._database.calm() as connection:
+        async with self._calm() as connection:
             await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
 
     async def revoke_key(self, key_id: str) -> bool:
         """Here at once, on other servers within their next refresh."""
-        async with self._database.calm() as connection:
+        async with self._calm() as connection:
             was_valid = await store.revoke_key(connection, key_id)
         self._forget_keys({key_id})
         return was_valid
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
+        """A connection for an operator, who hears it if the store is away."""
+        try:
+            async with self._database.calm() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error

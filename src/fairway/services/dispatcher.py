@@ -13,19 +13,20 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from fairway.core import retry
-from fairway.core.backlog import Backlog, StreamKey, WindowLimits
+from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
-from fairway.core.ids import shard_of, unix_ms_of
+from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.lease import may_adopt, next_epoch
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
 from fairway.core.retry import Decision, RetryPolicy
+from fairway.core.streams import StreamKey
 from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
-from fairway.services.sessions import Holding, Lease, News, Session
+from fairway.services.sessions import Holding, Lease, News, Session, waits
 
 
 class End(NamedTuple):
@@ -137,7 +138,7 @@ class Dispatcher:
         else:
             self.write_leases(new)
         self._metrics.granted.labels(pool.name).inc(len(new))
-        self._metrics.pickup.observe_many(pool.name, _waits(new, self._clock.unix_ms()))
+        self._metrics.pickup.observe_many(pool.name, waits(new, self._clock.unix_ms()))
 
     def written(self, lease: Lease) -> None:
         """The lease is on disk: now its worker may hear of it."""
@@ -287,6 +288,8 @@ class Dispatcher:
             return False
         if not may_adopt(job.epoch, holding.epoch, term):
             return False
+        key = StreamKey(job.tenant, job.pool, job.type, job.priority)
+        self.backlog.remove(job.id, key)  # it may have been read as waiting before this was said
         self.restore(session, job, holding.epoch, holding.token, running_seconds=0.0)
         return True
 
@@ -332,18 +335,6 @@ _LOST = b'{"type":"WorkerLost","message":"The worker died or fell silent while i
 
 def _share_settings(pool: Pool) -> ShareSettings:
     return ShareSettings(first_estimate_us=round(pool.estimate_seconds * 1e6))
-
-
-def _waits(leases: list[Lease], unix_ms: int) -> list[float]:
-    """Seconds from acceptance to grant. Grants come in runs of one millisecond's ids."""
-    waits, head, wait = [], "", 0.0
-    for lease in leases:
-        job = lease.job.id
-        if not job.startswith(head) or not head:
-            head = job[:13]
-            wait = max(unix_ms - unix_ms_of(job), 0) / 1000
-        waits.append(wait)
-    return waits
 
 
 def _unconnected(_: object) -> None:

@@ -73,6 +73,12 @@ class Exchange:
 
     async def call(self, call: Call) -> News | None:
         """The news for this worker; None when it must say hello first."""
+        try:
+            return await self._converse(call)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _converse(self, call: Call) -> News | None:
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
         session.ring()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
@@ -180,18 +186,15 @@ class Exchange:
             states = await self._read_states(shard, [(r.tenant, r.job) for r in group])
             for report in group:
                 state, epoch = states.get(report.job, (State.RUNNING, -1))
-                is_recorded = epoch == report.epoch and state != State.RUNNING
+                is_recorded = epoch == report.epoch and _may_be_from(report, state)
                 (session.recorded if is_recorded else session.refused).append(report.number)
                 self._metrics.fenced.inc(not is_recorded)
 
     async def _read_states(
         self, shard: int, wanted: list[tuple[int, str]]
     ) -> dict[str, tuple[int, int]]:
-        try:
-            async with self._database.hot() as connection:
-                return await history.read_states(connection, shard, wanted)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with self._database.hot() as connection:
+            return await history.read_states(connection, shard, wanted)
 
     # -- answer ------------------------------------------------------------------------------
 
@@ -213,6 +216,14 @@ class Exchange:
             if session.poll is poll:
                 session.poll = None
                 self._dispatcher.let_go(session)
+
+
+def _may_be_from(report: Reported, state: int) -> bool:
+    """Whether a job can be in this state because of the report.
+
+    A lost lease leaves its epoch behind as well, on a job that waits: a late success is not that.
+    """
+    return state == State.SUCCEEDED if report.outcome is None else state != State.RUNNING
 
 
 def _slots(by_name: dict[str, int]) -> dict[int, int]:

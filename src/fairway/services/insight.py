@@ -87,7 +87,7 @@ class Insight:
                 changed.clear()
                 sight = await self.job(tenant, job)
                 left_seconds = (deadline_us - self._clock.now_us()) / 1e6
-                if _is_answer(sight, unlike) or left_seconds <= 0:
+                if _is_answer(sight, unlike) or left_seconds <= 0 or self._watchers.is_closed:
                     return sight
                 await _wait(changed, left_seconds)
 
@@ -114,7 +114,20 @@ class Insight:
 def _is_answer(sight: JobSight, unlike: str | None) -> bool:
     if State(sight.record.state).is_final:
         return True
-    return unlike is not None and sight.version != unlike
+    return unlike is not None and sight.version != unlike and not _is_behind(sight, unlike)
+
+
+def _is_behind(sight: JobSight, version: str) -> bool:
+    """Whether this is older than the version: a run has ended, and its end is not on disk yet.
+
+    Until it is, the store shows the job as it was before the run, or as running without progress.
+    """
+    state, epoch, *_, mark = version.split(".") if version.count(".") == 4 else ("", "", "")
+    record = sight.record
+    if epoch.isdecimal() and len(epoch) < 20 and record.epoch < int(epoch):
+        return True
+    is_same_run = (state, epoch) == (str(int(record.state)), str(record.epoch))
+    return is_same_run and sight.progress is None and mark != "0"
 
 
 async def _wait(changed: asyncio.Event, seconds: float) -> None:

@@ -40,6 +40,8 @@ from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
 
+STOP_SECONDS_MAX = 10.0  # workers report to the next owner what could not be written by then
+
 
 class Platform:
     """One server's services. `prepare` the database once, then `start`, then `stop`."""
@@ -128,16 +130,27 @@ class Platform:
         for loop in self.loops.values():
             loop.start()
 
+    def let_go(self) -> None:
+        """The server is about to stop: answer every call that is held open."""
+        self.watchers.close()
+        for session in self.dispatcher.sessions.values():
+            session.ring()
+
     async def stop(self) -> None:
-        """Finish what is under way, hand over, close."""
-        await self.submissions.drain()
-        await self.recorder.drain()
-        for loop in self.loops.values():
-            await loop.stop()
+        """Finish what is under way, hand over, close; without the store, leave it to others."""
         try:
-            await self.ownership.resign()
-        finally:
-            await self.database.close()
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await self.submissions.drain()
+                await self.recorder.drain()
+                for loop in self.loops.values():
+                    await loop.stop()
+                await self.ownership.resign()
+                await self.database.close()
+        except DISCONNECTED as error:
+            log.warning("store away, stopped without handing over", error=repr(error))
+            for loop in self.loops.values():
+                await loop.stop()
+            self.database.terminate()
 
     async def readiness(self) -> dict[str, bool]:
         """What must hold for work to be accepted and run, each by name."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fairway.core.backlog import Stream
 from fairway.core.job import QueuedJob
+from fairway.core.streams import Stream
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import backlog as store
 from fairway.store.database import Database

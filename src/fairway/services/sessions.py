@@ -10,7 +10,7 @@ import asyncio
 from typing import NamedTuple
 
 from fairway.core.fairness import Running
-from fairway.core.ids import shard_of
+from fairway.core.ids import shard_of, unix_ms_of
 from fairway.core.job import QueuedJob
 
 GATHER_US = 2_000  # leases granted within this of the last reply go out together
@@ -131,3 +131,15 @@ class News(NamedTuple):
     refused: list[int]
     cancels: list[str]
     revoked: list[str]
+
+
+def waits(leases: list[Lease], unix_ms: int) -> list[float]:
+    """Seconds from acceptance to grant. Grants come in runs of one millisecond's ids."""
+    waits, head, wait = [], "", 0.0
+    for lease in leases:
+        job = lease.job.id
+        if not job.startswith(head) or not head:
+            head = job[:13]
+            wait = max(unix_ms - unix_ms_of(job), 0) / 1000
+        waits.append(wait)
+    return waits

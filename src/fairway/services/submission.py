@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fairway.core.backlog import StreamKey
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.job import QueuedJob
 from fairway.core.pools import BY_NUMBER
+from fairway.core.streams import StreamKey
 from fairway.core.tenant import Tenant
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Instruments

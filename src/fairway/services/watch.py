@@ -15,6 +15,7 @@ class Watchers:
     def __init__(self) -> None:
         self._events: dict[str, set[asyncio.Event]] = {}
         self._tenants: dict[str, int] = {}
+        self.is_closed = False  # the server is about to stop: nobody waits any longer
 
     @contextmanager
     def watch(self, tenant: int, job: str) -> Iterator[asyncio.Event]:
@@ -35,6 +36,10 @@ class Watchers:
         for job in jobs:
             for event in self._events.get(job, ()):
                 event.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+        self.tell(list(self._events))
 
     def watched(self) -> list[tuple[int, str]]:
         """Every (tenant, job) that somebody waits for."""

@@ -39,6 +39,7 @@ async def write_leases(
     connection: Connection, shard: int, term: int, leases: Sequence[LeaseRow]
 ) -> set[str]:
     """Answers the ids whose lease was written; the others are no longer free to run."""
+    leases = sorted(leases)  # rows are locked in one order by all: batches must not deadlock
     ids = [lease.job for lease in leases]
     rows = await fetch(
         connection,

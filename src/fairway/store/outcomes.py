@@ -42,6 +42,7 @@ async def record_successes(
     connection: Connection, shard: int, term: int, done: Sequence[Success]
 ) -> set[str]:
     """Answers the ids that are not recorded under their epoch: refused by the guard."""
+    done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
     tenants, ids, epochs, rans_us, results = map(list, zip(*done, strict=True))
     touched = await execute(
         connection,
@@ -64,6 +65,7 @@ async def settle(
     connection: Connection, shard: int, term: int, done: Sequence[Settlement]
 ) -> set[str]:
     """As `record_successes`, for every other end."""
+    done = sorted(done)
     ids = [item.job for item in done]
     tenants = [item.tenant for item in done]
     touched = await execute(

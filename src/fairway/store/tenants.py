@@ -73,9 +73,9 @@ async def read_key(connection: Connection, key_id: str) -> StoredKey | None:
     return StoredKey(*row) if row else None
 
 
-async def revoked_keys(connection: Connection) -> list[str]:
-    """Ids of keys that were revoked or ran out in the last half minute."""
-    return [row["id"] for row in await fetch(connection, _SQL["revoked_keys"])]
+async def revoked_keys(connection: Connection, since: datetime) -> list[str]:
+    """Ids of keys that were revoked or ran out since then."""
+    return [row["id"] for row in await fetch(connection, _SQL["revoked_keys"], since=since)]
 
 
 async def revoke_key(connection: Connection, key_id: str) -> bool:

@@ -29,7 +29,7 @@ NULL = Raw(b"null")
 HEX_32 = r"^[0-9a-f]{32}" + END
 SessionKey = Annotated[str, Meta(pattern=HEX_32)]
 LeaseToken = Annotated[str, Meta(pattern=HEX_32)]
-Epoch = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=100_000)]
 AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
 RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
@@ -67,7 +67,7 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
     n: int
     job: str
     tenant: str
-    epoch: int
+    epoch: Epoch
     token: str
     kind: str  # succeeded | failed | snoozed | cancelled | returned
     ran_us: RanMicroseconds

@@ -1,9 +1,9 @@
 """Looks at a payload once, at the edge, so that nothing behind it has to.
 
 Refused: what is not an object, duplicate keys, NUL and lone surrogates, numbers that do not fit
-64 bits, nesting deeper than 64. The quick way: text that a strict codec reproduces to the byte has
-none of these but NUL, depth and long numbers, which a count and a search rule out. Everything else
-takes the careful way, which names the place by JSON pointer.
+64 bits, nesting deeper than 64. The quick way: text that a strict codec reproduces to the byte,
+white space apart, has none of these but NUL, depth and long numbers, which a count and a search
+rule out. Everything else takes the careful way, which names the place by JSON pointer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def is_strict(text: bytes) -> bool:
     if b"\\u" in text:
         return False
     try:
-        return bool(_encode(_decode(text)) == text) and not _LONG_NUMBER.search(text)
+        again = _encode(_decode(text))
+        is_same = again == text or again == msgspec.json.format(text, indent=-1)
+        return is_same and not _LONG_NUMBER.search(text)
     except (ValueError, RecursionError):  # the codec's own errors are ValueErrors
         return False
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,6 +24,7 @@ from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.runtime.memory import calm_collector
 from fairway.sdk.app import App
 from fairway.sdk.context import Ctx, RunFacts
+from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job
 from fairway.sdk.vocabulary import RunEnd
 from fairway.wire.exchange import NULL, Lease
@@ -189,11 +191,19 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     target, descriptor, threads = sys.argv[1:4]
     try:
-        import uvloop
+        _run(_main(target, int(descriptor), int(threads)))
+    except LoadError as error:
+        sys.exit(f"fairway: {error}")
 
-        uvloop.run(_main(target, int(descriptor), int(threads)))
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where it is installed. An import that fails in a user's app is not about that."""
+    try:
+        import uvloop
     except ImportError:
-        asyncio.run(_main(target, int(descriptor), int(threads)))
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
 
 
 if __name__ == "__main__":

@@ -19,4 +19,4 @@ WHERE shard = :shard AND tenant = :tenant
   AND (:states::smallint[] IS NULL OR state = ANY(:states::smallint[]))
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
-ORDER BY id DESC LIMIT :limit
+ORDER BY jobs.id DESC LIMIT :limit  -- the column: `id` alone would be the text above, sorted in full

@@ -38,10 +38,10 @@ ORDER BY created_at DESC LIMIT :limit
 SELECT now()
 
 -- name: revoked_keys
--- Keys that stopped being valid lately; the overlap makes up for late commits.
+-- Keys that stopped being valid since a moment; the overlap makes up for late commits.
 SELECT id FROM api_keys
-WHERE revoked_at > now() - interval '30 seconds'
-   OR expires_at BETWEEN now() - interval '30 seconds' AND now()
+WHERE revoked_at > :since::timestamptz - interval '30 seconds'
+   OR expires_at BETWEEN :since::timestamptz - interval '30 seconds' AND now()
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = now() WHERE id = :id AND revoked_at IS NULL

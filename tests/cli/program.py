@@ -1,0 +1,28 @@
+"""The `fairway` program as a person runs it: in a folder of its own, with a clean environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+def fairway(folder: Path, *words: str, **environment: str) -> Ended:
+    program = Path(sys.executable).parent / "fairway"
+    ran = subprocess.run(
+        [program, *words],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Ended(ran.returncode, ran.stdout, ran.stderr)

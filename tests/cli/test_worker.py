@@ -1,0 +1,77 @@
+"""`fairway worker` with the wrong words: one clear sentence, exit status 1, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.program import fairway
+
+from fairway.runtime.identity import new_api_key
+
+APP = """
+from fairway import App
+app = App("sample")
+other = 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sample.py").write_text(APP)
+    (tmp_path / "broken.py").write_text("import a_library_that_is_not_there\n")
+    return tmp_path
+
+
+def test_no_key(folder: Path) -> None:
+    ended = fairway(folder, "worker", "sample:app")
+    assert ended.status == 1
+    assert ended.err == (
+        "fairway: No worker key: set FAIRWAY_API_KEY to one, or start `fairway up` in this folder"
+        " first.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--pool", "huge"], "There is no pool 'huge'; there are short, medium, long."),
+        (["--pool", "short=0"], "--pool short=0: a pool needs at least one slot."),
+        (["--pool", "short=many"], "--pool short=many: slots must be a number, as in short=8."),
+        (["--pool", "long=-1"], "--pool long=-1: slots must be a number, as in long=8."),
+    ],
+)
+def test_a_wrong_pool(folder: Path, words: list[str], sentence: str) -> None:
+    ended = fairway(folder, "worker", "sample:app", *words, FAIRWAY_API_KEY="k")
+    assert ended.status == 1
+    assert ended.err == f"fairway: {sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("nonsense", "'nonsense' is not of the form 'module:name'"),
+        ("nowhere:app", "there is no module 'nowhere'"),
+        ("nowhere.py:app", "there is no file nowhere.py"),
+        ("sample:apps", "sample has no 'apps'; it has App, app, other"),
+    ],
+)
+def test_a_wrong_target(folder: Path, target: str, words: str) -> None:
+    ended = fairway(folder, "worker", target, FAIRWAY_API_KEY="k")
+    assert ended.status == 1
+    assert words in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_an_app_that_cannot_be_imported_shows_its_own_error_once(folder: Path) -> None:
+    ended = fairway(folder, "worker", "broken:app", FAIRWAY_API_KEY="k")
+    assert ended.status == 1
+    assert ended.err.count("No module named 'a_library_that_is_not_there'") == 1
+
+
+def test_a_server_that_refuses_the_key_ends_the_worker(folder: Path, server_url: str) -> None:
+    key = new_api_key("worker").text
+    ended = fairway(folder, "worker", "sample:app", "--url", server_url, FAIRWAY_API_KEY=key)
+    assert ended.status == 1
+    assert "This API key is not valid." in ended.err
+    assert "Traceback" not in ended.err

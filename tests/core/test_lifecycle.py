@@ -1,0 +1,65 @@
+"""The table of moves: whatever the rules can decide, the table allows."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.core.lifecycle import BY_LABEL, FINAL, LIVE, TRANSITIONS, State, may_move
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.retry import RetryPolicy, after_loss, decide
+
+
+def test_nothing_leaves_a_final_state() -> None:
+    for before, after in product(FINAL, State):
+        assert not may_move(before, after)
+
+
+def test_every_live_state_leads_to_an_end_and_is_reached() -> None:
+    for state in LIVE:
+        assert any(after in FINAL for before, after in TRANSITIONS if before == state)
+    for state in set(State) - {State.SCHEDULED}:
+        assert any(after == state for _, after in TRANSITIONS)
+
+
+def test_final_states_are_those_with_an_end() -> None:
+    assert {State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED} == FINAL
+    assert all(state.is_final == (state in FINAL) for state in State)
+
+
+def test_labels_are_the_words_of_the_house() -> None:
+    assert list(BY_LABEL) == [
+        "scheduled", "queued", "running", "succeeded", "dead", "cancelled", "expired",
+    ]  # fmt: skip
+    assert all(BY_LABEL[state.label] is state for state in State)
+
+
+outcomes = st.builds(
+    Outcome,
+    kind=st.sampled_from(OutcomeKind),
+    ran_us=st.integers(0, 10**9),
+    failure=st.sampled_from(FailureClass),
+    delay_ms=st.integers(0, 10**6),
+)
+counts = st.integers(0, 20)
+
+
+@given(st.sampled_from([State.QUEUED, State.RUNNING]), outcomes, counts, counts)
+def test_every_decision_is_a_legal_move(
+    before: State, outcome: Outcome, attempts: int, deliveries: int
+) -> None:
+    """A run ends from `running`, or from `queued` when the short pool never wrote it."""
+    for decision in (
+        decide(RetryPolicy(), attempts, deliveries, outcome, 0.5),
+        after_loss(RetryPolicy(), attempts, deliveries),
+    ):
+        stays = before is decision.state is State.QUEUED
+        assert stays or may_move(before, decision.state)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_no_move_leads_nowhere(state: State) -> None:
+    assert not may_move(state, state)

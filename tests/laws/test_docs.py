@@ -1,0 +1,48 @@
+"""Documents: short enough to be read, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.laws.source import PACKAGE, ROOT
+
+README_LINES_MAX = 150
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PAGES = [*ROOT.glob("README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def test_the_readme_is_a_front_door_not_a_manual() -> None:
+    readme = ROOT / "README.md"
+    if readme.exists():
+        assert len(readme.read_text("utf-8").splitlines()) < README_LINES_MAX
+
+
+@every_page
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    for target in LINK.findall(page.read_text("utf-8")):
+        if "://" not in target and not target.startswith("mailto:"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@every_page
+def test_files_of_ours_named_in_words_exist(page: Path) -> None:
+    """A path in backquotes that begins with a folder of the house is a promise too."""
+    if "decisions" in page.parts:
+        return  # a decision may speak of what was there when it was taken
+    for path in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|sql|md|toml))`", page.read_text("utf-8")):
+        homes = (ROOT / path, PACKAGE / path, PACKAGE / "store" / path, ROOT / "docs" / path)
+        assert any(home.exists() for home in homes), f"{page.name} names {path}"
+
+
+@every_page
+def test_no_path_of_one_machine(page: Path) -> None:
+    assert not re.search(r"(?<![\w.~])/(work|root)/\w", page.read_text("utf-8"))
+
+
+def test_decisions_are_numbered_without_gap() -> None:
+    numbers = [int(path.name[:4]) for path in sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))]
+    assert numbers == list(range(1, len(numbers) + 1))

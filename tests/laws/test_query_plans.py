@@ -1,0 +1,249 @@
+"""Hot statements touch what they name and nothing else: by index, in the partition of the batch.
+
+The table is filled the way it is in life: yesterday is history, today is finished work with a
+backlog on top, tomorrow is empty. Plans are the generic ones that the hot path runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import asyncpg
+import pytest
+from tests.laws.plans import Plan
+from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.store.rows import new_job
+
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import QueuedJob
+from fairway.runtime.identity import session_key
+from fairway.store import partitions
+from fairway.store.database import PINNED_PLANS, Connection
+from fairway.store.migrate import migrate
+from fairway.store.partitions import partition_at
+from fairway.store.sql import Statement, load
+from fairway.store.tenants import found_cluster
+
+NOW = datetime.now(UTC)
+TODAY, YESTERDAY = partition_at(NOW), partition_at(NOW - timedelta(days=1))
+DONE_EACH_DAY = 3000
+STREAMS, QUEUED_IN_EACH = 8, 100
+BATCH = 20
+HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+FILES = ("backlog", "history", "leadership", "leases", "outcomes", "submissions")
+STATEMENTS: dict[str, Statement] = {
+    name: statement for file in FILES for name, statement in load(f"{file}.sql").items()
+}
+
+
+class Filled(NamedTuple):
+    """A database as it is in life, and a batch of today's jobs that run."""
+
+    dsn: str
+    queued: list[QueuedJob]
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: Server) -> Iterator[Filled]:
+    name = f"plans_{os.getpid()}"
+    in_thread(make_database(postgres_server.dsn, name, postgres_server.template))
+    dsn = at_database(postgres_server.dsn, name)
+    yield Filled(dsn, in_thread(fill(dsn)))
+    in_thread(drop_database(postgres_server.dsn, name))
+
+
+async def fill(dsn: str) -> list[QueuedJob]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await found_cluster(connection, 1, "secret")
+        for moment in (YESTERDAY.begins, TODAY.begins):
+            done = [new_job(at=moment, tenant=n % 50) for n in range(DONE_EACH_DAY)]
+            await write(connection, done, state=3, finished_at=NOW)
+        queued = [
+            new_job(tenant=stream % 4, type=stream % 2, priority=stream)
+            for _ in range(QUEUED_IN_EACH)
+            for stream in range(STREAMS)
+        ]
+        await write(connection, queued, state=1)
+        due = [new_job() for _ in range(200)]
+        await write(connection, due, state=0, execute_at=NOW - timedelta(seconds=1))
+        await connection.execute("UPDATE shards SET term = 1, expires_at = 'infinity'")
+        await connection.execute("ANALYZE")
+        return queued
+    finally:
+        await connection.close()
+
+
+async def write(connection: Connection, jobs: list[QueuedJob], **columns: Any) -> None:
+    await connection.copy_records_to_table(
+        "jobs",
+        columns=("shard", "id", "tenant", "type", "pool", "priority", "payload", *columns),
+        records=[
+            (0, job.id, job.tenant, job.type, job.pool, job.priority, b"{}", *columns.values())
+            for job in jobs
+        ],
+    )
+
+
+@pytest.fixture
+async def hot(filled: Filled) -> AsyncIterator[Connection]:
+    connection = await asyncpg.connect(filled.dsn, server_settings=PINNED_PLANS)
+    yield connection
+    await connection.close()
+
+
+def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
+    """Values for any statement; each takes what it asks for."""
+    count, ids = len(jobs), [job.id for job in jobs]
+    return {
+        "shard": 0, "term": 1, "tenants": [job.tenant for job in jobs], "ids": ids,
+        "epochs": [1 << 24] * count, "sessions": [session_key() for _ in jobs],
+        "tokens": [session_key()] * count, "rans_us": [5] * count, "results": [b"1"] * count,
+        "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
+        "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
+        "pools": [1] * count, "types": [job.type for job in jobs],
+        "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
+        "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
+        "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
+        "keep": timedelta(days=1), "silence": timedelta(seconds=10),
+        "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
+    }  # fmt: skip
+
+
+async def plan_of(hot: Connection, filled: Filled, name: str, **changes: Any) -> Plan:
+    values = batch_values(filled.queued[:BATCH]) | changes
+    return await Plan.of(hot, STATEMENTS[name], **values)
+
+
+# -- by index, in the right partition ------------------------------------------------------------
+
+BY_BATCH = [
+    "record_successes",
+    "settle",
+    "write_leases",
+    "read_ends",
+    "read_waiting",
+    "read_states",
+]
+BY_ID = ["cancel_waiting", "read_job"]
+BY_SHARD = ["read_running", "streams_with_work", "read_streams", "promote_due", "next_due"]
+ASIDE = ["claim_keys", "read_keys", "see_sessions", "forget_sessions", "silent_sessions"]
+
+
+@pytest.mark.parametrize("name", BY_BATCH + BY_ID)
+async def test_a_batch_is_looked_up_in_its_own_partition_alone(
+    hot: Connection, filled: Filled, name: str
+) -> None:
+    plan = await plan_of(hot, filled, name)
+    assert plan.kinds() <= {"Index Scan", "Index Only Scan", "ModifyTable"}
+    assert plan.tables() == {TODAY.name}
+    assert plan.rows_touched() <= 2 * BATCH + 2, "a row is touched for what it is, once"
+
+
+async def test_a_batch_over_midnight_looks_into_both_days(hot: Connection, filled: Filled) -> None:
+    old = [new_job(at=YESTERDAY.begins) for _ in range(3)]
+    plan = await Plan.of(
+        hot, STATEMENTS["record_successes"], **batch_values([*old, *filled.queued[:3]])
+    )
+    assert plan.tables() == {YESTERDAY.name, TODAY.name}
+
+
+@pytest.mark.parametrize("name", BY_SHARD + ASIDE)
+async def test_no_hot_statement_scans_a_table(hot: Connection, filled: Filled, name: str) -> None:
+    plan = await plan_of(hot, filled, name)
+    assert not [kind for kind in plan.kinds() if "Seq" in kind or "Bitmap" in kind]
+
+
+@pytest.mark.parametrize("name", ["read_running", "streams_with_work", "next_due", "promote_due"])
+async def test_history_is_never_walked_over(hot: Connection, filled: Filled, name: str) -> None:
+    plan = await plan_of(hot, filled, name)
+    assert plan.rows_touched() < DONE_EACH_DAY / 2
+
+
+@pytest.mark.parametrize("settings", [PINNED_PLANS, {"jit": "off"}], ids=["hot", "calm"])
+async def test_a_page_of_history_reads_a_page(filled: Filled, settings: dict[str, str]) -> None:
+    connection = await asyncpg.connect(filled.dsn, server_settings=settings)
+    plan = await plan_of(connection, filled, "list_jobs", states=None, since=LOWEST_JOB_ID)
+    await connection.close()
+    assert plan.rows_touched() <= BATCH + 10, "the tenant has many more"
+
+
+# -- cost by streams, not by depth ---------------------------------------------------------------
+
+
+async def test_finding_streams_costs_by_streams_not_by_depth(
+    hot: Connection, filled: Filled
+) -> None:
+    parts = await hot.fetchval(
+        "SELECT count(*) FROM pg_inherits WHERE inhparent = 'jobs'::regclass"
+    )
+    plan = await plan_of(hot, filled, "streams_with_work")
+    assert plan.rows_touched() <= (STREAMS + 1) * (parts + 1)
+    before = plan.rows_touched()
+    async with deeper(hot, 4000):
+        plan = await plan_of(hot, filled, "streams_with_work")
+        assert plan.rows_touched() == before
+
+
+@asynccontextmanager
+async def deeper(hot: Connection, count: int) -> AsyncIterator[None]:
+    """The same streams, much deeper."""
+    jobs = [new_job(tenant=n % 4, type=n % 2, priority=n % STREAMS) for n in range(count)]
+    await write(hot, jobs, state=1)
+    yield
+    await hot.execute("DELETE FROM jobs WHERE id = ANY($1::uuid[])", [job.id for job in jobs])
+
+
+async def test_a_read_of_a_stream_reads_what_it_asked_for(hot: Connection, filled: Filled) -> None:
+    one = filled.queued[:1]
+    plan = await Plan.of(hot, STATEMENTS["read_streams"], **batch_values(one))
+    assert plan.rows_touched() <= BATCH + 10
+    later = batch_values(one) | {"cursors": [filled.queued[STREAMS * 90].id]}
+    plan = await Plan.of(hot, STATEMENTS["read_streams"], **later)
+    assert plan.rows_touched() <= BATCH, "what lies before the cursor costs nothing"
+
+
+async def test_promotion_touches_what_is_due_up_to_its_limit(
+    hot: Connection, filled: Filled
+) -> None:
+    plan = await plan_of(hot, filled, "promote_due")
+    assert plan.rows_touched() <= 3 * BATCH + 10
+
+
+def test_every_hot_statement_is_looked_at() -> None:
+    upkeep = {"count_queued", "forget_keys", "live_sessions", "list_jobs"}
+    leadership = set(load("leadership.sql"))
+    looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE}
+    assert set(STATEMENTS) - upkeep - leadership == looked_at
+
+
+# -- on a distributed database -------------------------------------------------------------------
+
+
+@pytest.mark.skipif("FAIRWAY_TEST_CITUS_URL" not in os.environ, reason="needs a Citus cluster")
+async def test_every_hot_statement_goes_to_one_node() -> None:
+    """Distributed by shard, a statement that binds its shard is one task."""
+    connection = await asyncpg.connect(os.environ["FAIRWAY_TEST_CITUS_URL"])
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await migrate(connection)
+        await partitions.make_ahead(connection, NOW)
+        for table in ("jobs", "shards", "sessions", "idempotency"):
+            await connection.execute(
+                "SELECT create_distributed_table($1::regclass, 'shard')", table
+            )
+        values = batch_values([new_job() for _ in range(BATCH)])
+        for name in (*BY_BATCH, *BY_ID, *BY_SHARD):
+            statement = STATEMENTS[name]
+            rows = await connection.fetch(f"EXPLAIN {statement.text}", *statement.bind(**values))
+            text = "\n".join(row[0] for row in rows)
+            assert "Task Count: 1" in text, f"{name}:\n{text}"
+    finally:
+        await transaction.rollback()
+        await connection.close()

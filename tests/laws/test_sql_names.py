@@ -1,0 +1,78 @@
+"""Named statements: each used by its name, once, by the module whose name its file has."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from tests.laws.source import QUERIES, functions, modules, trees
+
+from fairway.store.sql import load
+
+FILES = sorted(path.name for path in QUERIES.glob("*.sql"))
+every_file = pytest.mark.parametrize("file_name", FILES)
+
+
+def names_used(module: str) -> list[str]:
+    """The keys of `_SQL["…"]` in a module, in order."""
+    return [
+        node.slice.value
+        for node in ast.walk(trees()[module])
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "_SQL"
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+    ]
+
+
+@every_file
+def test_every_statement_is_used_once_and_every_name_exists(file_name: str) -> None:
+    used = names_used(f"store/{file_name.removesuffix('.sql')}.py")
+    assert sorted(used) == sorted(load(file_name))
+
+
+@every_file
+def test_a_file_belongs_to_the_module_of_its_name(file_name: str) -> None:
+    users = [name for name, text in modules().items() if f'load("{file_name}")' in text]
+    assert users == [f"store/{file_name.removesuffix('.sql')}.py"]
+
+
+@every_file
+def test_every_parameter_is_given_by_its_name(file_name: str) -> None:
+    """A call `…(connection, _SQL["name"], a=…, b=…)` gives exactly what the statement asks for."""
+    statements = load(file_name)
+    for function in functions(trees()[f"store/{file_name.removesuffix('.sql')}.py"]):
+        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+            name = _statement_of(call)
+            if name is not None and all(keyword.arg for keyword in call.keywords):
+                given = {keyword.arg for keyword in call.keywords}
+                assert given == set(statements[name].parameters), name
+
+
+def _statement_of(call: ast.Call) -> str | None:
+    for argument in call.args:
+        if ast.unparse(argument).startswith("_SQL["):
+            return str(ast.literal_eval(ast.unparse(argument)[len("_SQL[") : -1]))
+    return None
+
+
+def test_sql_lives_in_the_store_alone() -> None:
+    """The words of SQL in capitals, at the head of a string, are found nowhere else."""
+    head = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
+    for name, tree in trees().items():
+        if not name.startswith(("store/", "bench/")):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    assert not head.match(node.value), f"{name}: {node.value[:60]}"
+
+
+@every_file
+def test_hot_statements_bind_their_shard(file_name: str) -> None:
+    """One statement, one shard: what touches a hot table names the shard it is about."""
+    if file_name in ("leadership.sql", "tenants.sql"):
+        return
+    for name, statement in load(file_name).items():
+        assert "shard" in statement.parameters, name
+        assert not re.search(r"\b(clock_timestamp|random|gen_random_uuid)\(", statement.text), name

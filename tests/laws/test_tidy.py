@@ -1,0 +1,173 @@
+"""Taste that a machine can check: budgets, names, and what the house does not do.
+
+Each law answers with everyone who breaks it, so that all of it is mended in one go.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from tests.laws.source import PACKAGE, functions, modules, trees
+
+FILE_LINES_MAX = 350
+FUNCTION_LINES_MAX = 50
+PARAMETERS_MAX = 6
+DRAWERS = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "managers"}
+LAYERS = {"core", "wire", "store", "services", "runtime", "api", "worker", "sdk", "cli"}
+INNER = ("core/", "store/", "services/", "wire/")
+
+#: The one place that measures how far the database's clock is from ours.
+COMPARES_CLOCKS = "store/inspection.py"
+#: The one place that falls back to the system's own folder for sockets, whose paths must be short.
+KNOWS_THE_SYSTEM = "store/folder.py"
+
+
+def test_a_file_is_read_in_one_sitting() -> None:
+    lengths = {name: len(text.splitlines()) for name, text in modules().items()}
+    assert {name: lines for name, lines in lengths.items() if lines > FILE_LINES_MAX} == {}
+
+
+def test_a_module_says_what_it_is_for() -> None:
+    docstrings = {name: ast.get_docstring(tree) for name, tree in trees().items()}
+    assert [name for name, text in docstrings.items() if not text] == []
+    ends = {name: (text or " ").split("\n")[0][-1] for name, text in docstrings.items()}
+    assert [name for name, end in ends.items() if end not in ".:?"] == []
+
+
+def test_a_function_does_one_thing() -> None:
+    long = [
+        f"{name}: {function.name}"
+        for name, tree in trees().items()
+        for function in functions(tree)
+        if (function.end_lineno or 0) - function.lineno >= FUNCTION_LINES_MAX
+    ]
+    assert long == []
+
+
+def test_a_function_asks_for_little() -> None:
+    greedy = [
+        f"{name}: {function.name}"
+        for name, tree in trees().items()
+        if not name.startswith("cli/")  # a command's flags are its parameters
+        for function in functions(tree)
+        if len(_asked(function)) > PARAMETERS_MAX
+    ]
+    assert greedy == []
+
+
+def _asked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    asks = function.args
+    given = [*asks.posonlyargs, *asks.args, *asks.kwonlyargs]
+    return [one.arg for one in given if one.arg not in ("self", "cls")]
+
+
+def test_names_are_words_of_the_domain() -> None:
+    assert [name for name in modules() if PurePath(name).stem in DRAWERS] == []
+    versioned = re.compile(r"(^|_)v?\d+$")
+    assert [name for name in modules() if versioned.search(PurePath(name).stem)] == []
+
+
+def test_only_hands_print() -> None:
+    printing = [
+        f"{name}:{node.lineno}"
+        for name, node in _nodes()
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+        and not name.startswith(("cli/", "bench/"))
+    ]
+    assert printing == []
+
+
+def test_no_error_is_swallowed() -> None:
+    swallowing = [
+        f"{name}:{node.lineno}"
+        for name, node in _nodes()
+        if isinstance(node, ast.ExceptHandler)
+        and _catches_everything(node)
+        and all(isinstance(step, ast.Pass) for step in node.body)
+    ]
+    assert swallowing == []
+
+
+def _catches_everything(handler: ast.ExceptHandler) -> bool:
+    wide = ("Exception", "BaseException")
+    return handler.type is None or (isinstance(handler.type, ast.Name) and handler.type.id in wide)
+
+
+def test_comments_hold_no_debts() -> None:
+    debt = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    found = [
+        f"{name}: {token.string}"
+        for name, text in modules().items()
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT and debt.search(token.string)
+    ]
+    assert found == []
+
+
+def test_a_silenced_warning_has_a_reason() -> None:
+    silenced = re.compile(r"# (?:type: ignore|noqa)(.*)$")
+    reasoned = re.compile(r"^(\[[\w, -]+\]|: [A-Z0-9, ]+)\s+(# |\()\S+ \S+")
+    found = []
+    for name, text in modules().items():
+        lines = text.splitlines()
+        for place, line in enumerate(lines):
+            mark = silenced.search(line)
+            said_above = any(one.strip().startswith("# ") for one in lines[place - 2 : place])
+            if mark and not said_above and not reasoned.match(mark[1]):
+                found.append(f"{name}: {line.strip()}")
+    assert found == []
+
+
+def test_no_path_of_one_machine() -> None:
+    found = [
+        f"{name}: {text}"
+        for name, text in _strings()
+        if re.match(r"/(work|root|home|tmp)(/|$)", text) and name != KNOWS_THE_SYSTEM
+    ]
+    assert found == []
+
+
+def test_only_one_file_rests() -> None:
+    """Services wait for signals; resting is the business of `runtime/loops.py`."""
+    resting = [
+        f"{name}:{node.lineno}"
+        for name, node in _nodes()
+        if isinstance(node, ast.Attribute)
+        and node.attr == "sleep"
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("asyncio", "time")
+        and name.startswith(INNER)
+    ]
+    assert resting == []
+
+
+def test_only_the_clock_reads_the_time() -> None:
+    reading = re.compile(r"\b(time\.(time|monotonic)|datetime\.(now|utcnow))\(")
+    found = [
+        name
+        for name, text in modules().items()
+        if name.startswith(INNER) and reading.search(text) and name != COMPARES_CLOCKS
+    ]
+    assert found == []
+
+
+def test_the_house_has_its_rooms() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and "__" not in path.name}
+    assert rooms >= LAYERS
+
+
+def _nodes() -> Iterator[tuple[str, ast.AST]]:
+    return ((name, node) for name, tree in trees().items() for node in ast.walk(tree))
+
+
+def _strings() -> Iterator[tuple[str, str]]:
+    for name, node in _nodes():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield name, node.value

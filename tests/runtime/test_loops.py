@@ -1,0 +1,112 @@
+"""Loops: they rest as long as told, wake early when asked, and never end in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from fairway.runtime import loops
+from fairway.runtime.clock import ManualClock
+from fairway.runtime.loops import PAUSE_MAX_SECONDS, Loop
+
+
+class Step:
+    """A step that counts its calls, and fails while told to."""
+
+    def __init__(self, rest_seconds: float = 30) -> None:
+        self.rest_seconds = rest_seconds
+        self.calls: list[int] = []
+        self.error: Exception | None = None
+        self.called = asyncio.Event()
+
+    async def run_once(self, now_us: int) -> float:
+        self.calls.append(now_us)
+        self.called.set()
+        if self.error is not None:
+            raise self.error
+        return self.rest_seconds
+
+    async def next_call(self, seconds: float = 2) -> None:
+        self.called.clear()
+        await asyncio.wait_for(self.called.wait(), seconds)
+
+
+async def test_a_step_gets_the_time_and_is_called_again_after_its_rest() -> None:
+    clock, step = ManualClock(), Step(rest_seconds=0.01)
+    clock.advance(5)
+    loop = Loop("test", step.run_once, clock)
+    loop.start()
+    await step.next_call()
+    clock.advance(1)
+    await step.next_call()
+    await loop.stop()
+    assert (step.calls[0], step.calls[-1]) == (5_000_000, 6_000_000)
+
+
+async def test_a_wake_cuts_the_rest_short() -> None:
+    step = Step(rest_seconds=30)
+    loop = Loop("test", step.run_once, ManualClock())
+    loop.start()
+    await step.next_call()
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    loop.wake()
+    await step.next_call()
+    assert time.monotonic() - began < 1
+    await loop.stop()
+
+
+async def test_a_wake_during_a_step_is_not_lost() -> None:
+    calls = 0
+    again = asyncio.Event()
+
+    async def step(now_us: int) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            loop.wake()
+        else:
+            again.set()
+        return 30
+
+    loop = Loop("test", step, ManualClock())
+    loop.start()
+    await asyncio.wait_for(again.wait(), 2)
+    await loop.stop()
+
+
+async def test_failures_are_tried_again_after_a_pause_that_grows_and_ends() -> None:
+    step = Step()
+    step.error = RuntimeError("broken")
+    loop = Loop("test", step.run_once, ManualClock())
+    pauses = [await loop._attempt() for _ in range(10)]
+    assert pauses[:3] == [0.2, 0.4, 0.8]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == PAUSE_MAX_SECONDS
+    assert loop.failures_in_row == 10
+    step.error = None
+    assert await loop._attempt() == 30
+    assert loop.failures_in_row == 0
+
+
+async def test_a_loop_outlives_its_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "PAUSE_FIRST_SECONDS", 0.001)
+    step = Step(rest_seconds=0.001)
+    step.error = RuntimeError("broken")
+    loop = Loop("test", step.run_once, ManualClock())
+    loop.start()
+    for _ in range(3):
+        await step.next_call()
+    step.error = None
+    await step.next_call()
+    await loop.stop()
+
+
+async def test_stop_is_safe_at_any_time() -> None:
+    loop = Loop("test", Step().run_once, ManualClock())
+    await loop.stop()
+    loop.start()
+    await loop.stop()
+    await loop.stop()

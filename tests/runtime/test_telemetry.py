@@ -1,0 +1,59 @@
+"""Telemetry: whole batches in one call, and the same numbers Prometheus would have counted."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+
+from fairway.runtime.telemetry import SECONDS, BulkHistogram, Metrics
+
+spans = st.floats(0, 100, allow_nan=False)
+
+
+def lines(registry: CollectorRegistry) -> list[str]:
+    text = generate_latest(registry).decode()
+    return [line for line in text.splitlines() if line.startswith("x_") and "created" not in line]
+
+
+@given(st.lists(st.lists(st.sampled_from(SECONDS) | spans, max_size=20), max_size=5))
+def test_a_bulk_histogram_counts_as_an_ordinary_one_does(batches: list[list[float]]) -> None:
+    bulk = BulkHistogram("x", "help", SECONDS)
+    ours, theirs = CollectorRegistry(), CollectorRegistry()
+    ours.register(bulk)
+    plain = Histogram("x", "help", ["pool"], buckets=SECONDS, registry=theirs)
+    for batch in batches:
+        bulk.observe_many("short", batch)
+        for value in batch:
+            plain.labels("short").observe(value)
+    if any(batches):
+        left, right = lines(ours), lines(theirs)
+        numbers = [[float(line.rsplit(" ", 1)[1]) for line in side] for side in (left, right)]
+        assert len(left) == len(right)
+        assert all(abs(a - b) < 1e-6 for a, b in zip(*numbers, strict=True))
+
+
+def test_labels_are_kept_apart() -> None:
+    bulk = BulkHistogram("x", "help", (1, 2))
+    bulk.observe_many("short", [0.5])
+    bulk.observe_many("long", [1.5, 9])
+    (family,) = bulk.collect()
+    counts = {s.labels["pool"]: s.value for s in family.samples if s.name == "x_count"}
+    assert counts == {"short": 1, "long": 2}
+
+
+def test_every_metric_of_a_server_is_ours_by_name_and_explained() -> None:
+    metrics = Metrics()
+    families = list(metrics.registry.collect())
+    assert len(families) > 10
+    for family in families:
+        assert family.name.startswith("fairway_")
+        assert family.documentation.endswith(".")
+    generate_latest(metrics.registry)
+
+
+def test_labels_are_bounded() -> None:
+    """Never a tenant, a job or a type: their number has no limit."""
+    for family in Metrics().registry.collect():
+        for sample in family.samples:
+            assert not {"tenant", "job", "type"} & set(sample.labels)

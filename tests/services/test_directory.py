@@ -1,0 +1,130 @@
+"""Who is who: tenants, types and keys, as fresh as promised."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from tests.services.gate import gate_to
+from tests.services.platform_room import add_tenant, freeze
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.tenant import Tenant
+from fairway.runtime.identity import new_api_key
+from fairway.services import directory as module
+from fairway.services.directory import Directory
+from fairway.services.platform import Platform
+from fairway.store.database import DISCONNECTED, Database
+
+
+async def test_a_key_stands_for_its_tenant_until_it_is_revoked(
+    platform: Platform, tenant: Tenant
+) -> None:
+    directory, key = platform.directory, new_api_key("tenant")
+    await directory.add_key(key, tenant.id)
+    assert directory.known(key.text) is None
+    principal = await directory.authenticate(key.text)
+    assert principal is not None
+    assert (principal.scope, principal.tenant) == ("tenant", tenant)
+    assert directory.known(key.text) == principal
+    await directory.revoke_key(key.id)
+    assert directory.known(key.text) is None
+    assert await directory.authenticate(key.text) is None
+
+
+async def test_a_key_revoked_elsewhere_stops_working_soon(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    ours, theirs = platform.directory, Directory(platform.database)
+    key = new_api_key("tenant")
+    await ours.add_key(key, tenant.id)
+    assert await ours.authenticate(key.text) is not None
+    await theirs.revoke_key(key.id)
+    await ours.run_once(0)
+    assert ours.known(key.text) is None
+    assert await ours.authenticate(key.text) is None
+
+
+async def test_a_key_revoked_while_the_store_was_away_stops_working_too(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    directory, key = platform.directory, new_api_key("tenant")
+    await directory.add_key(key, tenant.id)
+    assert await directory.authenticate(key.text) is not None
+    async with platform.database.calm() as connection:
+        await connection.execute("UPDATE api_keys SET revoked_at = now() - interval '5 minutes'")
+    directory._changed_since -= timedelta(minutes=10)  # the last time it could ask
+    await directory.run_once(0)
+    assert directory.known(key.text) is None
+
+
+async def test_changes_hidden_by_a_broken_connection_are_asked_for_again(
+    database_url: str,
+) -> None:
+    async with gate_to(database_url) as gate:
+        database = await Database.open(gate.dsn)
+        ours, theirs = Directory(database), Directory(await Database.open(database_url))
+        await ours.run_once(0)
+        made = await theirs.add_tenant("late", 10, 10)
+        assert made is not None
+        await gate.close()
+        with pytest.raises(DISCONNECTED):
+            await ours.run_once(0)
+        await gate.open()
+        await ours.run_once(0)
+        assert ours.tenants == {made.id: made}
+        database.terminate()
+        theirs._database.terminate()
+
+
+async def test_a_wrong_secret_or_scope_stands_for_nobody(
+    platform: Platform, tenant: Tenant
+) -> None:
+    key = new_api_key("tenant")
+    await platform.directory.add_key(key, tenant.id)
+    other_secret = key._replace(secret="x" * 43).text
+    other_scope = key._replace(scope="operator").text
+    for text in (other_secret, other_scope, key.text[:-1] + "0", "", "fw_tenant_a_b_c"):
+        if text != key.text:
+            assert await platform.directory.authenticate(text) is None
+
+
+async def test_tenants_made_elsewhere_are_learnt(platform: Platform) -> None:
+    await freeze(platform)
+    other = Directory(platform.database)
+    made = await other.add_tenant("elsewhere", 70, 5)
+    assert made is not None
+    await platform.directory.run_once(0)
+    assert platform.directory.tenants[made.id] == made
+    assert platform.directory.tenant_ids["elsewhere"] == made.id
+    assert await other.add_tenant("elsewhere", 1, 1) is None
+
+
+async def test_types_are_learnt_once_and_there_is_a_limit(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = platform.directory
+    await directory.know_types(["a", "b", "a"])
+    number = directory.type_ids["a"]
+    await directory.know_types(["a"])
+    assert directory.type_ids["a"] == number
+    assert await directory.type_name(number) == "a"
+    assert await directory.type_name(999) == "type-999"
+    monkeypatch.setattr(module, "JOB_TYPES_MAX", 3)
+    with pytest.raises(InvalidRequest) as refusal:
+        await directory.know_types(["c", "d"])
+    assert refusal.value.code == "TOO_MANY_JOB_TYPES"
+
+
+async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
+    tenant = await add_tenant(platform, "heavy")
+    changed: list[Tenant] = []
+    platform.directory.on_tenant = changed.append
+    async with platform.database.calm() as connection:
+        await connection.execute(
+            "UPDATE tenants SET weight = 77, updated_at = now() WHERE id = $1", tenant.id
+        )
+    await platform.directory.run_once(0)
+    assert [one.weight for one in changed] == [77]

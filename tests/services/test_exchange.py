@@ -1,0 +1,152 @@
+"""The exchange: hello, resync, reports judged, and calls that are held until there is news."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from tests.services.platform_room import (
+    Hand,
+    add_tenant,
+    holding,
+    new,
+    stored,
+    submit,
+)
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+
+
+async def test_a_stranger_must_say_hello_first(platform: Platform) -> None:
+    assert await Hand(platform).say() is None
+
+
+async def test_an_unknown_pool_is_named(platform: Platform) -> None:
+    with pytest.raises(InvalidRequest, match="tiny"):
+        await Hand(platform, tiny=1).say(hello=True)
+
+
+async def test_a_held_call_is_answered_by_an_arrival(platform: Platform, tenant: Tenant) -> None:
+    hand = Hand(platform)
+    await hand.say(hello=True)
+    held = asyncio.create_task(hand.say(wait_seconds=5))
+    await asyncio.sleep(0.01)
+    (job,) = await submit(platform, tenant)
+    news = await asyncio.wait_for(held, 1)
+    assert news is not None
+    assert [lease.job.id for lease in news.leases] == [job]
+
+
+async def test_a_held_call_ends_with_its_time(platform: Platform) -> None:
+    hand = Hand(platform)
+    began = time.monotonic()
+    news = await hand.say(hello=True, wait_seconds=0.1)
+    assert news is not None
+    assert (news.leases, news.recorded) == ([], [])
+    assert 0.05 < time.monotonic() - began < 1
+
+
+async def test_a_newer_call_answers_the_held_one(platform: Platform) -> None:
+    hand = Hand(platform)
+    await hand.say(hello=True)
+    held = asyncio.create_task(hand.say(wait_seconds=5))
+    await asyncio.sleep(0.01)
+    await hand.say()
+    assert await asyncio.wait_for(held, 1) is not None
+
+
+async def test_a_lease_whose_reply_was_lost_is_sent_again(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    heard, missed = await hand.take(2)
+    news = await hand.say(hello=True, running=[holding(heard)])
+    assert news is not None
+    assert news.leases == [missed]
+
+
+async def test_what_a_worker_wrongly_believes_to_hold_is_revoked(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await submit(platform, tenant, new(), new())
+    hand, thief = Hand(platform), Hand(platform, ["nothing"])
+    lease, other = await hand.take(2)
+    stale = holding(other)._replace(epoch=other.epoch - 1)
+    news = await hand.say(hello=True, running=[holding(lease), stale])
+    assert news is not None
+    assert news.revoked == [other.job.id]
+    news = await thief.say(hello=True, running=[holding(lease)])
+    assert news is not None
+    assert news.revoked == [lease.job.id]
+    assert platform.dispatcher.leases[lease.job.id].session.key == hand.key
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [{"epoch": 1}, {"token": "0" * 32}, {"job": "01890000-0000-7000-8000-000000000000"}],
+    ids=["epoch", "token", "job"],
+)
+async def test_a_report_under_another_lease_is_refused(
+    platform: Platform, tenant: Tenant, forgery: dict[str, object]
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    report = hand.done(lease)._replace(**forgery)  # type: ignore[arg-type]  # each a field's own type
+    assert await hand.report(report) == (set(), {report.number})
+    assert not (await stored(platform, job))[0].is_final
+
+
+async def test_another_session_cannot_report_for_the_holder(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand, thief = Hand(platform), Hand(platform, ["nothing"])
+    (lease,) = await hand.take()
+    await thief.say(hello=True)
+    forged = thief.done(lease, result=b'"stolen"')
+    assert await thief.report(forged) == (set(), {forged.number})
+    assert await hand.report(hand.done(lease)) == ({1}, set())
+    assert await stored(platform, job) == (State.SUCCEEDED, lease.epoch)
+
+
+async def test_a_report_that_names_no_job_of_ours_is_refused(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    odd = hand.done(lease)._replace(job=JobId("not-a-job"))
+    assert await hand.report(odd) == (set(), {odd.number})
+
+
+async def test_a_tenants_worker_gets_its_tenants_jobs_alone(platform: Platform) -> None:
+    mine, theirs = await add_tenant(platform, "mine"), await add_tenant(platform, "theirs")
+    await submit(platform, theirs)
+    (job,) = await submit(platform, mine)
+    hand = Hand(platform)
+    hand.tenant = mine.id
+    assert [lease.job.id for lease in await hand.take()] == [job]
+    news = await hand.say(wait_seconds=0.05)
+    assert news is not None
+    assert news.leases == []
+
+
+async def test_a_draining_worker_gets_no_more_but_is_heard(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    await submit(platform, tenant)
+    news = await hand.say(draining=True, wait_seconds=0.05)
+    assert news is not None
+    assert news.leases == []
+    assert await hand.report(hand.done(lease)) == ({1}, set())
+    assert (await stored(platform, job))[0] is State.SUCCEEDED
