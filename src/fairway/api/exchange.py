@@ -93,6 +93,7 @@ class ExchangeEndpoint:
             refused=news.refused,
             cancel=news.cancels,
             revoked=news.revoked,
+            more=news.more,
             beat_ms=self._beat_ms,
         )
 

@@ -19,8 +19,8 @@ _delays: list[float] = []
 _file = os.environ.get("FAIRWAY_BENCH_DELAYS")
 
 
-@app.job(name="bench.noop", pool="short")
-async def noop(n: int) -> None:
+@app.job(name="bench.noop", pool="short", mode="loop")
+def noop(n: int) -> None:
     """Nothing, at once."""
 
 

@@ -84,7 +84,9 @@ class Metrics:
         self.window = Gauge("fairway_window_jobs", "Jobs held in memory.", **r)
         self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
         self.pickup = BulkHistogram(
-            "fairway_pickup_seconds", "From acceptance to the grant of a lease.", SECONDS
+            "fairway_pickup_seconds",
+            "From acceptance to the grant of a lease; sampled when busy.",
+            SECONDS,
         )
         self.registry.register(self.pickup)
 

@@ -28,6 +28,8 @@ from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
 from fairway.services.sessions import Holding, Lease, News, Session, waits
 
+LEASES_PER_REPLY = 256
+
 
 class End(NamedTuple):
     """A run is over and must be written down. `number` is the worker's own for its report."""
@@ -109,7 +111,8 @@ class Dispatcher:
     def _serve(self, session: Session, pool: int, now_us: int) -> None:
         if now_us >= self.trusted_until_us:
             return  # perhaps no longer the owner: grant nothing until the term is renewed
-        share, free = self.shares[pool], session.free(pool)
+        share = self.shares[pool]
+        free = min(session.free(pool), LEASES_PER_REPLY - len(session.outbox))
         take = self.backlog.taker(
             pool, session.types, self.leases, lambda tenant: share.sleep(tenant, now_us)
         )
@@ -270,12 +273,18 @@ class Dispatcher:
         self._waiting.pop(session.key, None)
 
     def news(self, session: Session) -> News:
-        """Everything there is to say to a session, once."""
+        """What there is to say to a session, once; `more` says that it should call again at once.
+
+        So many leases at a time, no more: while a worker starts some, the next ones are granted.
+        """
         held = session.leases  # what was taken back since must not go out
         leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
         for lease in leases:
             lease.delivered = True
-        news = News(leases, session.recorded, session.refused, session.cancels, session.revoked)
+        more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
+        news = News(
+            leases, session.recorded, session.refused, session.cancels, session.revoked, more
+        )
         session.outbox, session.recorded, session.refused = [], [], []
         session.cancels, session.revoked = [], []
         return news

@@ -15,6 +15,8 @@ from fairway.runtime.telemetry import Instruments, logger
 Item = TypeVar("Item")
 
 JOBS_MAX = 2000  # in one commit
+FULL_JOBS = 400  # a group of this size need not wait for more
+COMPANY_JOBS = 3  # with groups of this size lately, a moment's wait brings company
 log = logger("group_commit")
 
 
@@ -35,10 +37,11 @@ class GroupCommit(Generic[Item]):
         self._jobs_seen = instruments.metrics.commit_jobs.labels(kind)
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
         self._size_of = size_of  # jobs in an item; None: one
-        self._lanes_free = lanes
         self._lanes = lanes
         self._linger_seconds = linger_seconds
         self._items: list[Item] = []
+        self._jobs_gathered = 0  # in items, not under way yet
+        self._company = 0.0  # how many jobs a group had lately
         self._pump_due = False
         self._busy: set[asyncio.Task[None]] = set()
         self.jobs_waiting = 0
@@ -47,33 +50,40 @@ class GroupCommit(Generic[Item]):
         self.add_many([item])
 
     def add_many(self, items: list[Item]) -> None:
+        jobs = self._jobs_in(items)
         self._items += items
-        self.jobs_waiting += self._jobs_in(items)
+        self._jobs_gathered += jobs
+        self.jobs_waiting += jobs
         self._schedule()
 
     def _jobs_in(self, items: list[Item]) -> int:
         return len(items) if self._size_of is None else sum(map(self._size_of, items))
 
     def _schedule(self) -> None:
-        if self._pump_due or not self._lanes_free:
+        """Begin a commit soon, if one may begin: at once when it is quiet, else after a moment."""
+        if self._pump_due or not self._may_begin():
             return
         self._pump_due = True
         loop = asyncio.get_running_loop()
-        if self._busy_lately() and self.jobs_waiting < JOBS_MAX:
+        if self._company >= COMPANY_JOBS and self._jobs_gathered < FULL_JOBS:
             loop.call_later(self._linger_seconds, self._pump)
         else:
             loop.call_soon(self._pump)
 
-    def _busy_lately(self) -> bool:
-        """Company is likely: a moment's wait makes a larger group."""
-        return bool(self._linger_seconds and len(self._items) > 1)
+    def _may_begin(self) -> bool:
+        """One commit at a time makes larger groups; a further lane is for groups that are large."""
+        if not self._busy:
+            return True
+        return len(self._busy) < self._lanes and self._jobs_gathered >= FULL_JOBS
 
     def _pump(self) -> None:
         self._pump_due = False
-        while self._items and self._lanes_free:
+        while self._items and self._may_begin():
             group = self._take()
-            self._lanes_free -= 1
-            task = asyncio.create_task(self._commit(group), name=f"commit:{self.kind}")
+            jobs = self._jobs_in(group)
+            self._jobs_gathered -= jobs
+            self._company += (jobs - self._company) / 4
+            task = asyncio.create_task(self._commit(group, jobs), name=f"commit:{self.kind}")
             self._busy.add(task)
             task.add_done_callback(self._done)
 
@@ -91,8 +101,7 @@ class GroupCommit(Generic[Item]):
                 return place
         return len(self._items)
 
-    async def _commit(self, group: list[Item]) -> None:
-        jobs = self._jobs_in(group)
+    async def _commit(self, group: list[Item], jobs: int) -> None:
         began_us = self._clock.now_us()
         try:
             await self._flush(group)
@@ -103,7 +112,6 @@ class GroupCommit(Generic[Item]):
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._busy.discard(task)
-        self._lanes_free += 1
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("group commit failed", kind=self.kind, error=repr(error))
         if self._items:

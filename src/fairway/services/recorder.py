@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
-from fairway.core.ids import SHARD_DIGITS, JobId, shard_of
+from fairway.core.ids import SHARD_DIGITS, JobId
 from fairway.core.lifecycle import State
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Instruments, logger
@@ -54,7 +54,7 @@ class Recorder:
             self._flush_successes,
             instruments=instruments,
             lanes=2,
-            linger_seconds=0.002,
+            linger_seconds=0.004,
         )
         self._settlements = GroupCommit[End](
             "settlements", self._flush_settlements, instruments=instruments
@@ -194,9 +194,8 @@ def _acknowledge(session: Session) -> None:
 
 
 def _by_shard(ends: list[End]) -> dict[int, list[End]]:
-    first = ends[0].lease.job.id[SHARD_DIGITS]
-    if all(end.lease.job.id[SHARD_DIGITS] == first for end in ends):
-        return {shard_of(ends[0].lease.job.id): ends}  # the usual case, and a hot one
+    if len({end.lease.job.id[SHARD_DIGITS] for end in ends}) == 1:  # the usual case, and hot
+        return {ends[0].lease.shard: ends}
     groups: dict[int, list[End]] = {}
     for end in ends:
         groups.setdefault(end.lease.shard, []).append(end)

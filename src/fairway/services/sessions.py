@@ -13,7 +13,7 @@ from fairway.core.fairness import Running
 from fairway.core.ids import shard_of, unix_ms_of
 from fairway.core.job import QueuedJob
 
-GATHER_US = 2_000  # leases granted within this of the last reply go out together
+GATHER_US = 3_000  # leases granted within this of the last reply go out together
 
 
 class Lease:
@@ -131,15 +131,10 @@ class News(NamedTuple):
     refused: list[int]
     cancels: list[str]
     revoked: list[str]
+    more: bool = False
 
 
 def waits(leases: list[Lease], unix_ms: int) -> list[float]:
-    """Seconds from acceptance to grant. Grants come in runs of one millisecond's ids."""
-    waits, head, wait = [], "", 0.0
-    for lease in leases:
-        job = lease.job.id
-        if not job.startswith(head) or not head:
-            head = job[:13]
-            wait = max(unix_ms - unix_ms_of(job), 0) / 1000
-        waits.append(wait)
-    return waits
+    """Seconds from acceptance to grant, of every lease of a few and of every eighth of many."""
+    step = 1 if len(leases) < 16 else 8
+    return [max(unix_ms - unix_ms_of(lease.job.id), 0) / 1000 for lease in leases[::step]]

@@ -126,7 +126,7 @@ class Submissions:
                 instruments=self._instruments,
                 size_of=lambda submission: len(submission.jobs),
                 lanes=2,
-                linger_seconds=0.001,
+                linger_seconds=0.002,
             )
         return group
 

@@ -126,6 +126,7 @@ DISCONNECTED = (
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a COPY whose connection broke: the rollback finds it unfinished
     ConnectionError,
     FileNotFoundError,
     TimeoutError,

@@ -113,6 +113,7 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     cancel: list[str] = []  # jobs that somebody asked to stop
     revoked: list[str] = []  # jobs this worker must stop: the lease is another's
     resync: bool = False
+    more: bool = False  # call again at once: there may be more leases for free slots
     beat_ms: int = 3000  # call again at least this often while anything runs
 
 

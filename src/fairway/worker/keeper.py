@@ -58,6 +58,7 @@ class Keeper:
         )
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._must_greet = True
+        self._wants_more = False  # the last reply was full: ask for the rest without waiting
         self._beat_ms = 3000
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
@@ -97,6 +98,8 @@ class Keeper:
 
     async def _linger(self) -> None:
         """While jobs still run, let reports gather; when all are done, speak at once."""
+        if self._wants_more:
+            return
         is_busy = len(self._ledger.running) >= BUSY_JOBS
         deadline = time.monotonic() + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
         while self._ledger.running and not self._stopping.is_set():
@@ -108,6 +111,7 @@ class Keeper:
 
     def _call(self, *, wait_ms: int, goodbye: bool = False) -> None:
         self._has_word.clear()
+        self._wants_more = False
         request = self._compose(wait_ms, goodbye)
         task = asyncio.create_task(self._exchange(request), name="exchange")
         self._calls.add(task)
@@ -165,6 +169,7 @@ class Keeper:
 
     def _hear(self, reply: wire.ExchangeReply) -> None:
         self._beat_ms = reply.beat_ms
+        self._wants_more = reply.more
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         self._ledger.heard(reply.recorded)
         self._ledger.heard(reply.refused)

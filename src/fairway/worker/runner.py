@@ -24,8 +24,9 @@ from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.runtime.memory import calm_collector
 from fairway.sdk.app import App
 from fairway.sdk.context import Ctx, RunFacts
+from fairway.sdk.job import Job
 from fairway.sdk.loading import LoadError
-from fairway.sdk.run import run_job
+from fairway.sdk.run import run_job, run_job_here
 from fairway.sdk.vocabulary import RunEnd
 from fairway.wire.exchange import NULL, Lease
 from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, Words
@@ -65,14 +66,17 @@ class Runner:
                 self._loop.call_soon(task.cancel)
 
     def _start(self, lease: Lease) -> None:
-        timeout_ms = lease.timeout_ms
+        job = self._app.jobs[lease.type]
+        seconds = job.timeout_seconds if lease.timeout_ms is None else lease.timeout_ms / 1000
         facts = RunFacts(
-            lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery,
-            None if timeout_ms is None else timeout_ms / 1000,
-        )  # fmt: skip
+            lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery, seconds
+        )
         ctx = Ctx(facts, self)
-        task = self._loop.create_task(self._run(lease, ctx))
-        self._tasks[lease.job] = task, ctx
+        if job.run_mode == "loop" and not job.is_async:
+            self._run_inline(job, lease, ctx)
+        else:
+            task = self._loop.create_task(self._run(job, lease, ctx))
+            self._tasks[lease.job] = task, ctx
 
     def _ask_to_stop(self, job: str) -> None:
         """Coroutines are cancelled; functions in threads must look at `ctx.cancelled()`."""
@@ -86,10 +90,21 @@ class Runner:
 
     # -- one run -----------------------------------------------------------------------------
 
-    async def _run(self, lease: Lease, ctx: Ctx) -> None:
+    def _run_inline(self, job: Job[..., Any], lease: Lease, ctx: Ctx) -> None:
+        """A plain function that asked for the loop: nothing to wait for, so no task either."""
         began_ns = time.monotonic_ns()
         try:
-            end = await run_job(self._app.jobs[lease.type], bytes(lease.payload), ctx)
+            end = run_job_here(job, bytes(lease.payload), ctx)
+        except BaseException as error:
+            end = _defect(error)
+        ran_us = (time.monotonic_ns() - began_ns) // 1000
+        self._ended.append(_ended(lease, end, ran_us))
+        self._flush_soon()
+
+    async def _run(self, job: Job[..., Any], lease: Lease, ctx: Ctx) -> None:
+        began_ns = time.monotonic_ns()
+        try:
+            end = await run_job(job, bytes(lease.payload), ctx)
         except asyncio.CancelledError:
             end = RunEnd(OutcomeKind.CANCELLED if ctx.cancelled() else OutcomeKind.RETURNED)
         except BaseException as error:  # a defect of ours must not lose the job

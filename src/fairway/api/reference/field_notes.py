@@ -141,6 +141,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "cancel": "Jobs that somebody asked to stop.",
         "revoked": "Jobs to stop without a report: the lease is another's.",
         "resync": "Say hello again, with the whole of running.",
+        "more": "Call again at once: there may be more leases for the free slots.",
         "beat_ms": "Call again at least this often.",
     },
 }
