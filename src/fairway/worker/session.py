@@ -17,7 +17,7 @@ from fairway.wire import exchange as wire
 from fairway.wire.problems import error_of
 
 PAUSE_FIRST_SECONDS = 0.05
-PAUSE_MAX_SECONDS = 2.0
+PAUSE_MAX_SECONDS = 1.0
 GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
 
 
