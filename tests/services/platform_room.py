@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fairway.core.ids import JobId
@@ -106,6 +107,27 @@ async def stored(platform: Platform, job: str) -> tuple[State, int]:
     return State(row["state"]), row["epoch"]
 
 
+@dataclass
+class Word:
+    """A report of the hand's: a success when it names no outcome."""
+
+    n: int
+    job: str
+    tenant: str
+    epoch: int
+    token: str
+    outcome: Outcome | None = None
+    ran_us: int = 1000
+    result: bytes = b"null"
+
+    @property
+    def number(self) -> int:
+        return self.n
+
+    def reported(self) -> Reported:
+        return Reported(self.n, self.job, self.tenant, self.epoch, self.token, self.outcome)
+
+
 class Hand:
     """A worker, reduced to what it says."""
 
@@ -122,7 +144,7 @@ class Hand:
         *,
         hello: bool = False,
         running: list[Holding] | None = None,
-        reports: Sequence[Reported] = (),
+        reports: Sequence[Word] = (),
         wait_seconds: float = 0,
         draining: bool = False,
         goodbye: bool = False,
@@ -130,7 +152,9 @@ class Hand:
         greeting = Hello([TypeTerms(name) for name in self.types], self.slots) if hello else None
         return await self.platform.exchange.call(
             Call(
-                self.key, "hand", self.tenant, greeting, running, reports,
+                self.key, "hand", self.tenant, greeting, running,
+                [word for word in reports if word.outcome is None],
+                [word.reported() for word in reports if word.outcome is not None],
                 wait_seconds, draining, goodbye,
             )
         )  # fmt: skip
@@ -147,14 +171,13 @@ class Hand:
                 leases += news.leases
         return leases
 
-    def done(self, lease: Lease, outcome: Outcome | None = None, **changes: Any) -> Reported:
+    def done(self, lease: Lease, outcome: Outcome | None = None, **changes: Any) -> Word:
         self.number += 1
-        report = Reported(
-            self.number, lease.job.id, lease.job.tenant, lease.epoch, lease.token, outcome, 1000
-        )
-        return report._replace(**changes)
+        tenant = self.platform.directory.name_of(lease.job.tenant)
+        word = Word(self.number, lease.job.id, tenant, lease.epoch, lease.token, outcome)
+        return replace(word, **changes)
 
-    async def report(self, *reports: Reported, seconds: float = 8) -> tuple[set[int], set[int]]:
+    async def report(self, *reports: Word, seconds: float = 8) -> tuple[set[int], set[int]]:
         """Report until every number was answered: those recorded, and those refused."""
         recorded: set[int] = set()
         refused: set[int] = set()

@@ -128,3 +128,12 @@ async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
         )
     await platform.directory.run_once(0)
     assert [one.weight for one in changed] == [77]
+
+
+async def test_a_tenant_this_server_has_not_read_yet_still_has_a_name_on_the_wire(
+    platform: Platform,
+) -> None:
+    assert platform.directory.name_of(4711) == "#4711"
+    assert platform.directory.id_of("#4711") == 4711
+    assert platform.directory.id_of("nobody") == -1
+    assert platform.directory.id_of("#x") == -1

@@ -17,8 +17,8 @@ from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.retry import RetryPolicy
 from fairway.runtime.clock import ManualClock
 from fairway.runtime.telemetry import Metrics
-from fairway.services.dispatcher import Dispatcher, End
-from fairway.services.sessions import Holding, Lease, Session
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.sessions import End, Holding, Lease, Session
 
 SHORT, MEDIUM = 1, 2
 TERM = 3
@@ -92,7 +92,7 @@ def test_from_grant_to_record(machine: Machine) -> None:
     (lease,) = machine.take(worker)
     assert (lease.job, lease.epoch) == (job, next_epoch(0, TERM))
     assert lease.delivered
-    machine.dispatcher.succeeded([(lease, 7, 1500, b"42")])
+    machine.dispatcher.succeeded([End(lease, 7, 1500, b"42")])
     assert machine.ends == [End(lease, 7, 1500, b"42")]
     assert worker.recording == {7}
     assert machine.dispatcher.leases == {}
@@ -116,7 +116,7 @@ def test_an_arrival_answers_a_call_that_is_held(machine: Machine) -> None:
     machine.arrive(machine.job(), machine.job())
     assert len(worker.outbox) == 1
     machine.dispatcher.let_go(worker)
-    machine.dispatcher.succeeded([(worker.outbox[0], 1, 1, b"1")])
+    machine.dispatcher.succeeded([End(worker.outbox[0], 1, 1, b"1")])
     machine.arrive(machine.job())
     assert len(worker.outbox) == 1
 
@@ -144,7 +144,7 @@ def test_a_lazy_lease_is_due_to_be_written_when_it_still_runs(machine: Machine) 
     worker = machine.worker()
     machine.arrive(machine.job(), machine.job())
     brief, lengthy = machine.take(worker)
-    machine.dispatcher.succeeded([(brief, 1, 1, b"1")])
+    machine.dispatcher.succeeded([End(brief, 1, 1, b"1")])
     assert machine.dispatcher.take_stale_leases(machine.clock.now_us() - 1) == []
     machine.clock.advance(0.1)
     assert machine.dispatcher.take_stale_leases(machine.clock.now_us()) == [lengthy]
@@ -294,7 +294,7 @@ def test_a_lease_of_an_earlier_owner_is_adopted(machine: Machine) -> None:
     lease = machine.dispatcher.lease_of(worker, job.id, holding.epoch, holding.token)
     assert lease is not None
     assert worker.free(SHORT) == 3
-    machine.dispatcher.succeeded([(lease, 1, 10, b"1")])
+    machine.dispatcher.succeeded([End(lease, 1, 10, b"1")])
     assert machine.ends[0].lease.epoch == holding.epoch
 
 
@@ -322,7 +322,7 @@ def test_an_adopted_job_is_not_granted_again(machine: Machine) -> None:
     machine.dispatcher.adopt(worker, job, held(job, TERM - 1))
     assert machine.take(machine.worker("other")) == []
     lease = machine.dispatcher.leases[job.id]
-    machine.dispatcher.succeeded([(lease, 1, 10, b"1")])
+    machine.dispatcher.succeeded([End(lease, 1, 10, b"1")])
     machine.dispatcher.settled(machine.ends[0])
     assert machine.take(worker) == []
 

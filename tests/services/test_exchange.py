@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from tests.services.platform_room import (
@@ -16,7 +17,6 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -93,12 +93,12 @@ async def test_what_a_worker_wrongly_believes_to_hold_is_revoked(
     ids=["epoch", "token", "job"],
 )
 async def test_a_report_under_another_lease_is_refused(
-    platform: Platform, tenant: Tenant, forgery: dict[str, object]
+    platform: Platform, tenant: Tenant, forgery: dict[str, Any]
 ) -> None:
     (job,) = await submit(platform, tenant)
     hand = Hand(platform)
     (lease,) = await hand.take()
-    report = hand.done(lease)._replace(**forgery)  # type: ignore[arg-type]  # each a field's own type
+    report = hand.done(lease, **forgery)
     assert await hand.report(report) == (set(), {report.number})
     assert not (await stored(platform, job))[0].is_final
 
@@ -122,7 +122,7 @@ async def test_a_report_that_names_no_job_of_ours_is_refused(
     await submit(platform, tenant)
     hand = Hand(platform)
     (lease,) = await hand.take()
-    odd = hand.done(lease)._replace(job=JobId("not-a-job"))
+    odd = hand.done(lease, job="not-a-job")
     assert await hand.report(odd) == (set(), {odd.number})
 
 

@@ -29,6 +29,7 @@ from tests.services.platform_room import (
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
+from fairway.services.sessions import End
 
 
 async def open_pair(dsn: str) -> tuple[Platform, Platform]:
@@ -90,7 +91,7 @@ async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_ur
     await until(lambda: owns_all(second))
     before = [await stored(second, job) for job in (waiting, mine)]
 
-    first.dispatcher.succeeded([(lease, 1, 10, b'"too late"')])  # it wakes up and goes on as before
+    first.dispatcher.succeeded([End(lease, 1, 10, b'"too late"')])  # it wakes up, goes on
     await first.recorder.drain()
     late = Hand(first)
     news = await late.say(hello=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from tests.services.gate import gate_to
@@ -24,6 +25,7 @@ from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
+from fairway.services.sessions import End
 
 
 async def test_a_success_is_acknowledged_when_it_is_on_disk(
@@ -45,7 +47,7 @@ async def test_a_report_heard_twice_is_recorded_once(platform: Platform, tenant:
     report = hand.done(lease, result=b"1")
     await hand.report(report)
     before = await sight(platform, tenant, job)
-    again = report._replace(number=99, result=b"2")
+    again = replace(report, n=99, result=b"2")
     assert await hand.report(again) == ({99}, set())
     assert await sight(platform, tenant, job) == before
 
@@ -143,7 +145,7 @@ async def test_after_the_term_is_lost_nothing_is_written_and_nothing_acknowledge
     hand = Hand(platform)
     (lease,) = await hand.take()
     await freeze(platform)
-    platform.dispatcher.succeeded([(lease, 1, 10, b"1")])
+    platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
     platform.dispatcher.close_shard(0)
     await asyncio.wait_for(platform.recorder.drain(), 2)
     session = platform.dispatcher.sessions[hand.key]
@@ -160,7 +162,7 @@ async def test_a_stale_term_is_told_refused(platform: Platform, tenant: Tenant) 
     before = await stored(platform, job)
     async with platform.database.calm() as connection:
         await connection.execute("UPDATE shards SET term = term + 1, owner = 'another'")
-    platform.dispatcher.succeeded([(lease, 1, 10, b"1")])
+    platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
     await platform.recorder.drain()
     assert platform.dispatcher.sessions[hand.key].refused == [1]
     assert await stored(platform, job) == before

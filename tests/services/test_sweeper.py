@@ -17,9 +17,9 @@ from fairway.core.ids import JobId, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
-from fairway.services.dispatcher import End
 from fairway.services.platform import Platform
 from fairway.services.refiller import IDLE_SECONDS, Refiller
+from fairway.services.sessions import End
 from fairway.services.sweeper import Sweeper
 from fairway.store import submissions
 

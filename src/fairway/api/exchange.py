@@ -21,6 +21,7 @@ from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
 from fairway.wire import exchange as wire
 
 BODY_BYTES_MAX = 64 << 20
+SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
@@ -65,26 +66,19 @@ class ExchangeEndpoint:
             tenant=tenant.id if tenant else None,
             hello=_hello(request.hello),
             running=None if running is None else [self._holding(one) for one in running],
-            reports=[self._reported(one) for one in request.reports],
+            successes=[one for one in request.reports if one.kind == SUCCEEDED],
+            reports=[_reported(one) for one in request.reports if one.kind != SUCCEEDED],
             wait_seconds=request.wait_ms / 1000,
             draining=request.draining,
             goodbye=request.goodbye,
         )
 
     def _tenant(self, name: str) -> int:
-        return self._platform.directory.tenant_ids.get(name, -1)
+        return self._platform.directory.id_of(name)
 
     def _holding(self, one: wire.Holding) -> Holding:
         progress = _text(one.progress)
         return Holding(_job(one.job), self._tenant(one.tenant), one.epoch, one.token, progress)
-
-    def _reported(self, one: wire.Report) -> Reported:
-        tenant = self._tenant(one.tenant)
-        if one.kind == "succeeded":
-            return Reported(
-                one.n, one.job, tenant, one.epoch, one.token, None, one.ran_us, bytes(one.result)
-            )
-        return Reported(one.n, _job(one.job), tenant, one.epoch, one.token, _outcome(one))
 
     def _reply(self, news: News) -> wire.ExchangeReply:
         return wire.ExchangeReply(
@@ -105,12 +99,16 @@ class ExchangeEndpoint:
             token=lease.token,
             type=directory.type_names[job.type],
             pool=BY_NUMBER[job.pool].name,
-            tenant=directory.tenants[job.tenant].name,
+            tenant=directory.name_of(job.tenant),
             attempt=job.attempts + 1,
             delivery=job.deliveries + 1,
             payload=msgspec.Raw(job.payload),
             timeout_ms=job.timeout_ms,
         )
+
+
+def _reported(one: wire.Report) -> Reported:
+    return Reported(one.n, _job(one.job), one.tenant, one.epoch, one.token, _outcome(one))
 
 
 def _job(text: str) -> str:

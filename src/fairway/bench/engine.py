@@ -30,7 +30,7 @@ from fairway.bench.load import Request, Tally, closed_loop, open_loop, post
 screen = Console(stderr=True, highlight=False)
 
 BATCH = 100
-SLOTS = 1000
+SLOTS = 2000
 BACKLOG_MAX = 20_000  # the load rests while this many accepted jobs are not done yet
 WARM_SECONDS = 2.0
 
@@ -97,7 +97,7 @@ def single_requests(place: House) -> Iterator[tuple[Request, int]]:
 
 
 async def batches(place: House, seconds: float) -> tuple[float, Tally]:
-    return await lifecycle(place, batch_requests(place), seconds, connections=16)
+    return await lifecycle(place, batch_requests(place), seconds, connections=24)
 
 
 async def singles(place: House, seconds: float) -> tuple[float, Tally]:

@@ -141,13 +141,15 @@ class Backlog:
                 job = stream.window.popleft()
                 self.jobs_held -= 1
                 self.bytes_held -= len(job.payload)
-                backlog.ready -= 1
+                backlog.ready = ready = backlog.ready - 1
                 if stream.more and len(stream.window) <= low:
                     self._want(stream)
                 if job.id not in held:
-                    self._left(backlog)
-                    if not backlog.ready:
+                    if not ready:
+                        self._left(backlog)
                         emptied(tenant)
+                    elif backlog.depth > ready:
+                        backlog.depth -= 1
                     return job
             emptied(tenant)
             return None

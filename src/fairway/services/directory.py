@@ -69,6 +69,17 @@ class Directory:
             self.tenant_ids[tenant.name] = tenant.id
             self.on_tenant(tenant)
 
+    def name_of(self, tenant: int) -> str:
+        """A tenant's name on the wire; one that another server made a moment ago has a number."""
+        known = self.tenants.get(tenant)
+        return known.name if known else f"#{tenant}"
+
+    def id_of(self, name: str) -> int:
+        """The tenant of a name on the wire; -1 for nobody."""
+        if name.startswith("#") and name[1:].isdecimal():
+            return int(name[1:])
+        return self.tenant_ids.get(name, -1)
+
     # -- job types ---------------------------------------------------------------------------
 
     async def load_types(self) -> None:

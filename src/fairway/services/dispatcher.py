@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from fairway.core import retry
 from fairway.core.backlog import Backlog, WindowLimits
@@ -21,25 +20,14 @@ from fairway.core.lease import may_adopt, next_epoch
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
-from fairway.core.retry import Decision, RetryPolicy
+from fairway.core.retry import RetryPolicy
 from fairway.core.streams import StreamKey
 from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
-from fairway.services.sessions import Holding, Lease, News, Session, waits
+from fairway.services.sessions import End, Holding, Lease, News, Session, waits
 
-LEASES_PER_REPLY = 256
-
-
-class End(NamedTuple):
-    """A run is over and must be written down. `number` is the worker's own for its report."""
-
-    lease: Lease
-    number: int | None
-    ran_us: int
-    result: bytes | None
-    decision: Decision | None = None  # None: succeeded
-    error: bytes | None = None
+LEASES_PER_REPLY = 512
 
 
 class Dispatcher:
@@ -127,12 +115,13 @@ class Dispatcher:
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
     ) -> None:
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
-        new = []
+        new, terms, leases = [], self.terms, self.leases
+        only = next(iter(terms.values())) if len(terms) == 1 else None  # spares a look-up a job
         for (job, running), token in zip(granted, lease_tokens(len(granted)), strict=True):
-            epoch = next_epoch(job.epoch, self.terms[shard_of(job.id)])
-            lease = Lease(job, epoch, token, session, now_us)
+            term = terms[shard_of(job.id)] if only is None else only
+            lease = Lease(job, next_epoch(job.epoch, term), token, session, now_us)
             lease.running = running
-            self.leases[job.id] = session.leases[job.id] = lease
+            leases[job.id] = session.leases[job.id] = lease
             new.append(lease)
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
         if pool.lease_mode == "lazy":
@@ -177,13 +166,14 @@ class Dispatcher:
             return None
         return lease if lease.session is session else None
 
-    def succeeded(self, runs: Sequence[tuple[Lease, int, int, bytes]]) -> None:
-        """Runs that ended well, each as lease, report number, time and result."""
+    def succeeded(self, ends: list[End]) -> None:
+        """Runs that ended well."""
         now_us = self._clock.now_us()
-        for lease, number, _, _ in runs:
-            self._end(lease, now_us)
-            lease.session.recording.add(number)
-        self.record_ends([End(*run) for run in runs])
+        for end in ends:
+            self._end(end.lease, now_us)
+            if end.number is not None:
+                end.lease.session.recording.add(end.number)
+        self.record_ends(ends)
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """A run ended otherwise than by success."""
@@ -227,10 +217,11 @@ class Dispatcher:
         self.backlog.ending.add(lease.job.id)
 
     def _release(self, lease: Lease, now_us: int) -> None:
-        self.leases.pop(lease.job.id, None)
+        job, running = lease.job, lease.running
+        self.leases.pop(job.id, None)
         lease.session.drop(lease)
-        if lease.running is not None:
-            self.shares[lease.job.pool].finish(lease.running, now_us)
+        if running is not None:
+            self.shares[job.pool].finish(running, now_us)
             lease.running = None
 
     # -- sessions ----------------------------------------------------------------------------

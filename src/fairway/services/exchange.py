@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id, shard_of
@@ -21,7 +21,7 @@ from fairway.core.retry import RetryPolicy
 from fairway.runtime.telemetry import Metrics
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
-from fairway.services.sessions import Hello, Holding, News, Session
+from fairway.services.sessions import End, Hello, Holding, News, Session
 from fairway.services.watch import Watchers
 from fairway.store import history, leases
 from fairway.store.database import DISCONNECTED, Database
@@ -29,17 +29,27 @@ from fairway.store.database import DISCONNECTED, Database
 WAIT_MAX_SECONDS = 20.0
 
 
+class Success(Protocol):
+    """A report of success as it came. The hot path reads it in place; nothing is made of it."""
+
+    n: int
+    job: str
+    tenant: str
+    epoch: int
+    token: str
+    ran_us: int
+    result: Any  # JSON text, as anything that `bytes()` takes
+
+
 class Reported(NamedTuple):
     """A report as it came: which lease it claims, and what the run meant."""
 
     number: int
     job: str
-    tenant: int
+    tenant: str
     epoch: int
     token: str
-    outcome: Outcome | None  # None: succeeded, with the two fields below
-    ran_us: int = 0
-    result: bytes = b"null"
+    outcome: Outcome | None  # None: succeeded
 
 
 class Call(NamedTuple):
@@ -50,7 +60,8 @@ class Call(NamedTuple):
     tenant: int | None  # set when the worker's key belongs to one tenant
     hello: Hello | None
     running: list[Holding] | None
-    reports: Sequence[Reported]
+    successes: Sequence[Success]
+    reports: Sequence[Reported]  # of every other end
     wait_seconds: float
     draining: bool
     goodbye: bool
@@ -87,7 +98,7 @@ class Exchange:
             return None
         elif call.running:
             self._note_progress(session, call.running)
-        await self._hear(session, call.reports)
+        await self._hear(session, call)
         session.draining = call.draining
         if call.goodbye:
             self._dispatcher.end_session(session)
@@ -154,22 +165,30 @@ class Exchange:
 
     # -- reports -----------------------------------------------------------------------------
 
-    async def _hear(self, session: Session, reports: Sequence[Reported]) -> None:
-        doubtful, successes = [], []
-        dispatcher = self._dispatcher
-        for report in reports:
-            lease = dispatcher.lease_of(session, report.job, report.epoch, report.token)
-            if lease is None:
-                if report.number not in session.recording:
-                    doubtful.append(report)
-            elif report.outcome is None:
-                successes.append((lease, report.number, report.ran_us, report.result))
-            else:
-                dispatcher.ended(lease, report.number, report.outcome)
-        if successes:
-            dispatcher.succeeded(successes)
+    async def _hear(self, session: Session, call: Call) -> None:
+        doubtful = self._hear_successes(session, call.successes)
+        for report in call.reports:
+            lease = self._dispatcher.lease_of(session, report.job, report.epoch, report.token)
+            if lease is not None and report.outcome is not None:
+                self._dispatcher.ended(lease, report.number, report.outcome)
+            elif report.number not in session.recording:
+                doubtful.append(report)
         if doubtful:
             await self._judge(session, doubtful)
+
+    def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
+        """Take what is under a lease in force; answers what is not."""
+        ends, doubtful, recording = [], [], session.recording
+        lease_of = self._dispatcher.lease_of
+        for one in successes:
+            lease = lease_of(session, one.job, one.epoch, one.token)
+            if lease is not None:
+                ends.append(End(lease, one.n, one.ran_us, bytes(one.result)))
+            elif one.n not in recording:
+                doubtful.append(Reported(one.n, one.job, one.tenant, one.epoch, one.token, None))
+        if ends:
+            self._dispatcher.succeeded(ends)
+        return doubtful
 
     async def _judge(self, session: Session, reports: list[Reported]) -> None:
         """Reports without a lease: recorded before and heard again, or too late.
@@ -183,7 +202,8 @@ class Exchange:
             else:
                 by_shard[shard_of(report.job)].append(report)
         for shard, group in by_shard.items():
-            states = await self._read_states(shard, [(r.tenant, r.job) for r in group])
+            wanted = [(self._directory.id_of(report.tenant), report.job) for report in group]
+            states = await self._read_states(shard, wanted)
             for report in group:
                 state, epoch = states.get(report.job, (State.RUNNING, -1))
                 is_recorded = epoch == report.epoch and _may_be_from(report, state)

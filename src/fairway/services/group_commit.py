@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 JOBS_MAX = 2000  # in one commit
 FULL_JOBS = 400  # a group of this size need not wait for more
-COMPANY_JOBS = 3  # with groups of this size lately, a moment's wait brings company
+COMPANY_JOBS = 8  # with groups of this size lately, a moment's wait brings company
 log = logger("group_commit")
 
 

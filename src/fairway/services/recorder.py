@@ -17,9 +17,9 @@ from fairway.core.ids import SHARD_DIGITS, JobId
 from fairway.core.lifecycle import State
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Instruments, logger
-from fairway.services.dispatcher import Dispatcher, End
+from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
-from fairway.services.sessions import Lease, Session
+from fairway.services.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import leases as lease_store
@@ -130,28 +130,33 @@ class Recorder:
     def _finish(self, ends: Sequence[End], refused: set[str] | None) -> None:
         if refused is None:
             return  # not ours to acknowledge any more
-        touched: set[Session] = set()
-        self._dispatcher.backlog.ended([end.lease.job.id for end in ends])
+        ids = [end.lease.job.id for end in ends]
+        self._dispatcher.backlog.ended(ids)
+        numbers: dict[Session, list[int]] = defaultdict(list)
         for end in ends:
-            session = end.lease.session
             if end.number is not None:
-                session.recording.discard(end.number)
-                book = session.refused if end.lease.job.id in refused else session.recorded
-                book.append(end.number)
-                touched.add(session)
+                if refused and end.lease.job.id in refused:
+                    end.lease.session.refused.append(end.number)
+                else:
+                    numbers[end.lease.session].append(end.number)
             if end.decision is not None and end.lease.job.id not in refused:
                 self._dispatcher.settled(end)
         self._count(ends, len(refused))
-        self._watchers.tell(end.lease.job.id for end in ends)
-        for session in touched:
+        self._watchers.tell(ids)
+        for session, heard in numbers.items():
+            session.recording.difference_update(heard)
+            session.recorded += heard
             self._acknowledge_soon(session)
 
     def _count(self, ends: Sequence[End], refused: int) -> None:
         if refused:
             self._metrics.fenced.inc(refused)
         tally: dict[str, int] = defaultdict(int)
-        for end in ends:
-            tally[end.decision.state.label if end.decision else "succeeded"] += 1
+        if ends[0].decision is None:  # a group is of one kind
+            tally["succeeded"] = len(ends)
+        else:
+            for end in ends:
+                tally[end.decision.state.label if end.decision else "succeeded"] += 1
         for outcome, count in tally.items():
             self._metrics.recorded.labels(outcome).inc(count)
 

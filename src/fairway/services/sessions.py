@@ -12,8 +12,9 @@ from typing import NamedTuple
 from fairway.core.fairness import Running
 from fairway.core.ids import shard_of, unix_ms_of
 from fairway.core.job import QueuedJob
+from fairway.core.retry import Decision
 
-GATHER_US = 3_000  # leases granted within this of the last reply go out together
+GATHER_US = 2_000  # leases granted within this of the last reply go out together
 
 
 class Lease:
@@ -99,6 +100,17 @@ class Session:
             self.ring_due = True
             self.rung_us += GATHER_US
             asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
+
+
+class End(NamedTuple):
+    """A run is over and must be written down. `number` is the worker's own for its report."""
+
+    lease: Lease
+    number: int | None
+    ran_us: int
+    result: bytes | None
+    decision: Decision | None = None  # None: succeeded
+    error: bytes | None = None
 
 
 class TypeTerms(NamedTuple):

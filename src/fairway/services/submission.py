@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
@@ -48,7 +49,7 @@ Verdict = Accepted | FairwayError
 
 class Submission(NamedTuple):
     jobs: list[QueuedJob]
-    claims: list[KeyClaim | None]
+    claims: list[KeyClaim | None] | None
     verdicts: asyncio.Future[list[Verdict]]
 
 
@@ -87,7 +88,7 @@ class Submissions:
                       new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
-        claims = [_claim(tenant.id, job.id, new) for job, new in zip(jobs, wanted, strict=True)]
+        claims = _claims(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
         self._group(shard).add(Submission(jobs, claims, verdicts))
         return await verdicts
@@ -172,7 +173,7 @@ class Submissions:
         fresh: list[QueuedJob] = []
         for submission in group:
             verdicts = _verdicts(submission, holders)
-            fresh += _made(submission, verdicts)
+            fresh += submission.jobs if submission.claims is None else _made(submission, verdicts)
             if not submission.verdicts.done():
                 submission.verdicts.set_result(verdicts)
         self._metrics.accepted.inc(len(fresh))
@@ -188,10 +189,16 @@ class Submissions:
                 submission.verdicts.set_exception(answer)
 
 
-def _claim(tenant: int, job: JobId, new: NewJob) -> KeyClaim | None:
-    if new.idempotency_key is None:
+def _claims(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | None] | None:
+    """A claim for each job that came with a key; None when none did."""
+    if not any(new.idempotency_key for new in wanted):
         return None
-    return KeyClaim(tenant, new.idempotency_key, new.body_hash, job)
+    return [
+        KeyClaim(job.tenant, new.idempotency_key, new.body_hash, job.id)
+        if new.idempotency_key is not None
+        else None
+        for job, new in zip(jobs, wanted, strict=True)
+    ]
 
 
 def _all_jobs(group: list[Submission]) -> list[QueuedJob]:
@@ -202,7 +209,7 @@ def _first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
     """Of several jobs with one key in the same group, the first speaks for all."""
     first: dict[tuple[int, str], KeyClaim] = {}
     for submission in group:
-        for claim in submission.claims:
+        for claim in submission.claims or ():
             if claim is not None:
                 first.setdefault((claim.tenant, claim.key), claim)
     return first
@@ -218,13 +225,13 @@ def _winners(
     return [
         job
         for item in group
-        for job, claim in zip(item.jobs, item.claims, strict=True)
+        for job, claim in zip(item.jobs, item.claims or repeat(None), strict=False)
         if claim is None or job.id in speakers
     ]
 
 
 def _verdicts(submission: Submission, holders: dict[tuple[int, str], KeyHolder]) -> list[Verdict]:
-    if not holders:
+    if submission.claims is None:
         return [Accepted(job.id) for job in submission.jobs]
     return [
         _verdict(job, claim, holders)
