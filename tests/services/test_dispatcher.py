@@ -342,3 +342,26 @@ def test_a_closed_shard_is_forgotten_and_nothing_of_it_is_written(machine: Machi
     assert machine.take(machine.worker("late")) == []
     machine.arrive(machine.job())
     assert machine.take(machine.worker("later")) == []
+
+
+def test_jobs_that_no_worker_runs_take_no_memory_and_block_nobody(machine: Machine) -> None:
+    """A tenant's million jobs of a type without a worker must not keep its other jobs waiting."""
+    worker = machine.worker(types=(1,))
+    machine.arrive(*(machine.job(type=2) for _ in range(2000)))  # more than the windows hold
+    assert machine.dispatcher.backlog.jobs_held == 0
+    job = machine.job(type=1)
+    machine.arrive(job)
+    assert [lease.job for lease in machine.take(worker)] == [job]
+    assert not machine.dispatcher.backlog.wants_reads
+    machine.worker("other", types=(2,))
+    assert machine.dispatcher.backlog.wants_reads  # now somebody runs them: read them
+
+
+def test_windows_of_a_type_whose_workers_left_make_room(machine: Machine) -> None:
+    leaver = machine.worker("leaver", types=(2,))
+    machine.arrive(*(machine.job(type=2) for _ in range(900)))
+    assert machine.dispatcher.backlog.jobs_held > 500
+    machine.worker("stayer", types=(1,))
+    machine.dispatcher.end_session(leaver)
+    assert machine.dispatcher.backlog.jobs_held == 0
+    assert machine.dispatcher.backlog.depth(1, [SHORT]) == 900

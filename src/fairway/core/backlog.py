@@ -9,19 +9,13 @@ losing one loses nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
 
 from fairway.core.ids import LOWEST_JOB_ID, shard_of, unix_ms_of
 from fairway.core.job import QueuedJob
 from fairway.core.streams import Stream, StreamKey, TenantBacklog
+from fairway.core.streams import WindowLimits as WindowLimits
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowLimits:
-    jobs_total: int = 150_000
-    bytes_total: int = 64 << 20
-    jobs_per_stream: int = 4_000
-    jobs_per_read: int = 400
+READ_JOBS_MIN = 16
 
 
 class Backlog:
@@ -37,6 +31,7 @@ class Backlog:
         self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
         self._reads = 0  # under way
         self._ended: set[str] = set()  # since the reads under way began: they may still show them
+        self._runnable: Container[int] | None = None  # job types that a worker runs; None: all
 
     # -- jobs come ---------------------------------------------------------------------------
 
@@ -53,6 +48,8 @@ class Backlog:
             # A job older than the cursor (a retry that came due) would never be read again by it.
             if (stream.more and job.id > stream.cursor) or self._is_full(stream):
                 self._leave_in_store(stream)
+                if job.id <= stream.cursor:
+                    stream.cursor = LOWEST_JOB_ID
             else:
                 stream.window.append(job)
                 self.jobs_held += 1
@@ -97,7 +94,8 @@ class Backlog:
     def _is_full(self, stream: Stream) -> bool:
         limits = self.limits
         return (
-            len(stream.window) >= limits.jobs_per_stream
+            not self._may_run(stream)
+            or len(stream.window) >= limits.jobs_per_stream
             or self.jobs_held >= limits.jobs_total
             or self.bytes_held >= limits.bytes_total
         )
@@ -105,12 +103,30 @@ class Backlog:
     def _leave_in_store(self, stream: Stream) -> None:
         stream.more = True
         stream.missed = stream.reading
-        if len(stream.window) <= self.limits.jobs_per_read // 4:
+        if len(stream.window) <= self._jobs_per_read // 4:
             self._want(stream)
 
-    def _append(self, stream: Stream, job: QueuedJob) -> None:
-        stream.window.append(job)
-        self._count(job, +1)
+    def set_runnable(self, types: Container[int]) -> None:
+        """Which job types some worker runs. Others take no memory and stand in nobody's way."""
+        self._runnable = types
+        is_tight = self.jobs_held > self.limits.jobs_total // 2
+        for backlog in self._tenants.values():
+            for stream in backlog.streams.values():
+                if self._may_run(stream):
+                    if stream.more and len(stream.window) <= self._jobs_per_read // 4:
+                        self._want(stream)
+                elif is_tight:
+                    self._evict(stream)
+
+    def _may_run(self, stream: Stream) -> bool:
+        return self._runnable is None or stream.key.type in self._runnable
+
+    def _evict(self, stream: Stream) -> None:
+        """Give up a window: its jobs are in the store, and are read again when they can run."""
+        for job in stream.window:
+            self._count(job, -1)
+        stream.window.clear()
+        stream.cursor, stream.more = LOWEST_JOB_ID, True
 
     def _count(self, job: QueuedJob, sign: int) -> None:
         self.jobs_held += sign
@@ -130,7 +146,7 @@ class Backlog:
 
         It skips what is leased already, and tells when a tenant's windows are empty.
         """
-        tenants, low = self._tenants, self.limits.jobs_per_read // 4
+        tenants, low = self._tenants, self._jobs_per_read // 4
 
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
@@ -250,8 +266,14 @@ class Backlog:
     # -- reads -------------------------------------------------------------------------------
 
     def _want(self, stream: Stream) -> None:
-        if not stream.reading:
+        if not stream.reading and self._may_run(stream):
             self._wanting[stream.key] = stream
+
+    @property
+    def _jobs_per_read(self) -> int:
+        """A fair part of the memory for each tenant, and enough to be worth a read."""
+        part = self.limits.jobs_total // (len(self._tenants) or 1)
+        return min(self.limits.jobs_per_read, max(part, READ_JOBS_MIN))
 
     @property
     def wants_reads(self) -> bool:
@@ -263,7 +285,7 @@ class Backlog:
         if not self._wanting or room <= 0 or self.bytes_held >= self.limits.bytes_total:
             return []
         chosen = [self._wanting.pop(key) for key in list(self._wanting)[:streams_max]]
-        share = max(1, min(self.limits.jobs_per_read, room // (len(chosen) + len(self._wanting))))
+        share = min(self._jobs_per_read, max(room // len(chosen), 1))
         self._reads += len(chosen)
         for stream in chosen:
             stream.reading, stream.missed = True, False
@@ -279,14 +301,15 @@ class Backlog:
         known = {job.id for job in stream.window}
         for job in jobs:
             if not (job.id in held or job.id in known or self._is_underway(job.id)):
-                self._append(stream, job)
+                stream.window.append(job)
+                self._count(job, +1)
         backlog = self._tenants[stream.key.pool, stream.key.tenant]
         backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
         self._over(stream)
         if jobs:
             stream.cursor = jobs[-1].id
         stream.more = len(jobs) >= asked or stream.missed
-        if stream.more and len(stream.window) <= self.limits.jobs_per_read // 4:
+        if stream.more and len(stream.window) <= self._jobs_per_read // 4:
             self._want(stream)
         return bool(stream.window)
 

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, unix_ms_of
 from fairway.core.job import QueuedJob
 
 AGEING_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowLimits:
+    jobs_total: int = 150_000
+    bytes_total: int = 64 << 20
+    jobs_per_stream: int = 4_000
+    jobs_per_read: int = 400
 
 
 class StreamKey(NamedTuple):

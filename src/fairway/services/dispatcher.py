@@ -256,6 +256,11 @@ class Dispatcher:
             shared = (one for one in self.sessions.values() if one.tenant is None)
             total = sum(session.slots.get(number, 0) for session in shared)
             share.set_capacity(total, now_us)
+        self.backlog.set_runnable(
+            frozenset().union(*(one.types for one in self.sessions.values() if one.greeted))
+        )
+        if self.backlog.wants_reads:
+            self.want_reads()
 
     def hold_open(self, session: Session) -> None:
         self._waiting[session.key] = session
