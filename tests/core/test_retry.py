@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind, explained
 from fairway.core.pools import BUILT_IN, Pool
 from fairway.core.retry import (
     BACKOFF_SECONDS,
@@ -157,3 +157,11 @@ def test_a_counted_failure_pauses_or_ends(
         assert decision.state is State.SCHEDULED
         assert decision.delay_ms == delay_ms or not delay_ms
         assert decision.delay_ms > 0
+
+
+def test_an_error_says_its_class_and_what_was_decided() -> None:
+    told = explained(b'{"type":"ValueError"}', FailureClass.APP_ERROR, "retrying")
+    assert told == b'{"failure":"app_error","reason":"retrying","type":"ValueError"}'
+    for nothing in (None, b"{}", b'"text"'):
+        told = explained(nothing, FailureClass.WORKER_CRASH, "poison")
+        assert told == b'{"failure":"worker_crash","reason":"poison"}'

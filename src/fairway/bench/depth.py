@@ -16,11 +16,13 @@ from rich.console import Console
 
 from fairway.bench import engine
 from fairway.bench.house import House, house
+from fairway.runtime.telemetry import configure_logging
 
 SHALLOW_JOBS = 10_000
 
 
 def run(*, json_output: bool, tenants: int, seconds: float, jobs: int) -> int:
+    configure_logging(json_lines=False)
     figures = uvloop.run(measure(tenants, seconds, jobs))
     if json_output:
         print(json.dumps(figures))  # noqa: T201  # data goes to stdout

@@ -26,6 +26,7 @@ from rich.table import Table
 from fairway.bench import store_alone
 from fairway.bench.house import House, house
 from fairway.bench.load import Request, Tally, closed_loop, open_loop, post
+from fairway.runtime.telemetry import configure_logging
 
 screen = Console(stderr=True, highlight=False)
 
@@ -36,6 +37,7 @@ WARM_SECONDS = 2.0
 
 
 def run(*, json_output: bool, tenants: int, seconds: float, burn_jobs: int) -> int:
+    configure_logging(json_lines=False)
     figures = uvloop.run(measure(tenants, seconds, burn_jobs))
     if json_output:
         print(json.dumps(figures))  # noqa: T201  # data goes to stdout

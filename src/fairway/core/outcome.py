@@ -26,6 +26,14 @@ class FailureClass(StrEnum):
     RESOURCE = "resource"
 
 
+def explained(error: bytes | None, failure: FailureClass, reason: str) -> bytes:
+    """An error's JSON with its class, and with what was decided because of it."""
+    head = f'{{"failure":"{failure.value}","reason":"{reason}"'.encode()
+    if error is None or not error.startswith(b"{") or error == b"{}":
+        return head + b"}"
+    return head + b"," + error[1:]
+
+
 class Outcome(NamedTuple):
     """One run's end. `result` and `error` are JSON text."""
 

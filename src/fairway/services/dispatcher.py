@@ -18,7 +18,7 @@ from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.lease import may_adopt, next_epoch
 from fairway.core.lifecycle import State
-from fairway.core.outcome import Outcome
+from fairway.core.outcome import FailureClass, Outcome, explained
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
 from fairway.core.retry import RetryPolicy
 from fairway.core.streams import StreamKey
@@ -183,8 +183,10 @@ class Dispatcher:
         decision = retry.decide(
             self.policy_of(job), job.attempts, job.deliveries, outcome, self.jitter()
         )
-        end = End(lease, number, outcome.ran_us, outcome.result, decision, outcome.error)
-        self.record_ends([end])
+        error = outcome.error
+        if outcome.failure is not None:
+            error = explained(error, outcome.failure, decision.reason)
+        self.record_ends([End(lease, number, outcome.ran_us, outcome.result, decision, error)])
 
     def lost(self, leases: Iterable[Lease]) -> None:
         """Their worker died or fell silent: costs a delivery, never an attempt."""
@@ -193,7 +195,8 @@ class Dispatcher:
             self._end(lease, now_us)
             job = lease.job
             decision = retry.after_loss(self.policy_of(job), job.attempts, job.deliveries)
-            self.record_ends([End(lease, None, now_us - lease.granted_us, None, decision, _LOST)])
+            error = explained(_LOST, FailureClass.WORKER_CRASH, decision.reason)
+            self.record_ends([End(lease, None, now_us - lease.granted_us, None, decision, error)])
             self._metrics.lost.inc()
 
     def settled(self, end: End) -> None:

@@ -65,8 +65,10 @@ class BatchReply(Struct, kw_only=True):
 
 
 class JobError(Struct, kw_only=True, omit_defaults=True):
-    """Why the last run failed, as its worker told it."""
+    """Why the last run failed, and what was decided because of it."""
 
+    failure: str = ""
+    reason: str = ""
     type: str = ""
     message: str = ""
     stack: str = ""

@@ -25,6 +25,8 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "items": "One per job, in the order they were sent.",
     },
     "JobError": {
+        "failure": "The failure class: app_error, permanent, worker_crash, timeout and so on.",
+        "reason": "What was decided: retrying, attempts_exhausted, permanent, poison.",
         "type": "The kind of error, such as ValueError.",
         "message": "What it said.",
         "stack": "Where it happened.",
