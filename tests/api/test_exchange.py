@@ -160,7 +160,8 @@ async def test_a_failure_is_tried_again_later(
     error = {"type": "ValueError", "message": "no", "stack": "…"}
     await worker.run(kind="failed", failure="app_error", error=error, delay_ms=50)
     job = (await tenant.get(location)).json()
-    assert (job["attempts"], job["deliveries"], job["error"]) == (1, 1, error)
+    told = {"failure": "app_error", "reason": "retrying", **error}
+    assert (job["attempts"], job["deliveries"], job["error"]) == (1, 1, told)
     assert job["state"] in ("scheduled", "queued", "running")
     again = await worker.lease()
     assert (again["attempt"], again["delivery"]) == (2, 2)

@@ -61,7 +61,8 @@ async def test_failures_come_back_after_their_pause(platform: Platform, tenant: 
     )
     await hand.report(hand.done(lease, failure))
     seen = (await sight(platform, tenant, job)).record
-    assert (seen.attempts, seen.deliveries, seen.error) == (1, 1, b"{}")
+    told = b'{"failure":"dependency","reason":"retrying"}'
+    assert (seen.attempts, seen.deliveries, seen.error) == (1, 1, told)
     (again,) = await hand.take()
     assert (again.job.id, again.job.attempts) == (job, 1)
     assert again.epoch > lease.epoch
