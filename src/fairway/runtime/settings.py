@@ -24,7 +24,10 @@ FOREIGN = frozenset(
     {
         "URL",
         "API_KEY",
+        "WORKER_KEY",
+        "OPERATOR_KEY",
         "BUILD",
+        "BENCH_DELAYS",
         "PARENT_PID",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",

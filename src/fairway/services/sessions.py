@@ -14,7 +14,7 @@ from fairway.core.ids import shard_of, unix_ms_of
 from fairway.core.job import QueuedJob
 from fairway.core.retry import Decision
 
-GATHER_US = 2_000  # leases granted within this of the last reply go out together
+GATHER_US = 1_500  # leases granted within this of the last reply go out together
 
 
 class Lease:
