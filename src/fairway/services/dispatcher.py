@@ -254,14 +254,12 @@ class Dispatcher:
 
     def _recount(self) -> None:
         now_us = self._clock.now_us()
+        here = [session for session in self.sessions.values() if session.greeted]
         for number, share in self.shares.items():
             # A tenant's own workers add nothing to what all tenants share.
-            shared = (one for one in self.sessions.values() if one.tenant is None)
-            total = sum(session.slots.get(number, 0) for session in shared)
-            share.set_capacity(total, now_us)
-        self.backlog.set_runnable(
-            frozenset().union(*(one.types for one in self.sessions.values() if one.greeted))
-        )
+            shared = [one for one in here if one.tenant is None]
+            share.set_capacity(sum(one.slots.get(number, 0) for one in shared), now_us)
+        self.backlog.set_runnable(frozenset().union(*(one.types for one in here)))
         if self.backlog.wants_reads:
             self.want_reads()
 
@@ -331,6 +329,7 @@ class Dispatcher:
         for session in self.sessions.values():
             session.greeted = False  # the next owner, be it this server, must hear what it runs
             session.ring()
+        self._recount()
 
     def set_terms(self, tenant: int, terms: Terms) -> None:
         now_us = self._clock.now_us()
