@@ -19,7 +19,7 @@ import pytest
 from tests.acceptance.checker import Book, Ledger, check
 from tests.acceptance.house import APP, QUICK, answers, free_port
 from tests.acceptance.load import Load
-from tests.acceptance.processes import ROOT, Program, is_alive, send, tree, until
+from tests.acceptance.processes import ROOT, Program, command_of, is_alive, send, tree, until
 
 from fairway.store.postmaster import read_pid_file
 
@@ -192,3 +192,17 @@ async def test_ctrl_c_while_postgresql_is_down(machine: Machine) -> None:
     await book.drained(30)
     verdict = await check(book, machine.ledger, load.accepted)
     assert verdict.lost_leases == 0, "a clean stop cost a delivery"
+
+
+async def test_a_killed_up_leaves_no_worker_behind(machine: Machine) -> None:
+    """PostgreSQL is adopted by the next start; a worker would only speak to nobody."""
+    up = await machine.start()
+    postmaster = machine.postmaster
+    ours = [pid for pid in tree(up.pid) if "-m fairway" in command_of(pid)]
+    workers = [pid for pid in ours if pid != up.pid]
+    assert len(workers) == 2  # a keeper and its runner
+    send(up.pid, signal.SIGKILL)
+    await until(lambda: not any(map(is_alive, workers)), 20, "the worker ends with `fairway up`")
+    assert is_alive(postmaster)
+    await machine.start()
+    assert machine.postmaster == postmaster

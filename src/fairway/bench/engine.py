@@ -6,6 +6,8 @@
     pickup   open-loop arrivals at half the single rate: from intended send to handler
     burn     jobs queued beforehand, drained by one worker process
 
+The job is a plain function in the loop, on one worker process with SLOTS slots: as little work as
+possible, so that the platform is what is measured. The loads are closed loops, except for pick-up.
 Absolute figures belong to the machine; `ratio_to_store` is what travels.
 """
 

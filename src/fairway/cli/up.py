@@ -199,7 +199,7 @@ class Worker:
         environment = os.environ | {
             "FAIRWAY_URL": self._settings.url,
             "FAIRWAY_API_KEY": keys.worker_key,
-            "FAIRWAY_PARENT_PID": str(os.getpid()),
+            "FAIRWAY_DIE_WITH_PARENT": "1",
         }
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "fairway", "worker", target, "--grace",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.runtime.memory import calm_collector
+from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.worker.keeper import Keeper, WorkerOptions
 
@@ -29,6 +31,8 @@ def run(
     grace_seconds: float,
 ) -> int:
     configure_logging(json_lines=not sys.stderr.isatty())
+    if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
+        die_with_parent(signal.SIGTERM)
     found_urls, api_key = find_door(os.environ)
     options = WorkerOptions(
         target=target,

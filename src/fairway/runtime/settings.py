@@ -28,7 +28,7 @@ FOREIGN = frozenset(
         "OPERATOR_KEY",
         "BUILD",
         "BENCH_DELAYS",
-        "PARENT_PID",
+        "DIE_WITH_PARENT",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
         "PROPERTY_EXAMPLES",

@@ -8,7 +8,6 @@ closes, so a killed keeper leaves no runner behind.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import signal
 import socket
 import sys
@@ -22,6 +21,7 @@ from msgspec import Raw
 
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.runtime.memory import calm_collector
+from fairway.runtime.parent import die_with_parent
 from fairway.sdk.app import App
 from fairway.sdk.context import Ctx, RunFacts
 from fairway.sdk.job import Job
@@ -32,7 +32,6 @@ from fairway.wire.exchange import NULL, Lease
 from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, Words
 
 RESULT_BYTES_MAX = 1 << 20
-_PR_SET_PDEATHSIG = 1
 
 
 class Runner:
@@ -182,14 +181,6 @@ def _declared(app: App) -> list[Declared]:
     ]
 
 
-def _die_with_parent() -> None:
-    """Belt and braces on Linux: the pipe's end says the same a moment later."""
-    try:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    except (OSError, AttributeError):
-        return
-
-
 async def _main(target: str, descriptor: int, threads: int) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="job"))
@@ -201,7 +192,7 @@ async def _main(target: str, descriptor: int, threads: int) -> None:
 
 def main() -> None:
     """`python -m fairway.worker.runner TARGET DESCRIPTOR THREADS`; started by a keeper only."""
-    _die_with_parent()
+    die_with_parent(signal.SIGKILL)  # belt and braces: the pipe's end says the same soon
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the keeper's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     target, descriptor, threads = sys.argv[1:4]
