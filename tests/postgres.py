@@ -31,6 +31,9 @@ from fairway.store.migrate import migrate
 T = TypeVar("T")
 
 
+Row = tuple[Any, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """A PostgreSQL that tests may make databases in, and the template to copy them from."""
@@ -38,6 +41,7 @@ class Server:
     dsn: str
     template: str
     tables: list[str]  # of the template
+    seeds: dict[str, list[Row]]  # what the migrations wrote into them
     stock: list[str] = field(default_factory=list)  # databases that are as good as new
 
 
@@ -57,7 +61,7 @@ def serve() -> Iterator[Server]:
     """The session's server with its template, from start to stop."""
     with _given() if os.environ.get("FAIRWAY_TEST_DATABASE_URL") else _embedded() as dsn:
         template = _new_name("template")
-        server = Server(dsn, template, in_thread(_make_template(dsn, template)))
+        server = Server(dsn, template, *in_thread(_make_template(dsn, template)))
         try:
             yield server
         finally:
@@ -92,13 +96,19 @@ async def _calm_vacuum(dsn: str) -> None:
         await connection.close()
 
 
-async def _make_template(dsn: str, name: str) -> list[str]:
+async def _make_template(dsn: str, name: str) -> tuple[list[str], dict[str, list[Row]]]:
     await make_database(dsn, name, "template0")
     connection = await asyncpg.connect(at_database(dsn, name))
     try:
         await migrate(connection)
         await partitions.make_ahead(connection, datetime.now(UTC))
-        return await _tables(connection)
+        tables = await _tables(connection)
+        seeds = {
+            table: [tuple(row) for row in await connection.fetch(f"SELECT * FROM {table}")]
+            for table in tables
+            if not table.startswith(("jobs", "migrations"))
+        }
+        return tables, {table: rows for table, rows in seeds.items() if rows}
     finally:
         await connection.close()
 
@@ -129,9 +139,12 @@ async def _emptied(server: Server, name: str) -> bool:
         )
         if await _tables(connection) != server.tables or await _is_large(connection):
             return False
-        for table in ("api_keys", *server.tables):
+        await connection.execute("SET session_replication_role = replica")  # in any order
+        for table in server.tables:
             if not table.startswith(("jobs_", "migrations")):
                 await connection.execute(f"DELETE FROM {table}")
+        for table, rows in server.seeds.items():
+            await connection.copy_records_to_table(table, records=rows)
         await connection.execute("SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'")
     return True
 

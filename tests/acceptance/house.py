@@ -16,6 +16,7 @@ from tests.acceptance.checker import Book, Ledger, Verdict, check
 from tests.acceptance.load import Load
 from tests.acceptance.processes import Program
 
+from fairway.core.tenant import TenantSettings
 from fairway.runtime.identity import new_api_key
 from fairway.store import tenants
 
@@ -68,7 +69,7 @@ class House:
         api, worker = new_api_key("tenant"), new_api_key("worker")
         connection = await asyncpg.connect(self.dsn)
         try:
-            tenant = await tenants.add_tenant(connection, "acme")
+            tenant = await tenants.add_tenant(connection, "acme", TenantSettings(tier="enterprise"))
             assert tenant is not None
             for key, owner in ((api, tenant.id), (worker, None)):
                 stored = tenants.StoredKey(key.id, key.scope, owner, key.secret_hash)

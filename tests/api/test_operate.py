@@ -53,7 +53,10 @@ async def test_a_name_is_taken_once(operator: httpx2.AsyncClient) -> None:
         ({"name": "a", "weight": 10**6}, "/weight"),
         ({"name": "a", "depth_limit": -1}, "/depth_limit"),
         ({"name": "a", "depth_limit": 10**30}, "/depth_limit"),
-        ({"name": "a", "tier": "pro"}, "/tier"),
+        ({"name": "a", "tier": "gold"}, "/tier"),
+        ({"name": "a", "cap": 0}, "/cap"),
+        ({"name": "a", "rate_per_second": 0}, "/rate_per_second"),
+        ({"name": "a", "colour": "red"}, "/colour"),
     ],
 )
 async def test_a_bad_tenant_is_named(

@@ -29,7 +29,7 @@ def make(
     number: int, *, tenant: int = 1, type_id: int = 1, priority: int = 5, ms: int = 0, size: int = 2
 ) -> QueuedJob:
     job_id = make_job_id(0, START_MS + ms, number, 0)
-    return QueuedJob(job_id, tenant, POOL, type_id, priority, 0, 0, 0, None, b"x" * size)
+    return QueuedJob(job_id, tenant, POOL, type_id, priority, 0, 0, 0, 0, None, b"x" * size)
 
 
 def key_of(job: QueuedJob) -> StreamKey:

@@ -107,6 +107,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
         "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
         "pools": [1] * count, "types": [job.type for job in jobs],
+        "lanes": [job.lane for job in jobs],
         "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
         "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,

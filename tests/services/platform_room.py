@@ -14,7 +14,7 @@ from typing import Any
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome
-from fairway.core.tenant import Tenant
+from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.identity import session_key
 from fairway.runtime.settings import Settings
@@ -82,7 +82,8 @@ async def until(
 
 
 async def add_tenant(platform: Platform, name: str = "acme", depth_limit: int = 10_000) -> Tenant:
-    tenant = await platform.directory.add_tenant(name, 10, depth_limit)
+    settings = TenantSettings(tier="enterprise", weight=10, depth_limit=depth_limit)
+    tenant = await platform.directory.add_tenant(name, settings)
     assert tenant is not None
     return tenant
 

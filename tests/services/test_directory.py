@@ -9,7 +9,7 @@ from tests.services.gate import gate_to
 from tests.services.platform_room import add_tenant, freeze
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.tenant import Tenant
+from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.identity import new_api_key
 from fairway.services import directory as module
 from fairway.services.directory import Directory
@@ -67,7 +67,7 @@ async def test_changes_hidden_by_a_broken_connection_are_asked_for_again(
         database = await Database.open(gate.dsn)
         ours, theirs = Directory(database), Directory(await Database.open(database_url))
         await ours.run_once(0)
-        made = await theirs.add_tenant("late", 10, 10)
+        made = await theirs.add_tenant("late")
         assert made is not None
         await gate.close()
         with pytest.raises(DISCONNECTED):
@@ -94,12 +94,12 @@ async def test_a_wrong_secret_or_scope_stands_for_nobody(
 async def test_tenants_made_elsewhere_are_learnt(platform: Platform) -> None:
     await freeze(platform)
     other = Directory(platform.database)
-    made = await other.add_tenant("elsewhere", 70, 5)
+    made = await other.add_tenant("elsewhere", TenantSettings(weight=70, depth_limit=5))
     assert made is not None
     await platform.directory.run_once(0)
     assert platform.directory.tenants[made.id] == made
     assert platform.directory.tenant_ids["elsewhere"] == made.id
-    assert await other.add_tenant("elsewhere", 1, 1) is None
+    assert await other.add_tenant("elsewhere") is None
 
 
 async def test_types_are_learnt_once_and_there_is_a_limit(

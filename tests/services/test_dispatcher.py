@@ -48,7 +48,7 @@ class Machine:
 
     def job(self, *, shard: int = 0, **changes: Any) -> QueuedJob:
         job_id = make_job_id(shard, self.clock.unix_ms(), next(self._numbers), 0)
-        plain = QueuedJob(job_id, 1, SHORT, 1, 5, 0, 0, 0, None, b"{}")
+        plain = QueuedJob(job_id, 1, SHORT, 1, 5, 0, 0, 0, 0, None, b"{}")
         return plain._replace(**changes)
 
     def arrive(self, *jobs: QueuedJob, shard: int = 0) -> None:

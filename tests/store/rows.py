@@ -18,7 +18,7 @@ from fairway.store.tenants import found_cluster
 
 SHARD = 0
 _ids = JobIdFactory(SystemClock())
-_PLAIN = QueuedJob(_ids.make(0, 1)[0], 1, 1, 1, 5, 0, 0, 0, None, b"{}")
+_PLAIN = QueuedJob(_ids.make(0, 1)[0], 1, 1, 1, 5, 0, 0, 0, 0, None, b"{}")
 
 
 def new_job(*, shard: int = SHARD, at: datetime | None = None, **changes: Any) -> QueuedJob:

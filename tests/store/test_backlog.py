@@ -24,10 +24,11 @@ from fairway.store.database import Connection
 async def test_every_stream_is_found_with_its_first_job(connection: Connection) -> None:
     term = await own(connection)
     heads = {}
-    for key in map(StreamKey._make, itertools.product((1, 2), (1, 2), (1, 3), (0, 5))):
-        tenant, pool, type_id, priority = key
+    for key in map(StreamKey._make, itertools.product((1, 2), (1, 2), (1, 3), (0, 5), (0, 7))):
+        tenant, pool, type_id, priority, lane = key
         jobs = [
-            new_job(tenant=tenant, pool=pool, type=type_id, priority=priority) for _ in range(2)
+            new_job(tenant=tenant, pool=pool, type=type_id, priority=priority, lane=lane)
+            for _ in range(2)
         ]
         await add_jobs(connection, *jobs)
         heads[key] = jobs[0].id

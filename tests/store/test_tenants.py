@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import asyncpg
 import pytest
 
+from fairway.core.tenant import TenantSettings
 from fairway.store.database import Connection
 from fairway.store.tenants import (
     Cluster,
@@ -40,14 +41,14 @@ async def test_the_first_server_founds_the_cluster_and_the_rest_join(
 
 
 async def test_a_name_is_one_tenants(connection: Connection) -> None:
-    tenant = await add_tenant(connection, "acme", weight=7, depth_limit=9)
+    tenant = await add_tenant(connection, "acme", TenantSettings("pro", 7, 9))
     assert tenant is not None
-    assert tenant[1:] == ("acme", 7, 9)
+    assert tenant[1:] == ("acme", 7, 9, "pro", "", 10, None, 10_000, 100_000, ())
     assert await add_tenant(connection, "acme") is None
     with pytest.raises(asyncpg.CheckViolationError):
         await add_tenant(connection, "ACME!")
     with pytest.raises(asyncpg.CheckViolationError):
-        await add_tenant(connection, "nil", weight=0)
+        await add_tenant(connection, "nil", TenantSettings(weight=0))
 
 
 async def test_what_changed_is_read_again_and_the_rest_is_not(connection: Connection) -> None:

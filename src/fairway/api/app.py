@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from fairway.api import docs, events, listing, operate
+from fairway.api import docs, events, listing, operate, tenants
 from fairway.api.exchange import ExchangeEndpoint
 from fairway.api.jobs import OneJob
 from fairway.api.plain import (
@@ -47,7 +47,15 @@ HINT_BYTES_MAX = 4 << 20
 ROUTES = [
     Route("/v1/jobs", listing.list_jobs, methods=["GET"]),
     Route("/v1/jobs/{id}/events", events.job_events, methods=["GET"]),
-    Route("/v1/tenants", operate.add_tenant, methods=["POST"]),
+    Route("/v1/tenants", tenants.add_tenant, methods=["POST"]),
+    Route("/v1/tenants/{name}", tenants.one_tenant, methods=["GET"]),
+    Route("/v1/tenants/{name}", tenants.change_tenant, methods=["PATCH"]),
+    Route("/v1/tiers", tenants.list_tiers, methods=["GET"]),
+    Route("/v1/tiers/{name}", tenants.put_tier, methods=["PUT"]),
+    Route("/v1/limits", tenants.limits, methods=["GET"]),
+    Route("/v1/pauses", tenants.list_pauses, methods=["GET"]),
+    Route("/v1/pauses", tenants.pause, methods=["POST"]),
+    Route("/v1/pauses", tenants.resume, methods=["DELETE"]),
     Route("/v1/keys", operate.add_key, methods=["POST"]),
     Route("/v1/keys/{id}", operate.revoke_key, methods=["DELETE"]),
     Route("/livez", operate.livez, methods=["GET"]),

@@ -30,7 +30,7 @@ async def tenant_of(scope: Scope, directory: Directory) -> Tenant:
     principal = await principal_of(scope, directory)
     if principal.scope != "tenant" or principal.tenant is None:
         raise Forbidden("This needs a tenant's key; yours is for something else.")
-    return principal.tenant
+    return directory.tenants[principal.tenant.id]  # with the limits in force now
 
 
 async def worker_of(scope: Scope, directory: Directory) -> Principal:

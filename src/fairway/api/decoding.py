@@ -1,22 +1,53 @@
-"""What the codec found wrong with a body, as an error that names the field by JSON pointer."""
+"""Bodies into messages and back; what the codec found wrong names the field by JSON pointer."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
+from fairway.api.plain import read_body
 from fairway.core.errors import InvalidRequest
 
 #: Everything that the codec raises on bytes that are no message of ours.
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
+BODY_BYTES_MAX = 64 << 10  # of requests that carry no payload
 MESSAGE_MAX = 300  # characters: a client's own text must not come back at full length
 
 _PLACE = re.compile(r" - at `\$(.*)`$")
 _INDEX = re.compile(r"\[(\d+)\]")
 _ANY_KEY = "[...]"  # the codec does not say which key of a map
 _NAMED = re.compile(r"field `([^`]*)`")
+
+
+Wanted = TypeVar("Wanted")
+
+
+async def decoded(request: Request, kind: type[Wanted]) -> Wanted:
+    """The message in a small body."""
+    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except UNDECODABLE as error:
+        raise invalid(error) from None
+
+
+def converted(values: Mapping[str, Any], kind: type[Wanted]) -> Wanted:
+    """The message that these values make, from a path or a query."""
+    try:
+        return msgspec.convert(dict(values), kind)
+    except msgspec.ValidationError as error:
+        raise invalid(error) from None
+
+
+def json_reply(value: Struct, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
 def invalid(error: Exception) -> InvalidRequest:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterable
+from math import ceil
 from typing import Any, TypeAlias
 
+from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
 from fairway.wire import problems
 
@@ -108,12 +110,23 @@ def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes
     problem = problems.problem_of(error, request_id=request_id or secrets.token_hex(8))
     headers: list[Header] = [(b"content-type", problems.CONTENT_TYPE.encode()), NO_SNIFF]
     if isinstance(error, LimitReached | Unavailable):
-        headers.append((b"retry-after", str(max(1, round(error.retry_after_seconds))).encode()))
+        # Rounded up: who comes back when told to must not be too early.
+        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_seconds))).encode()))
+    if isinstance(error, LimitReached) and error.quota is not None:
+        headers += rate_limit(error.quota)
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if problem.status == 408:
         headers.append((b"connection", b"close"))  # nobody waits for the rest of the body
     return problem.status, problems.encode(problem), headers
+
+
+def rate_limit(quota: Quota) -> tuple[Header, Header]:
+    """`RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), in jobs."""
+    return (
+        (b"ratelimit-policy", b'"jobs";q=%d;w=%d' % (quota.burst, quota.window_seconds)),
+        (b"ratelimit", b'"jobs";r=%d;t=%d' % (quota.left, quota.full_in_seconds)),
+    )
 
 
 async def send_problem(send: Send, error: FairwayError, request_id: str = "") -> None:

@@ -37,8 +37,8 @@ def _method(operation: Operation) -> str:
     match operation.method:
         case "HEAD":
             return "--head "
-        case "DELETE":
-            return "-X DELETE "
+        case "DELETE" | "PATCH" | "PUT":
+            return f"-X {operation.method} "
         case _:
             return "-N " if operation.path.endswith("/events") else ""
 

@@ -11,8 +11,19 @@ from fairway.api import views
 from fairway.api.auth import tenant_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, idempotency_key, wait_seconds
-from fairway.api.plain import JSON, Header, Receive, Scope, Send, read_body, send_bytes
+from fairway.api.plain import (
+    JSON,
+    Header,
+    Receive,
+    Scope,
+    Send,
+    rate_limit,
+    read_body,
+    send_bytes,
+)
+from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.lanes import lane_of
 from fairway.core.pools import BY_NAME, SHORT
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -44,6 +55,13 @@ class SubmitJob:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
+        try:
+            await self._submit(scope, receive, send, tenant)
+        except FairwayError as error:
+            self._platform.admission.count_refusal(tenant, error.code)
+            raise
+
+    async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key, wait = idempotency_key(scope), wait_seconds(scope)
         body = await read_body(scope, receive, self._body_max)
         new = new_job(decode(body), self._payload_max)
@@ -57,7 +75,7 @@ class SubmitJob:
         if wait:
             await self._answer_result(send, tenant, verdict, wait)
         else:
-            await _answer_accepted(send, verdict)
+            await _answer_accepted(send, verdict, self._platform.admission.quota(tenant))
 
     async def _answer_result(
         self, send: Send, tenant: Tenant, verdict: Accepted, wait: int
@@ -73,9 +91,9 @@ class SubmitJob:
         await send_bytes(send, status, messages.encode(view), headers)
 
 
-async def _answer_accepted(send: Send, verdict: Accepted) -> None:
+async def _answer_accepted(send: Send, verdict: Accepted, quota: Quota) -> None:
     body = b'{"id":"%b","state":"queued"}' % verdict.id.encode()
-    await send_bytes(send, 202, body, _headers(verdict))
+    await send_bytes(send, 202, body, (*_headers(verdict), *rate_limit(quota)))
 
 
 def _headers(verdict: Accepted) -> list[Header]:
@@ -91,6 +109,13 @@ class SubmitBatch:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
+        try:
+            await self._submit(scope, receive, send, tenant)
+        except FairwayError as error:
+            self._platform.admission.count_refusal(tenant, error.code)
+            raise
+
+    async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key = idempotency_key(scope)
         body = await read_body(scope, receive, self._platform.settings.body_bytes_max)
         plain = is_strict(body)
@@ -101,7 +126,12 @@ class SubmitBatch:
         good = [item for item in wanted if isinstance(item, NewJob)]
         verdicts = iter(await self._platform.submissions.submit(tenant, good) if good else ())
         answers = [item if isinstance(item, FairwayError) else next(verdicts) for item in wanted]
-        headers = [JSON, REPLAYED] if key and _all_replayed(answers) else [JSON]
+        for answer in answers:
+            if isinstance(answer, FairwayError):
+                self._platform.admission.count_refusal(tenant, answer.code)
+        headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
+        if key and _all_replayed(answers):
+            headers.append(REPLAYED)
         await send_bytes(send, 200, messages.encode(_reply(answers)), headers)
 
     def _understand(
@@ -190,4 +220,5 @@ def new_job(request: JobRequest, payload_bytes_max: int) -> NewJob:
         check_payload(payload, payload_bytes_max)
     seconds = request.timeout_seconds
     timeout_ms = None if seconds is None else max(1, round(seconds * 1000))
-    return NewJob(request.type, pool.number, request.priority, timeout_ms, payload)
+    lane = lane_of(request.fair_key) if request.fair_key else 0
+    return NewJob(request.type, pool.number, request.priority, timeout_ms, payload, lane)

@@ -28,6 +28,7 @@ from fairway.runtime.settings import Settings
 from fairway.services.platform import Platform
 from fairway.store.embedded import EmbeddedPostgres
 
+RATE = 1_000_000  # of each tenant: what is measured is not the limit
 SKEW = 100.0  # the busiest tenant submits this many times as much as the quietest
 
 
@@ -59,8 +60,8 @@ class House:
         try:
             await connection.copy_records_to_table(
                 "tenants",
-                columns=["id", "name"],
-                records=[(n + 1, f"tenant-{n}") for n in range(tenants)],
+                columns=["id", "name", "rate_per_second", "burst"],
+                records=[(n + 1, f"tenant-{n}", RATE, RATE) for n in range(tenants)],
             )
             worker = new_api_key("worker")
             records = [_row(key, n + 1) for n, key in enumerate(keys)] + [_row(worker, None)]

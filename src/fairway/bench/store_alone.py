@@ -32,7 +32,7 @@ async def measure(house: House, seconds: float) -> float:
             while time.perf_counter() - began < seconds:
                 ids = factory.make(0, BATCH)
                 jobs = [
-                    QueuedJob(id_, tenant + 1, SHORT.number, 1, 5, 0, 0, 0, None, PAYLOAD)
+                    QueuedJob(id_, tenant + 1, SHORT.number, 1, 5, 0, 0, 0, 0, None, PAYLOAD)
                     for id_, tenant in zip(ids, house.draw(BATCH), strict=True)
                 ]
                 await submissions.insert_jobs(connection, 0, jobs)

@@ -19,6 +19,7 @@ from fairway.cli.local_keys import LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
 from fairway.core.keys import ApiKey
+from fairway.core.tenant import TenantSettings
 from fairway.runtime.identity import new_api_key
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings, load
@@ -127,7 +128,7 @@ async def _are_known(platform: Platform, keys: LocalKeys) -> bool:
 
 async def _make_keys(platform: Platform, url: str) -> LocalKeys:
     directory = platform.directory
-    await directory.add_tenant("default", 10, 10_000_000)
+    await directory.add_tenant("default", TenantSettings(tier="pro"))
     await directory.run_once(0)
 
     async def make(scope: str, tenant: int | None = None) -> ApiKey:

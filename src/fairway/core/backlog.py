@@ -8,29 +8,34 @@ losing one loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 
-from fairway.core.ids import LOWEST_JOB_ID, shard_of, unix_ms_of
+from fairway.core.backlog_counts import BacklogCounts
+from fairway.core.holds import Holds
+from fairway.core.ids import LOWEST_JOB_ID, shard_of
 from fairway.core.job import QueuedJob
-from fairway.core.streams import Stream, StreamKey, TenantBacklog
+from fairway.core.reading import Reading
+from fairway.core.streams import Stream, StreamKey, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
+from fairway.core.tenant_backlog import TenantBacklog
 
 READ_JOBS_MIN = 16
 
 
-class Backlog:
+class Backlog(BacklogCounts):
     """All streams of the shards that one owner holds."""
 
-    def __init__(self, limits: WindowLimits) -> None:
+    def __init__(self, limits: WindowLimits, now_us: Callable[[], int] = lambda: 0) -> None:
+        super().__init__()
         self.limits = limits
+        self.now_us = now_us
         self.jobs_held = 0
         self.bytes_held = 0
         self.coming: set[str] = set()  # being written here: they arrive, a read must not bring them
         self.ending: set[str] = set()  # ran here; the store shows them as queued until it is told
-        self._tenants: dict[tuple[int, int], TenantBacklog] = {}
-        self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
-        self._reads = 0  # under way
-        self._ended: set[str] = set()  # since the reads under way began: they may still show them
+        self.holds = Holds()
+        self.has_lanes = False  # whether any tenant gave jobs a fair_key
+        self._reading = Reading()
         self._runnable: Container[int] | None = None  # job types that a worker runs; None: all
 
     # -- jobs come ---------------------------------------------------------------------------
@@ -38,13 +43,15 @@ class Backlog:
     def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
         woken: set[tuple[int, int]] = set()
-        key: tuple[int, int, int, int] | None = None
+        key: tuple[int, ...] | None = None
         for job in jobs:
-            if job[1:5] != key:  # jobs come in runs of one stream: look it up once a run
-                key = job[1:5]
+            if job[1:6] != key:  # jobs come in runs of one stream: look it up once a run
+                key = job[1:6]
                 stream = self._stream(StreamKey._make(key), job.id)
                 tenant = self._tenants[job.pool, job.tenant]
                 woken.add((job.pool, job.tenant))
+                if tenant.lanes is not None:
+                    tenant.lanes.wake(job.lane, self.now_us())
             # A job older than the cursor (a retry that came due) would never be read again by it.
             if (stream.more and job.id > stream.cursor) or self._is_full(stream):
                 self._leave_in_store(stream)
@@ -62,10 +69,14 @@ class Backlog:
 
     def put_back(self, job: QueuedJob) -> None:
         """A job that was taken is free again: it keeps its place at the head."""
-        stream = self._stream(StreamKey(job.tenant, job.pool, job.type, job.priority), job.id)
-        stream.window.appendleft(job)
-        self._count(job, +1)
+        stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
+        if self._may_run(stream):
+            stream.window.appendleft(job)
+            self._count(job, +1)
+            self._ready(stream)
+        else:
+            self._evict(stream)
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
@@ -76,20 +87,22 @@ class Backlog:
 
     def hinted(self, key: StreamKey, shard: int) -> None:
         """Another server wrote jobs to this stream."""
+        self.has_lanes = self.has_lanes or key.lane > 0
         tenant = self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
-        stream = tenant.streams.get((key.type, key.priority))
-        if stream is None:
-            stream = tenant.streams[key.type, key.priority] = Stream(key, shard)
-        self._leave_in_store(stream)
+        self._leave_in_store(tenant.stream(key, shard))
 
     def _stream(self, key: StreamKey, job_id: str) -> Stream:
         tenant = self._tenants.get((key.pool, key.tenant))
         if tenant is None:
             tenant = self._tenants[key.pool, key.tenant] = TenantBacklog()
-        stream = tenant.streams.get((key.type, key.priority))
-        if stream is None:
-            stream = tenant.streams[key.type, key.priority] = Stream(key, shard_of(job_id))
-        return stream
+        self.has_lanes = self.has_lanes or key.lane > 0
+        return tenant.streams.get(key) or tenant.stream(key, shard_of(job_id))
+
+    def _ready(self, stream: Stream) -> None:
+        """The stream's window has jobs again."""
+        lanes = self._tenants[stream.key.pool, stream.key.tenant].lanes
+        if lanes is not None:
+            lanes.wake(stream.key.lane, self.now_us())
 
     def _is_full(self, stream: Stream) -> bool:
         limits = self.limits
@@ -118,7 +131,20 @@ class Backlog:
                 elif is_tight:
                     self._evict(stream)
 
+    def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
+        """What must not start from now on; answers each (pool, tenant) with nothing left to run."""
+        self.holds = holds
+        for backlog in self._tenants.values():
+            for stream in backlog.streams.values():
+                if holds.on(stream.key):
+                    self._evict(stream)
+                elif stream.more and not stream.window:
+                    self._want(stream)
+        return [key for key, backlog in self._tenants.items() if not backlog.ready]
+
     def _may_run(self, stream: Stream) -> bool:
+        if self.holds and self.holds.on(stream.key):
+            return False
         return self._runnable is None or stream.key.type in self._runnable
 
     def _evict(self, stream: Stream) -> None:
@@ -126,7 +152,7 @@ class Backlog:
         for job in stream.window:
             self._count(job, -1)
         stream.window.clear()
-        stream.cursor, stream.more = LOWEST_JOB_ID, True
+        stream.cursor, stream.more, stream.missed = LOWEST_JOB_ID, True, stream.reading
 
     def _count(self, job: QueuedJob, sign: int) -> None:
         self.jobs_held += sign
@@ -141,18 +167,20 @@ class Backlog:
         types: Container[int],
         held: Container[str],
         emptied: Callable[[int], None],
+        fits: Callable[[QueuedJob], bool] | None = None,
     ) -> Callable[[int], QueuedJob | None]:
         """A function from a tenant to its next job that a worker with these types can run.
 
-        It skips what is leased already, and tells when a tenant's windows are empty.
+        It skips what is leased already, and tells when a tenant's windows are empty. A next job
+        that does not fit stays where it is.
         """
-        tenants, low = self._tenants, self._jobs_per_read // 4
+        tenants, low, now_us = self._tenants, self._jobs_per_read // 4, self.now_us()
 
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
             while backlog is not None and backlog.ready:
-                stream = backlog.next_stream(types)
-                if stream is None:
+                stream = backlog.next_stream(types, now_us)
+                if stream is None or (fits is not None and not fits(stream.window[0])):
                     return None
                 job = stream.window.popleft()
                 self.jobs_held -= 1
@@ -161,6 +189,8 @@ class Backlog:
                 if stream.more and len(stream.window) <= low:
                     self._want(stream)
                 if job.id not in held:
+                    if backlog.lanes is not None:
+                        backlog.lanes.started(job.lane, job.id, now_us)
                     if not ready:
                         self._left(backlog)
                         emptied(tenant)
@@ -187,47 +217,22 @@ class Backlog:
         else:
             backlog.depth = 0
 
+    def run_ended(self, job: QueuedJob) -> None:
+        """A job that was taken runs no more: its lane is charged for the time."""
+        backlog = self._tenants.get((job.pool, job.tenant))
+        if backlog is not None and backlog.lanes is not None:
+            backlog.lanes.ended(job.lane, job.id, self.now_us())
+
     def ended(self, ids: Iterable[str]) -> None:
         """The ends of these jobs' runs are on disk."""
         self.ending.difference_update(ids)
-        if self._reads:
-            self._ended.update(ids)
-
-    def depth(self, tenant: int, pools: Iterable[int]) -> int:
-        """Queued jobs of a tenant over these pools."""
-        found = (self._tenants.get((pool, tenant)) for pool in pools)
-        return sum(backlog.depth for backlog in found if backlog)
-
-    def depth_of_pool(self, pool: int) -> int:
-        return sum(b.depth for (number, _), b in self._tenants.items() if number == pool)
-
-    def oldest_ms(self, pool: int) -> int | None:
-        """When the oldest job at the head of any window of this pool was accepted."""
-        heads = [
-            stream.window[0].id
-            for (number, _), backlog in self._tenants.items()
-            if number == pool and backlog.ready
-            for stream in backlog.streams.values()
-            if stream.window
-        ]
-        return unix_ms_of(min(heads)) if heads else None
-
-    def counted(self, depths: dict[tuple[int, int], int]) -> None:
-        """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
-        for (tenant, pool), depth in depths.items():
-            backlog = self._tenants.get((pool, tenant))
-            if backlog is not None:
-                backlog.depth = max(depth, backlog.ready)
-
-    def ready(self, pool: int, tenant: int) -> int:
-        backlog = self._tenants.get((pool, tenant))
-        return backlog.ready if backlog else 0
+        self._reading.ended(ids)
 
     def remove(self, job_id: str, key: StreamKey) -> None:
         """A waiting job was cancelled: take it out of its window, if it is there."""
         self.ended([job_id])
         backlog = self._tenants.get((key.pool, key.tenant))
-        stream = backlog.streams.get((key.type, key.priority)) if backlog else None
+        stream = backlog.streams.get(key) if backlog else None
         for job in list(stream.window) if stream else ():
             if stream is not None and job.id == job_id:
                 stream.window.remove(job)
@@ -239,12 +244,12 @@ class Backlog:
         """The shard has another owner now."""
         self.ending = {job for job in self.ending if shard_of(job) != shard}
         for (pool, tenant), backlog in list(self._tenants.items()):
-            for name, stream in list(backlog.streams.items()):
+            for stream in list(backlog.streams.values()):
                 if stream.shard == shard:
                     for job in stream.window:
                         self._count(job, -1)
-                    del backlog.streams[name]
-                    self._wanting.pop(stream.key, None)
+                    backlog.drop(stream)
+                    self._reading.forget(stream)
             if not backlog.streams:
                 del self._tenants[pool, tenant]
 
@@ -253,21 +258,17 @@ class Backlog:
         for key, backlog in list(self._tenants.items()):
             if backlog.ready:
                 continue
-            for name, stream in list(backlog.streams.items()):
+            for stream in list(backlog.streams.values()):
                 if not (stream.window or stream.more or stream.reading):
-                    del backlog.streams[name]
-            if not backlog.streams:
+                    backlog.drop(stream)
+            if backlog.is_over:
                 del self._tenants[key]
-
-    def awake(self) -> Iterator[tuple[int, int]]:
-        """Every (pool, tenant) with jobs in its windows."""
-        return (key for key, backlog in self._tenants.items() if backlog.ready)
 
     # -- reads -------------------------------------------------------------------------------
 
     def _want(self, stream: Stream) -> None:
-        if not stream.reading and self._may_run(stream):
-            self._wanting[stream.key] = stream
+        if self._may_run(stream):
+            self._reading.want(stream)
 
     @property
     def _jobs_per_read(self) -> int:
@@ -277,18 +278,15 @@ class Backlog:
 
     @property
     def wants_reads(self) -> bool:
-        return bool(self._wanting)
+        return bool(self._reading)
 
     def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
         """Streams to read next, each with how many jobs to ask for; all become `reading`."""
         room = self.limits.jobs_total - self.jobs_held
-        if not self._wanting or room <= 0 or self.bytes_held >= self.limits.bytes_total:
+        if not self._reading or room <= 0 or self.bytes_held >= self.limits.bytes_total:
             return []
-        chosen = [self._wanting.pop(key) for key in list(self._wanting)[:streams_max]]
+        chosen = self._reading.begin(streams_max)
         share = min(self._jobs_per_read, max(room // len(chosen), 1))
-        self._reads += len(chosen)
-        for stream in chosen:
-            stream.reading, stream.missed = True, False
         return [(stream, share) for stream in chosen]
 
     def end_read(
@@ -296,7 +294,11 @@ class Backlog:
     ) -> bool:
         """What a read found; answers whether the stream has jobs to give now."""
         if not self._is_ours(stream):
-            self._over(stream)
+            self._reading.over(stream)
+            return False
+        if self.holds and self.holds.on(stream.key):  # since this read began
+            self._reading.over(stream)
+            self._evict(stream)
             return False
         known = {job.id for job in stream.window}
         for job in jobs:
@@ -305,43 +307,37 @@ class Backlog:
                 self._count(job, +1)
         backlog = self._tenants[stream.key.pool, stream.key.tenant]
         backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
-        self._over(stream)
+        self._reading.over(stream)
         if jobs:
             stream.cursor = jobs[-1].id
         stream.more = len(jobs) >= asked or stream.missed
         if stream.more and len(stream.window) <= self._jobs_per_read // 4:
             self._want(stream)
+        if stream.window:
+            self._ready(stream)
         return bool(stream.window)
 
     def _is_underway(self, job_id: str) -> bool:
         """Whether a row that says `queued` is about to be announced, or is old news."""
-        return job_id in self.coming or job_id in self.ending or job_id in self._ended
+        return job_id in self.coming or job_id in self.ending or self._reading.is_old_news(job_id)
 
     def fail_read(self, stream: Stream) -> None:
         """The read did not come through: ask again later."""
-        self._over(stream)
+        self._reading.over(stream)
         if self._is_ours(stream):
             self._want(stream)
 
     def _is_ours(self, stream: Stream) -> bool:
         """False when its shard went to another owner while it was read."""
         backlog = self._tenants.get((stream.key.pool, stream.key.tenant))
-        return backlog is not None and (
-            backlog.streams.get((stream.key.type, stream.key.priority)) is stream
-        )
-
-    def _over(self, stream: Stream) -> None:
-        stream.reading = False
-        self._reads -= 1
-        if not self._reads:
-            self._ended.clear()
+        return backlog is not None and backlog.streams.get(stream.key) is stream
 
     def knows(self, key: StreamKey, job_id: str) -> bool:
         """Whether a head found in the store is no news: it is here, was here, or will be."""
         if self._is_underway(job_id):
             return True
         backlog = self._tenants.get((key.pool, key.tenant))
-        stream = backlog.streams.get((key.type, key.priority)) if backlog else None
+        stream = backlog.streams.get(key) if backlog else None
         if stream is None:
             return False
         if stream.reading or (stream.more and job_id > stream.cursor):

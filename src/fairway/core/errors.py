@@ -14,6 +14,8 @@ HTTP statuses are decided in `wire/problems.py`, never here. The docstring is th
 
 from __future__ import annotations
 
+from fairway.core.admission import Quota
+
 
 class FairwayError(Exception):
     """Something went wrong in Fairway."""
@@ -63,10 +65,17 @@ class LimitReached(Refused):
     code = "LIMIT_REACHED"
 
     def __init__(
-        self, message: str = "", *, code: str = "", field: str = "", retry_after_seconds: float = 1
+        self,
+        message: str = "",
+        *,
+        code: str = "",
+        field: str = "",
+        retry_after_seconds: float = 1,
+        quota: Quota | None = None,
     ) -> None:
         super().__init__(message, code=code, field=field)
         self.retry_after_seconds = retry_after_seconds
+        self.quota = quota
 
 
 class Unavailable(FairwayError):

@@ -126,6 +126,10 @@ class PoolShare:
             granted.append((job, self._ledger.start_uncharged(node, estimate, OWN, now_us)))
         return granted
 
+    @property
+    def has_idle_reserve(self) -> bool:
+        return self._roster.reserve.idle > 0
+
     def may_borrow(self, job: Grantable) -> bool:
         """Whether a job ends soon enough, by an enforced limit, to run on a reserved slot."""
         limit_ms = job.timeout_ms

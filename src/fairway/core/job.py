@@ -20,6 +20,7 @@ class QueuedJob(NamedTuple):
     pool: int
     type: int
     priority: int
+    lane: int  # of its fair_key; 0 without one
     epoch: int  # of the last lease that was written down
     attempts: int
     deliveries: int
@@ -35,6 +36,7 @@ class JobRecord(NamedTuple):
     pool: int
     type: int
     priority: int
+    lane: int
     state: int
     epoch: int
     attempts: int

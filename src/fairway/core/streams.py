@@ -1,13 +1,13 @@
-"""Streams: the queued jobs of one tenant in one pool, of one type and priority, in id order.
+"""Streams: the queued jobs of one tenant in one pool and lane, of one type and priority, by id.
 
-Within a tenant, a job of higher priority goes first, and waiting makes up for priority: each step
+Within a lane, a job of higher priority goes first, and waiting makes up for priority: each step
 of priority is worth `AGEING_MS` of waiting, so nothing waits for ever.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,11 @@ class StreamKey(NamedTuple):
     pool: int
     type: int
     priority: int
+    lane: int = 0
+
+
+def key_of(job: QueuedJob) -> StreamKey:
+    return StreamKey._make(job[1:6])
 
 
 class Stream:
@@ -47,26 +52,16 @@ class Stream:
         self.missed = False  # a job arrived that a read under way may not see
 
 
-class TenantBacklog:
-    """The streams of one tenant in one pool."""
-
-    __slots__ = ("depth", "ready", "streams")
-
-    def __init__(self) -> None:
-        self.streams: dict[tuple[int, int], Stream] = {}
-        self.ready = 0  # jobs in all windows
-        self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
-
-    def next_stream(self, types: Container[int]) -> Stream | None:
-        """The stream whose head goes next among those a worker can run."""
-        if len(self.streams) == 1:  # the usual case, worth its two lines
-            (only,) = self.streams.values()
-            return only if only.window and only.key.type in types else None
-        best: Stream | None = None
-        best_rank = 0
-        for stream in self.streams.values():
-            if stream.window and stream.key.type in types:
-                rank = unix_ms_of(stream.window[0].id) - stream.key.priority * AGEING_MS
-                if best is None or rank < best_rank:
-                    best, best_rank = stream, rank
-        return best
+def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | None:
+    """The stream whose head goes next among those a worker can run."""
+    if len(streams) == 1:  # the usual case, worth its two lines
+        (only,) = streams
+        return only if only.window and only.key.type in types else None
+    best: Stream | None = None
+    best_rank = 0
+    for stream in streams:
+        if stream.window and stream.key.type in types:
+            rank = unix_ms_of(stream.window[0].id) - stream.key.priority * AGEING_MS
+            if best is None or rank < best_rank:
+                best, best_rank = stream, rank
+    return best

@@ -38,6 +38,7 @@ class EnqueueOptions(TypedDict, total=False):
     pool: str
     timeout: Duration
     priority: int  # 9 first … 0 last, among the tenant's own jobs
+    fair_key: str  # whose job it is among your own customers: they share your part evenly
     idempotency_key: str
 
 
@@ -51,6 +52,7 @@ class Enqueuer(Generic[P, R]):
         self._timeout_seconds = (
             seconds_of(options["timeout"]) if "timeout" in options else job.timeout_seconds
         )
+        self._fair_key = options.get("fair_key")
         self._idempotency_key = _checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -97,6 +99,7 @@ class Enqueuer(Generic[P, R]):
             payload=Raw(self._job.codec.encode_arguments(args, kwargs)),
             pool=self._pool,
             priority=self._priority,
+            fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
         )
 

@@ -55,7 +55,7 @@ class Control:
             self._ask_to_stop(tenant, job)  # it was granted at the same moment
             return
         record = sight.record
-        key = StreamKey(tenant, record.pool, record.type, record.priority)
+        key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         self._dispatcher.backlog.remove(job, key)
         lease = self._dispatcher.leases.get(job)
         if lease is not None:  # granted while we wrote: the cancellation stands

@@ -6,21 +6,23 @@ revoked or ran out since is asked every few seconds, so such a key stops working
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
-from fairway.core.tenant import Tenant
+from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.store import tenants as store
+from fairway.store import tiers
 from fairway.store.database import DISCONNECTED, Connection, Database
 from fairway.store.tenants import StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
 JOB_TYPES_MAX = 10_000
+_PLAIN = TenantSettings()
 
 
 class Principal(NamedTuple):
@@ -145,14 +147,39 @@ class Directory:
 
     # -- what operators do -------------------------------------------------------------------
 
-    async def add_tenant(self, name: str, weight: int, depth_limit: int) -> Tenant | None:
+    async def add_tenant(self, name: str, settings: TenantSettings = _PLAIN) -> Tenant | None:
         async with self._calm() as connection:
-            tenant = await store.add_tenant(
-                connection, name, weight=weight, depth_limit=depth_limit
-            )
+            await self._check_tier(connection, settings.tier)
+            tenant = await store.add_tenant(connection, name, settings)
         if tenant is not None:
             self._learn_tenant(tenant)
         return tenant
+
+    async def change_tenant(self, name: str, changes: Mapping[str, Any]) -> Tenant | None:
+        """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
+        async with self._calm() as connection:
+            if "tier" in changes:
+                await self._check_tier(connection, changes["tier"])
+            if await store.change_tenant(connection, name, changes) is None:
+                return None
+        await self.run_once(0)
+        return self.tenants[self.tenant_ids[name]]
+
+    async def tiers(self) -> list[Tier]:
+        async with self._calm() as connection:
+            return await tiers.all_tiers(connection)
+
+    async def put_tier(self, tier: Tier) -> None:
+        async with self._calm() as connection:
+            await tiers.put_tier(connection, tier)
+        await self.run_once(0)
+
+    async def _check_tier(self, connection: Connection, name: str) -> None:
+        names = [tier.name for tier in await tiers.all_tiers(connection)]
+        if name not in names:
+            raise InvalidRequest(
+                f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
+            )
 
     async def add_key(self, key: ApiKey, tenant: int | None) -> None:
         async with self._calm() as connection:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fairway.core import retry
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.lease import may_adopt, next_epoch
@@ -21,29 +22,27 @@ from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, explained
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
 from fairway.core.retry import RetryPolicy
-from fairway.core.streams import StreamKey
+from fairway.core.streams import StreamKey, key_of
+from fairway.core.tenant import Tenant
 from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
-from fairway.services.sessions import End, Holding, Lease, News, Session, waits
+from fairway.services.session_book import LEASES_PER_REPLY, SessionBook
+from fairway.services.sessions import End, Holding, Lease, Session, waits
 
-LEASES_PER_REPLY = 512
 
-
-class Dispatcher:
+class Dispatcher(SessionBook):
     def __init__(self, *, clock: Clock, metrics: Metrics, limits: WindowLimits) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._metrics = metrics
-        self.backlog = Backlog(limits)
+        self.backlog = Backlog(limits, clock.now_us)
         self.shares = {pool.number: PoolShare(_share_settings(pool)) for pool in BUILT_IN}
         self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over
-        self.sessions: dict[str, Session] = {}
         self.leases: dict[str, Lease] = {}
         self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
         self.policies: dict[int, RetryPolicy] = {}  # job type → what its workers asked for
-        self._waiting: dict[str, Session] = {}  # sessions whose call is held open
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
         self.record_ends: Callable[[list[End]], None] = _unconnected
         self.want_reads: Callable[[], None] = lambda: None
@@ -101,11 +100,17 @@ class Dispatcher:
             return  # perhaps no longer the owner: grant nothing until the term is renewed
         share = self.shares[pool]
         free = min(session.free(pool), LEASES_PER_REPLY - len(session.outbox))
-        take = self.backlog.taker(
-            pool, session.types, self.leases, lambda tenant: share.sleep(tenant, now_us)
-        )
+
+        def asleep(tenant: int) -> None:
+            share.sleep(tenant, now_us)
+
+        take = self.backlog.taker(pool, session.types, self.leases, asleep)
         if session.tenant is None:
-            granted = share.grant(free, take, now_us)
+            lend = None
+            if share.has_idle_reserve:
+                fits = share.may_borrow
+                lend = self.backlog.taker(pool, session.types, self.leases, asleep, fits)
+            granted = share.grant(free, take, now_us, lend=lend)
         else:
             granted = share.grant_own(session.tenant, free, take, now_us)
         if granted:
@@ -223,20 +228,13 @@ class Dispatcher:
         job, running = lease.job, lease.running
         self.leases.pop(job.id, None)
         lease.session.drop(lease)
+        if self.backlog.has_lanes:
+            self.backlog.run_ended(job)
         if running is not None:
             self.shares[job.pool].finish(running, now_us)
             lease.running = None
 
     # -- sessions ----------------------------------------------------------------------------
-
-    def session(self, key: str, worker: str, tenant: int | None) -> Session:
-        """The session of this key, heard of just now."""
-        session = self.sessions.get(key)
-        if session is None:
-            session = self.sessions[key] = Session(key, worker, tenant, self._clock.now_us())
-        session.seen_us = self._clock.now_us()
-        session.worker, session.tenant = worker, tenant
-        return session
 
     def equip(self, session: Session, slots: dict[int, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
@@ -263,29 +261,6 @@ class Dispatcher:
         if self.backlog.wants_reads:
             self.want_reads()
 
-    def hold_open(self, session: Session) -> None:
-        self._waiting[session.key] = session
-
-    def let_go(self, session: Session) -> None:
-        self._waiting.pop(session.key, None)
-
-    def news(self, session: Session) -> News:
-        """What there is to say to a session, once; `more` says that it should call again at once.
-
-        So many leases at a time, no more: while a worker starts some, the next ones are granted.
-        """
-        held = session.leases  # what was taken back since must not go out
-        leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
-        for lease in leases:
-            lease.delivered = True
-        more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
-        news = News(
-            leases, session.recorded, session.refused, session.cancels, session.revoked, more
-        )
-        session.outbox, session.recorded, session.refused = [], [], []
-        session.cancels, session.revoked = [], []
-        return news
-
     def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
         """A worker runs a job under a lease that an earlier owner granted and never wrote."""
         is_foreign = session.tenant is not None and session.tenant != job.tenant
@@ -294,8 +269,7 @@ class Dispatcher:
             return False
         if not may_adopt(job.epoch, holding.epoch, term):
             return False
-        key = StreamKey(job.tenant, job.pool, job.type, job.priority)
-        self.backlog.remove(job.id, key)  # it may have been read as waiting before this was said
+        self.backlog.remove(job.id, key_of(job))  # perhaps read as waiting before this was said
         self.restore(session, job, holding.epoch, holding.token, running_seconds=0.0)
         return True
 
@@ -331,10 +305,25 @@ class Dispatcher:
             session.ring()
         self._recount()
 
-    def set_terms(self, tenant: int, terms: Terms) -> None:
+    # -- what operators decide -----------------------------------------------------------------
+
+    def set_terms(self, tenant: Tenant) -> None:
+        """A tenant's terms, for the backlog already queued too."""
+        reserved, now_us = dict(tenant.reserved), self._clock.now_us()
+        for number, share in self.shares.items():
+            terms = Terms(
+                weight=tenant.weight, group=tenant.fair_group, floor_share=tenant.floor_share,
+                cap=tenant.cap, reserved=reserved.get(BY_NUMBER[number].name, 0),
+            )  # fmt: skip
+            share.set_terms(tenant.id, terms, now_us)
+
+    def set_holds(self, holds: Holds) -> None:
+        """What must not start from now on; what runs, runs on."""
         now_us = self._clock.now_us()
-        for share in self.shares.values():
-            share.set_terms(tenant, terms, now_us)
+        for pool, tenant in self.backlog.set_holds(holds):
+            self.shares[pool].sleep(tenant, now_us)
+        if self.backlog.wants_reads:
+            self.want_reads()
 
 
 _LOST = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this job."}'

@@ -10,17 +10,17 @@ import random
 import secrets
 
 from fairway.core.backlog import WindowLimits
-from fairway.core.fairness import Terms
 from fairway.core.pools import BUILT_IN
-from fairway.core.tenant import Tenant
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments, Metrics, logger
+from fairway.services.admission import Admission
 from fairway.services.control import Control
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.exchange import Exchange
+from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.ownership import Ownership
@@ -61,7 +61,8 @@ class Platform:
         self.dispatcher = Dispatcher(clock=clock, metrics=self.metrics, limits=limits)
         self.dispatcher.jitter = random.Random().random
         self.directory = Directory(database)
-        self.directory.on_tenant = self._learn_tenant
+        self.directory.on_tenant = self.dispatcher.set_terms
+        self.holds = HoldKeeper(database, self.dispatcher)
         self.recorder = Recorder(
             database, self.dispatcher, self.watchers, self.store_clock, instruments
         )
@@ -69,13 +70,16 @@ class Platform:
             database, self.dispatcher, self.store_clock, settings, clock=clock,
             server_name=secrets.token_hex(8),
         )  # fmt: skip
+        self.admission = Admission(
+            self.dispatcher, instruments, waiting_max=settings.submit_waiting_max
+        )
         self.submissions = Submissions(
             database,
             self.directory,
             self.dispatcher,
+            self.admission,
             instruments,
             shard_count=cluster.shard_count,
-            waiting_max=settings.submit_waiting_max,
         )
         self.insight = Insight(
             database, self.dispatcher, self.watchers, self.store_clock, clock=clock,
@@ -110,6 +114,7 @@ class Platform:
         steps = {
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
+            "holds": self.holds.run_once,
             "refiller": refiller.run_once,
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": marker.run_once,
@@ -127,6 +132,7 @@ class Platform:
     async def start(self) -> None:
         await self.directory.load_types()
         await self.directory.run_once(0)
+        await self.holds.run_once(0)
         for loop in self.loops.values():
             loop.start()
 
@@ -160,9 +166,6 @@ class Platform:
         except (*DISCONNECTED, TimeoutError):
             return {"database": False, "shards_owned": False}
         return {"database": True, "shards_owned": len(owners) == self.cluster.shard_count}
-
-    def _learn_tenant(self, tenant: Tenant) -> None:
-        self.dispatcher.set_terms(tenant.id, Terms(weight=tenant.weight))
 
     async def _gauge(self, now_us: int) -> float:
         metrics, dispatcher = self.metrics, self.dispatcher

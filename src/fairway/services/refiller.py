@@ -40,9 +40,9 @@ class Refiller:
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:
             jobs = await store.read_streams(connection, shard, wishes)
-        found: dict[tuple[int, int, int, int], list[QueuedJob]] = defaultdict(list)
+        found: dict[tuple[int, ...], list[QueuedJob]] = defaultdict(list)
         for job in jobs:
-            found[job.tenant, job.pool, job.type, job.priority].append(job)
+            found[job[1:6]].append(job)  # a stream's key
         held = self._dispatcher.leases
         filled = [
             stream.key

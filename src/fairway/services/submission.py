@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
+from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.job import QueuedJob
-from fairway.core.pools import BY_NUMBER
-from fairway.core.streams import StreamKey
+from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Instruments
+from fairway.services.admission import Admission
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
@@ -35,6 +35,7 @@ class NewJob(NamedTuple):
     priority: int
     timeout_ms: int | None
     payload: bytes
+    lane: int = 0
     idempotency_key: str | None = None
     body_hash: bytes = b""
 
@@ -59,16 +60,16 @@ class Submissions:
         database: Database,
         directory: Directory,
         dispatcher: Dispatcher,
+        admission: Admission,
         instruments: Instruments,
         *,
         shard_count: int,
-        waiting_max: int,
     ) -> None:
         self._database = database
         self._directory = directory
         self._dispatcher = dispatcher
+        self._admission = admission
         self._shard_count = shard_count
-        self._waiting_max = waiting_max
         self._instruments = instruments
         self._metrics = instruments.metrics
         self._ids = JobIdFactory(instruments.clock)
@@ -77,15 +78,16 @@ class Submissions:
 
     async def submit(self, tenant: Tenant, wanted: Sequence[NewJob]) -> list[Verdict]:
         """One verdict a job, in order. What is accepted is on disk."""
-        self._admit(tenant, len(wanted))
+        waiting = sum(group.jobs_waiting for group in self._groups.values())
+        self._admission.admit(tenant, len(wanted), waiting)
         types = self._directory.type_ids
         if any(job.type not in types for job in wanted):
             await self._learn_types(wanted)
         shard = shard_for_tenant(tenant.id, self._shard_count)
         ids = self._ids.make(shard, len(wanted))
         jobs = [
-            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, 0, 0, 0,
-                      new.timeout_ms, new.payload)
+            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane, 0, 0,
+                      0, new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
         claims = _claims(jobs, wanted)
@@ -102,21 +104,6 @@ class Submissions:
             await self._directory.know_types(new.type for new in wanted)
         except DISCONNECTED as error:
             raise Unavailable() from error
-
-    def _admit(self, tenant: Tenant, count: int) -> None:
-        """Refuse before any write: the tenant's own limit first, then the server's."""
-        depth = self._dispatcher.backlog.depth(tenant.id, BY_NUMBER)
-        if depth + count > tenant.depth_limit:
-            self._metrics.refused.labels("QUEUE_DEPTH_EXCEEDED").inc(count)
-            raise LimitReached(
-                f"{depth} jobs wait already and the limit is {tenant.depth_limit}.",
-                code="QUEUE_DEPTH_EXCEEDED",
-                retry_after_seconds=5,
-            )
-        waiting = sum(group.jobs_waiting for group in self._groups.values())
-        if waiting and waiting + count > self._waiting_max:
-            self._metrics.refused.labels("OVERLOADED").inc(count)
-            raise Unavailable(code="OVERLOADED")
 
     def _group(self, shard: int) -> GroupCommit[Submission]:
         group = self._groups.get(shard)
@@ -180,7 +167,7 @@ class Submissions:
         if shard in self._dispatcher.terms:
             self._dispatcher.arrived(shard, fresh)
         else:
-            self.ring(shard, {StreamKey(j.tenant, j.pool, j.type, j.priority) for j in fresh})
+            self.ring(shard, {key_of(job) for job in fresh})
 
     def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
         answer.__cause__ = cause

@@ -1,6 +1,7 @@
 """Reads the backlog for its owner: which streams have work, and the next jobs of each.
 
-A *stream* is the queued jobs of one tenant in one pool, of one type and priority, in id order.
+A *stream* is the queued jobs of one tenant in one pool and lane, of one type and
+priority, in id order.
 Every read starts after a cursor or at a stream's head; none walks over finished jobs.
 """
 
@@ -30,7 +31,9 @@ async def streams_with_work(connection: Connection, shard: int) -> dict[StreamKe
     """Every stream with a queued job, and the id of its first."""
     rows = await fetch(connection, _SQL["streams_with_work"], shard=shard)
     return {
-        StreamKey(row["tenant"], row["pool"], row["type"], row["priority"]): JobId(row["first"])
+        StreamKey(row["tenant"], row["pool"], row["type"], row["priority"], row["lane"]): JobId(
+            row["first"]
+        )
         for row in rows
     }
 
@@ -44,6 +47,7 @@ async def read_streams(
         shard=shard,
         pools=[read.key.pool for read in reads],
         tenants=[read.key.tenant for read in reads],
+        lanes=[read.key.lane for read in reads],
         types=[read.key.type for read in reads],
         priorities=[read.key.priority for read in reads],
         cursors=[read.cursor for read in reads],

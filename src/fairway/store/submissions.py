@@ -20,7 +20,9 @@ _SQL = load("submissions.sql")
 
 KEY_LIFE = timedelta(hours=24)
 
-_COLUMNS = ("shard", "id", "tenant", "type", "pool", "priority", "state", "timeout_ms", "payload")
+_COLUMNS = (
+    "shard", "id", "tenant", "type", "pool", "priority", "lane", "state", "timeout_ms", "payload",
+)  # fmt: skip
 
 
 class KeyClaim(NamedTuple):
@@ -45,8 +47,8 @@ async def insert_jobs(connection: Connection, shard: int, jobs: Sequence[QueuedJ
         "jobs",
         columns=_COLUMNS,
         records=[
-            (shard, job.id, job.tenant, job.type, job.pool, job.priority, queued,
-             job.timeout_ms, job.payload)
+            (shard, job.id, job.tenant, job.type, job.pool, job.priority,
+             job.lane, queued, job.timeout_ms, job.payload)
             for job in jobs
         ],
     )  # fmt: skip

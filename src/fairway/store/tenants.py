@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fairway.core.tenant import Tenant
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.core.tenant import Reserved, Tenant, TenantSettings
+from fairway.store.database import Connection, Record, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("tenants.sql")
+_PLAIN = TenantSettings()
 
 
 class Cluster(NamedTuple):
@@ -35,19 +38,46 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
 
 
 async def add_tenant(
-    connection: Connection, name: str, *, weight: int = 10, depth_limit: int = 10_000_000
+    connection: Connection, name: str, settings: TenantSettings = _PLAIN
 ) -> Tenant | None:
     """The new tenant, or None when the name is taken."""
-    row = await fetch_row(
-        connection, _SQL["add_tenant"], name=name, weight=weight, depth_limit=depth_limit
-    )
-    return Tenant(*row) if row else None
+    row = await fetch_row(connection, _SQL["add_tenant"], name=name, **_columns(settings))
+    if row is None:
+        return None
+    made = await fetch_row(connection, _SQL["read_tenant"], id=row["id"])
+    return _tenant(made)
+
+
+async def change_tenant(
+    connection: Connection, name: str, changes: Mapping[str, Any]
+) -> TenantSettings | None:
+    """A tenant's settings with these of them changed; None when there is no such tenant."""
+    async with connection.transaction():
+        row = await fetch_row(connection, _SQL["read_settings"], name=name)
+        if row is None:
+            return None
+        kept = TenantSettings._make((*tuple(row)[:-1], _reserved(row["reserved"])))
+        settings = kept._replace(**changes)
+        await execute(connection, _SQL["change_tenant"], name=name, **_columns(settings))
+    return settings
 
 
 async def changed_tenants(connection: Connection, since: datetime) -> list[Tenant]:
     """Tenants that are new or different since then."""
     rows = await fetch(connection, _SQL["changed_tenants"], since=since)
-    return [Tenant._make(row) for row in rows]
+    return [_tenant(row) for row in rows]
+
+
+def _columns(settings: TenantSettings) -> dict[str, Any]:
+    return settings._asdict() | {"reserved": json.dumps(dict(settings.reserved))}
+
+
+def _tenant(row: Record) -> Tenant:
+    return Tenant._make((*tuple(row)[:-1], _reserved(row["reserved"])))
+
+
+def _reserved(text: str) -> Reserved:
+    return () if text == "{}" else tuple(sorted(json.loads(text).items()))
 
 
 async def changed_keys(connection: Connection, since: datetime, limit: int) -> list[StoredKey]:

@@ -20,6 +20,7 @@ POOL_PATTERN = r"^[a-z][a-z0-9_-]{0,31}" + END
 JobType = Annotated[str, Meta(pattern=JOB_TYPE_PATTERN, examples=["email.send"])]
 PoolName = Annotated[str, Meta(pattern=POOL_PATTERN, examples=["short"])]
 Priority = Annotated[int, Meta(ge=0, le=9)]
+FairKey = Annotated[str, Meta(min_length=1, max_length=255, examples=["customer-17"])]
 TimeoutSeconds = Annotated[float, Meta(gt=0, le=7 * 24 * 3600)]
 
 EMPTY_OBJECT = Raw(b"{}")
@@ -33,6 +34,7 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     payload: Raw = EMPTY_OBJECT
     pool: PoolName | None = None
     priority: Priority = 5
+    fair_key: FairKey | None = None
     timeout_seconds: TimeoutSeconds | None = None
 
 

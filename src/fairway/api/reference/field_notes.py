@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-FIELD_NOTES: dict[str, dict[str, str]] = {
+from fairway.api.reference.tenancy_notes import TENANCY_NOTES
+
+FIELD_NOTES: dict[str, dict[str, str]] = TENANCY_NOTES | {
     "JobRequest": {
         "type": "Which handler runs it, such as email.send.",
         "payload": "The handler's arguments by name. At most 64 KB, 64 levels deep, no key twice.",
         "pool": "The class of workers to run it: short (under 1 s, the default), medium or long.",
         "priority": "Order among your own jobs only: 9 goes before 0.",
+        "fair_key": "Whose job it is among your own customers: they share your part evenly.",
         "timeout_seconds": "A run that takes longer is stopped and counts as a failed attempt.",
     },
     "BatchRequest": {"jobs": "The jobs, each as in a single submission."},
@@ -62,18 +65,6 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "detail": "What happened this time.",
         "errors": "Which fields, by JSON pointer.",
         "request_id": "Tell us this when you ask for help.",
-    },
-    "NewTenant": {
-        "name": "Lower-case letters, digits and _.- only.",
-        "weight": "Its share of slot-time beside the other tenants' weights.",
-        "depth_limit": "Jobs that may wait at once; one more gets a 429.",
-    },
-    "TenantAdded": {
-        "id": "The tenant's number.",
-        "name": "Its name.",
-        "weight": "Its weight.",
-        "depth_limit": "Jobs that may wait at once.",
-        "api_key": "Its first key, shown once.",
     },
     "NewKey": {
         "scope": "Who will use it.",

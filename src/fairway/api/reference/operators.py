@@ -1,39 +1,10 @@
-"""What an operator can do: add tenants, make and revoke keys."""
+"""What an operator can do: tenants, tiers and pauses (`tenancy.py`), and keys."""
 
 from __future__ import annotations
 
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply
-from fairway.wire.operator import KeyAdded, NewKey, NewTenant, TenantAdded
-
-_BODY = ("INVALID_JSON", "INVALID_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE",
-         "REQUEST_TIMEOUT")  # fmt: skip
-
-ADD_TENANT = Operation(
-    name="addTenant",
-    method="POST",
-    path="/v1/tenants",
-    summary="Add a tenant",
-    about="Adds a customer and makes its first key. The key is in this reply and nowhere else:"
-    " only a hash of it is kept.",
-    key="operator",
-    body=NewTenant,
-    body_example={"name": "acme", "weight": 100},
-    replies=(
-        Reply(
-            status=201,
-            about="The tenant and its key.",
-            kind=TenantAdded,
-            example={
-                "id": 7,
-                "name": "acme",
-                "weight": 100,
-                "depth_limit": 10_000_000,
-                "api_key": "fw_tenant_3fa9c1d2_…",
-            },
-        ),
-    ),
-    problems=(*_BODY, "CONFLICT"),
-)
+from fairway.api.reference.tenancy import BODY, TENANCY
+from fairway.wire.operator import KeyAdded, NewKey
 
 ADD_KEY = Operation(
     name="addKey",
@@ -58,7 +29,7 @@ ADD_KEY = Operation(
             },
         ),
     ),
-    problems=(*_BODY, "NOT_FOUND"),
+    problems=(*BODY, "NOT_FOUND"),
 )
 
 REVOKE_KEY = Operation(
@@ -83,6 +54,6 @@ REVOKE_KEY = Operation(
 
 OPERATORS = Group(
     name="Operators",
-    about="Tenants and their keys. These need the operator's key, which `fairway up` prints.",
-    operations=(ADD_TENANT, ADD_KEY, REVOKE_KEY),
+    about="Tenants, tiers, pauses, keys. Most need the operator's key, which `fairway up` prints.",
+    operations=(*TENANCY, ADD_KEY, REVOKE_KEY),
 )

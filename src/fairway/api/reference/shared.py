@@ -92,3 +92,14 @@ PREFERENCE_APPLIED = ReplyHeader(
 RETRY_AFTER = ReplyHeader(
     name="Retry-After", about="Seconds to wait before trying again.", example="5"
 )
+RATE_LIMIT = ReplyHeader(
+    name="RateLimit",
+    about="Jobs that you may submit at once now (`r`), and in how many seconds your full burst is"
+    " there again (`t`).",
+    example='"jobs";r=940;t=1',
+)
+RATE_LIMIT_POLICY = ReplyHeader(
+    name="RateLimit-Policy",
+    about="Your burst (`q`) and the seconds in which it fills (`w`): `q / w` is your rate.",
+    example='"jobs";q=1000;w=10',
+)

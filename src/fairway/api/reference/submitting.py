@@ -16,7 +16,7 @@ from fairway.wire.messages import (
 _EMAIL = {"type": "email.send", "payload": {"to": "ada@example.com", "template": "welcome"}}
 _BODY = ("INVALID_JSON", "INVALID_REQUEST", "INVALID_HEADER", "UNKNOWN_POOL", "PAYLOAD_TOO_LARGE",
          "UNSUPPORTED_MEDIA_TYPE", "REQUEST_TIMEOUT", "TOO_MANY_JOB_TYPES",
-         "QUEUE_DEPTH_EXCEEDED", "OVERLOADED")  # fmt: skip
+         "QUEUE_DEPTH_EXCEEDED", "TENANT_RATE_LIMIT_EXCEEDED", "OVERLOADED")  # fmt: skip
 
 SUBMIT = Operation(
     name="submitJob",
@@ -37,7 +37,10 @@ SUBMIT = Operation(
             about="The job is on disk. (With `Prefer: wait`, the wait ended first, and the body is"
             " the whole job.)",
             kind=JobAccepted,
-            headers=(shared.LOCATION, shared.REPLAYED, shared.PREFERENCE_APPLIED),
+            headers=(
+                shared.LOCATION, shared.REPLAYED, shared.PREFERENCE_APPLIED, shared.RATE_LIMIT,
+                shared.RATE_LIMIT_POLICY,
+            ),
             example={"id": shared.JOB_ID, "state": "queued"},
         ),
         Reply(
@@ -71,7 +74,7 @@ SUBMIT_BATCH = Operation(
             status=200,
             about="One item per job, in the order they were sent. Look at each `status`.",
             kind=BatchReply,
-            headers=(shared.REPLAYED,),
+            headers=(shared.REPLAYED, shared.RATE_LIMIT, shared.RATE_LIMIT_POLICY),
             example={
                 "accepted": 1,
                 "items": [

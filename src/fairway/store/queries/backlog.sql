@@ -2,32 +2,32 @@
 -- Every stream that has a queued job, with its first: a walk from stream to stream along the index
 -- of queued rows, one probe a stream, whatever the depth.
 WITH RECURSIVE stream AS (
-    (SELECT pool, tenant, type, priority, id FROM jobs
+    (SELECT pool, tenant, lane, type, priority, id FROM jobs
      WHERE shard = :shard AND state = 1
-     ORDER BY pool, tenant, type, priority, id LIMIT 1)
+     ORDER BY pool, tenant, lane, type, priority, id LIMIT 1)
     UNION ALL
-    SELECT next.pool, next.tenant, next.type, next.priority, next.id
+    SELECT next.pool, next.tenant, next.lane, next.type, next.priority, next.id
     FROM stream
     CROSS JOIN LATERAL (
-        SELECT pool, tenant, type, priority, id FROM jobs
+        SELECT pool, tenant, lane, type, priority, id FROM jobs
         WHERE shard = :shard AND state = 1
-          AND (pool, tenant, type, priority) > (stream.pool, stream.tenant, stream.type, stream.priority)
-        ORDER BY pool, tenant, type, priority, id LIMIT 1
+          AND (pool, tenant, lane, type, priority) > (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority)
+        ORDER BY pool, tenant, lane, type, priority, id LIMIT 1
     ) AS next
 )
-SELECT pool, tenant, type, priority, id::text AS first FROM stream
+SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream
 
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor.
-SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.epoch, job.attempts,
+SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
        job.deliveries, job.timeout_ms, job.payload
-FROM unnest(:pools::smallint[], :tenants::int[], :types::int[], :priorities::smallint[],
-            :cursors::uuid[], :limits::int[])
-     AS stream (pool, tenant, type, priority, cursor, most)
+FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
+            :priorities::smallint[], :cursors::uuid[], :limits::int[])
+     AS stream (pool, tenant, lane, type, priority, cursor, most)
 CROSS JOIN LATERAL (
     SELECT * FROM jobs
     WHERE jobs.shard = :shard AND jobs.state = 1 AND jobs.pool = stream.pool
-      AND jobs.tenant = stream.tenant AND jobs.type = stream.type
+      AND jobs.tenant = stream.tenant AND jobs.lane = stream.lane AND jobs.type = stream.type
       AND jobs.priority = stream.priority AND jobs.id > stream.cursor
     ORDER BY jobs.id LIMIT stream.most
 ) AS job
@@ -47,7 +47,7 @@ FROM (
 ) AS due
 WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id AND jobs.state = 0
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
-RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.epoch,
+RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane, jobs.epoch,
           jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload
 
 -- name: next_due

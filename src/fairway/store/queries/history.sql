@@ -1,5 +1,5 @@
 -- name: read_job
-SELECT id::text AS id, tenant, pool, type, priority, state, epoch, attempts, deliveries, timeout_ms,
+SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us, payload, result, error
 FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id
 
@@ -11,7 +11,7 @@ JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked
 
 -- name: list_jobs
 -- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.
-SELECT id::text AS id, tenant, pool, type, priority, state, epoch, attempts, deliveries, timeout_ms,
+SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us, payload, result, error
 FROM jobs
 WHERE shard = :shard AND tenant = :tenant

@@ -10,14 +10,45 @@ INSERT INTO cluster (shard_count, secret) VALUES (:shard_count, :secret) ON CONF
 INSERT INTO shards (shard) SELECT generate_series(0, :shard_count::int - 1) ON CONFLICT DO NOTHING
 
 -- name: add_tenant
-INSERT INTO tenants (name, weight, depth_limit) VALUES (:name, :weight, :depth_limit)
+INSERT INTO tenants (name, tier, weight, depth_limit, cap, rate_per_second, burst, reserved)
+VALUES (:name, :tier, :weight, :depth_limit, :cap, :rate_per_second, :burst,
+        :reserved::text::jsonb)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, weight, depth_limit
+RETURNING id
+
+-- name: read_settings
+-- A tenant's own values, to be changed in the same transaction.
+SELECT tier, weight, depth_limit, cap, rate_per_second, burst, reserved::text AS reserved
+FROM tenants WHERE name = :name FOR UPDATE
+
+-- name: change_tenant
+UPDATE tenants SET tier = :tier, weight = :weight, depth_limit = :depth_limit, cap = :cap,
+                   rate_per_second = :rate_per_second, burst = :burst,
+                   reserved = :reserved::text::jsonb, updated_at = now()
+WHERE name = :name
 
 -- name: changed_tenants
--- What is new or different since a moment; the overlap makes up for late commits.
-SELECT id, name, weight, depth_limit FROM tenants
-WHERE updated_at > :since::timestamptz - interval '10 seconds'
+-- What is new or different since a moment, with the values in force: a tenant's own, else its
+-- tier's. The overlap makes up for late commits.
+SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
+       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
+       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
+       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
+       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
+       tenants.reserved::text AS reserved
+FROM tenants JOIN tiers ON tiers.name = tenants.tier
+WHERE tenants.updated_at > :since::timestamptz - interval '10 seconds'
+
+-- name: read_tenant
+-- One tenant, as it is read when it changed.
+SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
+       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
+       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
+       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
+       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
+       tenants.reserved::text AS reserved
+FROM tenants JOIN tiers ON tiers.name = tenants.tier
+WHERE tenants.id = :id
 
 -- name: add_key
 INSERT INTO api_keys (id, scope, tenant, secret_hash) VALUES (:id, :scope, :tenant, :secret_hash)

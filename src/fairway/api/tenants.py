@@ -1,0 +1,220 @@
+"""For operators: tenants, tiers and pauses, all changeable while everything runs.
+
+A tenant's own key may pause and resume that tenant's jobs, and see its limits; nothing else here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.auth import operator_of, principal_of, tenant_of
+from fairway.api.decoding import converted, decoded, json_reply
+from fairway.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from fairway.core.holds import Hold
+from fairway.core.pools import BY_NAME, BY_NUMBER
+from fairway.core.tenant import Tenant, TenantSettings, Tier
+from fairway.runtime.identity import new_api_key
+from fairway.services.directory import Principal
+from fairway.services.platform import Platform
+from fairway.wire.messages import BATCH_MAX
+from fairway.wire.tenancy import (
+    Limits,
+    NewTenant,
+    Pause,
+    PauseList,
+    TenantAdded,
+    TenantChange,
+    TenantView,
+    TierList,
+    TierTerms,
+    TierView,
+)
+
+
+async def add_tenant(request: Request) -> Response:
+    platform = await _as_operator(request)
+    wanted = await decoded(request, NewTenant)
+    given = msgspec.structs.asdict(wanted)
+    name, reserved = given.pop("name"), _reserved(given.pop("reserved"))
+    tenant = await platform.directory.add_tenant(name, TenantSettings(**given, reserved=reserved))
+    if tenant is None:
+        raise Conflict(f"There is a tenant named {name!r} already.", field="/name")
+    key = new_api_key("tenant")
+    await platform.directory.add_key(key, tenant.id)
+    return json_reply(TenantAdded(**_facts(tenant), api_key=key.text), 201)
+
+
+async def one_tenant(request: Request) -> Response:
+    platform = await _as_operator(request)
+    return json_reply(TenantView(**_facts(_named(platform, request.path_params["name"]))))
+
+
+async def change_tenant(request: Request) -> Response:
+    platform = await _as_operator(request)
+    wanted = await decoded(request, TenantChange)
+    changes: dict[str, Any] = msgspec.to_builtins(wanted)
+    if "reserved" in changes:
+        changes["reserved"] = _reserved(changes["reserved"])
+    name = request.path_params["name"]
+    tenant = await platform.directory.change_tenant(name, changes)
+    if tenant is None:
+        raise _no_tenant(name)
+    return json_reply(TenantView(**_facts(tenant)))
+
+
+async def list_tiers(request: Request) -> Response:
+    platform = await _as_operator(request)
+    return json_reply(TierList(tiers=[_tier_view(t) for t in await platform.directory.tiers()]))
+
+
+async def put_tier(request: Request) -> Response:
+    platform = await _as_operator(request)
+    terms = await decoded(request, TierTerms)
+    view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
+    await platform.directory.put_tier(
+        Tier(
+            view.name, terms.weight, terms.group, terms.floor_per_mille, terms.cap,
+            terms.rate_per_second, terms.burst, terms.depth_limit,
+        )
+    )  # fmt: skip
+    return json_reply(view)
+
+
+def _reserved(slots: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    unknown = sorted(slots.keys() - BY_NAME.keys())
+    if unknown:
+        raise InvalidRequest(
+            f"There is no pool {unknown[0][:64]!r}; there are {', '.join(BY_NAME)}.",
+            code="UNKNOWN_POOL",
+            field="/reserved",
+        )
+    return tuple(sorted(slots.items()))
+
+
+def _facts(tenant: Tenant) -> dict[str, Any]:
+    facts = tenant._asdict()
+    facts["floor_per_mille"] = facts.pop("floor_share")
+    facts["reserved"] = dict(tenant.reserved)
+    del facts["fair_group"]
+    return facts
+
+
+def _tier_view(tier: Tier) -> TierView:
+    facts = tier._asdict()
+    facts["floor_per_mille"] = facts.pop("floor_share")
+    facts["group"] = facts.pop("fair_group")
+    return TierView(**facts)
+
+
+# -- pauses ------------------------------------------------------------------------------------
+
+
+async def list_pauses(request: Request) -> Response:
+    platform, principal = await _may_pause(request)
+    own = principal.tenant.id if principal.tenant else -1
+    shown = [
+        await _pause_view(platform, hold)
+        for hold in await platform.holds.pauses()
+        if principal.scope == "operator" or own == hold.tenant
+    ]
+    return json_reply(PauseList(pauses=shown))
+
+
+async def limits(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    tenant = await tenant_of(request.scope, platform.directory)
+    admission, settings = platform.admission, platform.settings
+    return json_reply(
+        Limits(
+            tier=tenant.tier,
+            weight=tenant.weight,
+            rate_per_second=tenant.rate_per_second,
+            burst=tenant.burst,
+            jobs_left=admission.quota(tenant).left,
+            depth=admission.depth(tenant),
+            depth_limit=tenant.depth_limit,
+            cap=tenant.cap,
+            payload_bytes_max=settings.payload_bytes_max,
+            batch_jobs_max=BATCH_MAX,
+            refused=admission.refusals(tenant),
+        )
+    )
+
+
+async def pause(request: Request) -> Response:
+    platform, principal = await _may_pause(request)
+    wanted = await decoded(request, Pause)
+    await platform.holds.pause(await _hold(platform, principal, wanted))
+    return json_reply(wanted, 201)
+
+
+async def resume(request: Request) -> Response:
+    platform, principal = await _may_pause(request)
+    wanted = converted(request.query_params, Pause)
+    if not await platform.holds.resume(await _hold(platform, principal, wanted)):
+        raise NotFound("This was not paused.")
+    return json_reply(wanted)
+
+
+async def _may_pause(request: Request) -> tuple[Platform, Principal]:
+    platform: Platform = request.app.state.platform
+    principal = await principal_of(request.scope, platform.directory)
+    if principal.scope not in ("operator", "tenant"):
+        raise Forbidden("This needs an operator's or a tenant's key; yours is for something else.")
+    return platform, principal
+
+
+async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold:
+    """The hold that is meant; a tenant's key means that tenant, whatever else is named."""
+    if principal.tenant is not None:
+        if wanted.tenant not in (None, principal.tenant.name):
+            raise Forbidden("Your key can pause your own jobs only.")
+        wanted.tenant = principal.tenant.name
+    if wanted == Pause():
+        raise InvalidRequest("Name a tenant, a type or a pool.", field="/tenant")
+    return await _numbers(platform, wanted)
+
+
+async def _numbers(platform: Platform, wanted: Pause) -> Hold:
+    directory = platform.directory
+    tenant = _named(platform, wanted.tenant).id if wanted.tenant else 0
+    if wanted.pool and wanted.pool not in BY_NAME:
+        raise InvalidRequest(
+            f"There is no pool {wanted.pool!r}; there are {', '.join(BY_NAME)}.",
+            code="UNKNOWN_POOL",
+            field="/pool",
+        )
+    if wanted.type:
+        await directory.know_types([wanted.type])
+    type_id = directory.type_ids[wanted.type] if wanted.type else 0
+    return Hold(tenant, type_id, BY_NAME[wanted.pool].number if wanted.pool else 0)
+
+
+async def _pause_view(platform: Platform, hold: Hold) -> Pause:
+    directory = platform.directory
+    return Pause(
+        tenant=directory.name_of(hold.tenant) if hold.tenant else None,
+        type=await directory.type_name(hold.type) if hold.type else None,
+        pool=BY_NUMBER[hold.pool].name if hold.pool else None,
+    )
+
+
+def _named(platform: Platform, name: str) -> Tenant:
+    number = platform.directory.tenant_ids.get(name)
+    if number is None:
+        raise _no_tenant(name)
+    return platform.directory.tenants[number]
+
+
+def _no_tenant(name: str) -> NotFound:
+    return NotFound(f"There is no tenant {name[:64]!r}.")
+
+
+async def _as_operator(request: Request) -> Platform:
+    platform: Platform = request.app.state.platform
+    await operator_of(request.scope, platform.directory)
+    return platform

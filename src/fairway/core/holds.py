@@ -1,0 +1,46 @@
+"""Holds: which streams must not start jobs for now, and why: a pause, an open circuit.
+
+A hold names a tenant, a job type, a pool, or several of them; what it does not name (0) it holds
+for all. Holding is a fact about streams, so it costs nothing per job. It says not who set it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from fairway.core.streams import StreamKey
+
+PAUSED = "paused"
+
+
+class Hold(NamedTuple):
+    tenant: int = 0
+    type: int = 0
+    pool: int = 0
+    reason: str = PAUSED
+
+
+class Holds:
+    """All holds in force. Asked once a stream when they change, not once a job."""
+
+    def __init__(self, holds: Iterable[Hold] = ()) -> None:
+        self._by_name: dict[tuple[int, ...], Hold] = {hold[:3]: hold for hold in holds}
+        # Which of (tenant, type, pool) are named by any hold: few shapes, so few look-ups.
+        self._shapes = {tuple(map(bool, names)) for names in self._by_name}
+
+    def on(self, key: StreamKey) -> Hold | None:
+        """The hold that keeps this stream from starting, if one does."""
+        names = (key.tenant, key.type, key.pool)
+        for shape in self._shapes:
+            asked = tuple(n if named else 0 for n, named in zip(names, shape, strict=True))
+            hold = self._by_name.get(asked)
+            if hold is not None:
+                return hold
+        return None
+
+    def __bool__(self) -> bool:
+        return bool(self._by_name)
+
+    def says_the_same(self, other: Holds) -> bool:
+        return self._by_name == other._by_name

@@ -1,0 +1,47 @@
+"""The streams of one tenant in one pool, and which of them goes next."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from fairway.core.lanes import LaneShare
+from fairway.core.streams import Stream, StreamKey, first_of
+
+
+class TenantBacklog:
+    __slots__ = ("depth", "lanes", "ready", "streams")
+
+    def __init__(self) -> None:
+        self.streams: dict[StreamKey, Stream] = {}
+        self.lanes: LaneShare | None = None  # only once a job with a fair_key came
+        self.ready = 0  # jobs in all windows
+        self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
+
+    def stream(self, key: StreamKey, shard: int) -> Stream:
+        found = self.streams.get(key)
+        if found is None:
+            found = self.streams[key] = Stream(key, shard)
+            if self.lanes is not None:
+                self.lanes.add(found)
+            elif key.lane:
+                self.lanes = LaneShare()
+                for stream in self.streams.values():
+                    self.lanes.add(stream)
+                    if stream.window:
+                        self.lanes.wake(stream.key.lane, 0)
+        return found
+
+    def next_stream(self, types: Container[int], now_us: int) -> Stream | None:
+        if self.lanes is not None:
+            return self.lanes.next_stream(types, now_us)
+        return first_of(self.streams.values(), types)
+
+    def drop(self, stream: Stream) -> None:
+        del self.streams[stream.key]
+        if self.lanes is not None:
+            self.lanes.drop(stream)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is worth keeping."""
+        return not self.streams and (self.lanes is None or self.lanes.is_quiet)

@@ -1,0 +1,78 @@
+"""Lets a tenant's submissions in, or says why not, before anything is written.
+
+Each server keeps its own buckets: a tenant that talks to several gets its rate from each. Refusals
+are counted by code, for the tenant itself to see; nothing is ever refused silently.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fairway.core.admission import Bucket, Quota
+from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.pools import BY_NUMBER
+from fairway.core.tenant import Tenant
+from fairway.runtime.telemetry import Instruments
+from fairway.services.dispatcher import Dispatcher
+
+DEPTH_RETRY_SECONDS = 5  # a full queue empties by running jobs; how soon nobody knows
+
+
+class Admission:
+    def __init__(
+        self, dispatcher: Dispatcher, instruments: Instruments, *, waiting_max: int
+    ) -> None:
+        self._waiting_max = waiting_max
+        self._dispatcher = dispatcher
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
+        self._buckets: dict[int, Bucket] = {}
+        self._refused: dict[int, Counter[str]] = {}
+
+    def admit(self, tenant: Tenant, count: int, waiting: int) -> None:
+        """Take the tokens for so many jobs, or refuse; only what is let in costs tokens.
+
+        `waiting` jobs are on their way to disk here: bounded, so that memory does not grow.
+        """
+        if waiting and waiting + count > self._waiting_max:
+            raise Unavailable(code="OVERLOADED")
+        depth = self.depth(tenant)
+        if depth + count > tenant.depth_limit:
+            raise LimitReached(
+                f"{depth} jobs wait already and the limit is {tenant.depth_limit}.",
+                code="QUEUE_DEPTH_EXCEEDED",
+                retry_after_seconds=DEPTH_RETRY_SECONDS,
+            )
+        now_us = self._clock.now_us()
+        early_us = self._bucket(tenant).take(count, tenant.rate_per_second, tenant.burst, now_us)
+        if early_us:
+            raise LimitReached(
+                f"{tenant.rate_per_second} jobs a second, {tenant.burst} at once, is your limit;"
+                f" {count} fit in {early_us / 1e6:.3f} s.",
+                code="TENANT_RATE_LIMIT_EXCEEDED",
+                retry_after_seconds=early_us / 1e6,
+                quota=self.quota(tenant),
+            )
+
+    def quota(self, tenant: Tenant) -> Quota:
+        return self._bucket(tenant).quota(
+            tenant.rate_per_second, tenant.burst, self._clock.now_us()
+        )
+
+    def depth(self, tenant: Tenant) -> int:
+        return self._dispatcher.backlog.depth(tenant.id, BY_NUMBER)
+
+    def count_refusal(self, tenant: Tenant, code: str) -> None:
+        """A submission was refused, here or by somebody else."""
+        self._metrics.refused.labels(code).inc()
+        self._refused.setdefault(tenant.id, Counter())[code] += 1
+
+    def refusals(self, tenant: Tenant) -> dict[str, int]:
+        """Submissions refused by this server since it started, by code."""
+        return dict(self._refused.get(tenant.id, {}))
+
+    def _bucket(self, tenant: Tenant) -> Bucket:
+        bucket = self._buckets.get(tenant.id)
+        if bucket is None:
+            bucket = self._buckets[tenant.id] = Bucket(tenant.burst, self._clock.now_us())
+        return bucket

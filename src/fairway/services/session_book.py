@@ -1,0 +1,50 @@
+"""The sessions of a server: who is there, whose call is held open, what there is to say to each.
+
+Plain state in one event loop; what sessions may run is decided in `dispatcher.py`.
+"""
+
+from __future__ import annotations
+
+from fairway.runtime.clock import Clock
+from fairway.services.sessions import News, Session
+
+LEASES_PER_REPLY = 512
+
+
+class SessionBook:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.sessions: dict[str, Session] = {}
+        self._waiting: dict[str, Session] = {}  # sessions whose call is held open
+
+    def session(self, key: str, worker: str, tenant: int | None) -> Session:
+        """The session of this key, heard of just now."""
+        session = self.sessions.get(key)
+        if session is None:
+            session = self.sessions[key] = Session(key, worker, tenant, self._clock.now_us())
+        session.seen_us = self._clock.now_us()
+        session.worker, session.tenant = worker, tenant
+        return session
+
+    def hold_open(self, session: Session) -> None:
+        self._waiting[session.key] = session
+
+    def let_go(self, session: Session) -> None:
+        self._waiting.pop(session.key, None)
+
+    def news(self, session: Session) -> News:
+        """What there is to say to a session, once; `more` says that it should call again at once.
+
+        So many leases at a time, no more: while a worker starts some, the next ones are granted.
+        """
+        held = session.leases  # what was taken back since must not go out
+        leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
+        for lease in leases:
+            lease.delivered = True
+        more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
+        news = News(
+            leases, session.recorded, session.refused, session.cancels, session.revoked, more
+        )
+        session.outbox, session.recorded, session.refused = [], [], []
+        session.cancels, session.revoked = [], []
+        return news

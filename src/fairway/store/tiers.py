@@ -1,0 +1,34 @@
+"""Tiers and pauses: what operators decide about tenants, job types and pools at run time."""
+
+from __future__ import annotations
+
+from fairway.core.holds import Hold
+from fairway.core.tenant import Tier
+from fairway.store.database import Connection, execute, fetch
+from fairway.store.sql import load
+
+_SQL = load("tiers.sql")
+
+
+async def all_tiers(connection: Connection) -> list[Tier]:
+    return [Tier._make(row) for row in await fetch(connection, _SQL["all_tiers"])]
+
+
+async def put_tier(connection: Connection, tier: Tier) -> None:
+    """The tier's values hold for its tenants as soon as every server has read them again."""
+    async with connection.transaction():
+        await execute(connection, _SQL["put_tier"], **tier._asdict())
+        await execute(connection, _SQL["touch_tenants_of_tier"], name=tier.name)
+
+
+async def all_pauses(connection: Connection) -> list[Hold]:
+    return [Hold(*row) for row in await fetch(connection, _SQL["all_pauses"])]
+
+
+async def pause(connection: Connection, tenant: int, type_id: int, pool: int) -> None:
+    await execute(connection, _SQL["pause"], tenant=tenant, type=type_id, pool=pool)
+
+
+async def resume(connection: Connection, tenant: int, type_id: int, pool: int) -> bool:
+    """Whether it was paused."""
+    return await execute(connection, _SQL["resume"], tenant=tenant, type=type_id, pool=pool) == 1
