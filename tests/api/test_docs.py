@@ -35,6 +35,7 @@ BY_HAND = {
     ("GET", "/v1/jobs/{id}"),
     ("HEAD", "/v1/jobs/{id}"),
     ("DELETE", "/v1/jobs/{id}"),
+    ("GET", "/v1/jobs/{id}/explain"),
     ("POST", "/v1/workers/{name}/exchange"),
 }
 

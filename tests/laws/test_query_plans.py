@@ -35,7 +35,7 @@ STREAMS, QUEUED_IN_EACH = 8, 100
 BATCH = 20
 HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-FILES = ("backlog", "history", "leadership", "leases", "outcomes", "submissions")
+FILES = ("backlog", "fair_share", "history", "leadership", "leases", "outcomes", "submissions")
 STATEMENTS: dict[str, Statement] = {
     name: statement for file in FILES for name, statement in load(f"{file}.sql").items()
 }
@@ -107,12 +107,13 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
         "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
         "pools": [1] * count, "types": [job.type for job in jobs],
-        "lanes": [job.lane for job in jobs],
+        "debts_us": [1] * count, "lanes": [job.lane for job in jobs],
         "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
         "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
+        "lane": 0, "priority": 5,
     }  # fmt: skip
 
 
@@ -132,8 +133,24 @@ BY_BATCH = [
     "read_states",
 ]
 BY_ID = ["cancel_waiting", "read_job"]
-BY_SHARD = ["read_running", "streams_with_work", "read_streams", "promote_due", "next_due"]
-ASIDE = ["claim_keys", "read_keys", "see_sessions", "forget_sessions", "silent_sessions"]
+BY_SHARD = [
+    "jobs_ahead",
+    "read_running",
+    "streams_with_work",
+    "read_streams",
+    "promote_due",
+    "next_due",
+]
+ASIDE = [
+    "write_debts",
+    "forget_debts",
+    "read_debts",
+    "claim_keys",
+    "read_keys",
+    "see_sessions",
+    "forget_sessions",
+    "silent_sessions",
+]
 
 
 @pytest.mark.parametrize("name", BY_BATCH + BY_ID)
@@ -156,7 +173,8 @@ async def test_a_batch_over_midnight_looks_into_both_days(hot: Connection, fille
 
 @pytest.mark.parametrize("name", BY_SHARD + ASIDE)
 async def test_no_hot_statement_scans_a_table(hot: Connection, filled: Filled, name: str) -> None:
-    plan = await plan_of(hot, filled, name)
+    own = {"tenants": list(range(BATCH))} if name == "write_debts" else {}
+    plan = await plan_of(hot, filled, name, **own)
     assert not [kind for kind in plan.kinds() if "Seq" in kind or "Bitmap" in kind]
 
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from fairway.api import docs, events, listing, operate, tenants
 from fairway.api.exchange import ExchangeEndpoint
+from fairway.api.explain import ExplainJob
 from fairway.api.jobs import OneJob
 from fairway.api.plain import (
     ClientGone,
@@ -42,6 +43,7 @@ BATCH = "/v1/jobs/batch"
 ONE_JOB = ("GET", "HEAD", "DELETE")
 WORKER = "/v1/workers/"
 EXCHANGE = "/exchange"
+EXPLAIN = "/explain"
 HINT_BYTES_MAX = 4 << 20
 
 ROUTES = [
@@ -77,6 +79,7 @@ class Api:
         self._submit = SubmitJob(platform)
         self._batch = SubmitBatch(platform)
         self._job = OneJob(platform, self.relay)
+        self._explain = ExplainJob(platform, self.relay)
         self._exchange = ExchangeEndpoint(platform, self.relay)
         self._calm = _Calm(platform)
 
@@ -105,6 +108,8 @@ class Api:
             await self._exchange(scope, receive, send, path[len(WORKER) : -len(EXCHANGE)])
         elif method in ONE_JOB and path.startswith(JOB) and path.count("/") == 3 and path != BATCH:
             await self._job(scope, receive, send, path[len(JOB) :])
+        elif method == "GET" and path.startswith(JOB) and path.endswith(EXPLAIN):
+            await self._explain(scope, receive, send, path[len(JOB) : -len(EXPLAIN)])
         elif method == "POST" and path == "/internal/hint":
             await self._hint(scope, receive, send)
         else:

@@ -12,10 +12,11 @@ _SMOOTHING = 3  # each run moves the average by 1/8 of its error
 class Estimate:
     """The expected run of one job type, and how often runs outlasted it."""
 
-    __slots__ = ("guessed", "prepaid_us", "runs", "runs_over")
+    __slots__ = ("guessed", "mean_us", "prepaid_us", "runs", "runs_over")
 
     def __init__(self, prepaid_us: int) -> None:
         self.prepaid_us = prepaid_us
+        self.mean_us = prepaid_us  # without the bounds of a prepayment, for people
         self.guessed = True  # nothing is known yet: the first run counts in full
         self.runs = 0
         self.runs_over = 0
@@ -44,6 +45,7 @@ class Estimates:
         """Start from a figure known from elsewhere, such as last week's average."""
         estimate = self.of(type_id)
         estimate.prepaid_us = self._clamp(run_us)
+        estimate.mean_us = run_us
         estimate.guessed = False
 
     def learn(self, estimate: Estimate, run_us: int) -> None:
@@ -55,9 +57,11 @@ class Estimates:
         elif sample_us < self._min_us:
             sample_us = self._min_us
         estimate.runs += 1
+        estimate.mean_us += (run_us - estimate.mean_us) >> _SMOOTHING
         if estimate.guessed:
             estimate.guessed = False
             estimate.prepaid_us = sample_us
+            estimate.mean_us = run_us
         else:
             estimate.prepaid_us = guess_us + ((sample_us - guess_us) >> _SMOOTHING)
 

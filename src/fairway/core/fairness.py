@@ -210,10 +210,16 @@ class PoolShare:
             return running
         return self._ledger.adopt(node, estimate, granted_at_us, now_us)
 
-    def checkpoint(self, now_us: int) -> list[tuple[int, int]]:
-        """Virtual times that changed since the last call; tenants below 1 are the pool's own."""
-        return share_record.checkpoint(self._roster, now_us)
+    def tenants(self) -> list[int]:
+        """All that the pool remembers anything of at this moment."""
+        return list(self._roster.nodes)
+
+    def checkpoint(
+        self, now_us: int, tenants: Iterable[int] | None = None
+    ) -> list[tuple[int, int]]:
+        """Debts that changed since the last call, of these tenants or of all; 0 is the group."""
+        return share_record.checkpoint(self._roster, now_us, tenants)
 
     def restore(self, rows: Iterable[tuple[int, int]], now_us: int) -> None:
-        """Take over from an earlier owner, after the terms are set and before any job."""
+        """Take over an earlier owner's debts, after the terms are set and before its jobs."""
         share_record.restore(self._roster, rows, now_us)

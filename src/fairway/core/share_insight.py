@@ -5,10 +5,12 @@ Reads and adds up; changes nothing that a decision depends on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from fairway.core.estimates import Estimates
+from fairway.core.share_history import Totals
 from fairway.core.share_node import SCALE, TENANT_BITS, ShareNode
 from fairway.core.share_roster import Roster
 
@@ -38,6 +40,7 @@ class Standing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateFacts:
     prepaid_us: int
+    mean_us: int
     runs: int
     runs_over: int
 
@@ -63,6 +66,15 @@ class ShareInsight:
         node = self._roster.nodes.get(tenant)
         return node.running + node.uncharged_running if node else 0
 
+    def totals(self, tenants: Iterable[int], now_us: int) -> list[Totals]:
+        """Slot-time so far of those that the pool knows."""
+        nodes = self._roster.nodes
+        return [
+            Totals(tenant, now_us, node.received_us(now_us), node.entitled_us)
+            for tenant in tenants
+            if (node := nodes.get(tenant)) is not None
+        ]
+
     def standing(self, tenant: int, now_us: int) -> Standing:
         node = self._roster.nodes.get(tenant)
         if node is None:
@@ -86,7 +98,10 @@ class ShareInsight:
     def estimate(self, type_id: int) -> EstimateFacts:
         known = self._estimates.peek(type_id)
         return EstimateFacts(
-            prepaid_us=known.prepaid_us, runs=known.runs, runs_over=known.runs_over
+            prepaid_us=known.prepaid_us,
+            mean_us=known.mean_us,
+            runs=known.runs,
+            runs_over=known.runs_over,
         )
 
     def pool(self) -> PoolFacts:

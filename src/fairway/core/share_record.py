@@ -1,8 +1,8 @@
 """Fair-share state as rows, so that debts outlive the process that kept them.
 
-A row is (tenant, virtual time in microseconds at weight 1). Rows of tenants below 1 are the pool's
-own clocks; a row of zero says that the tenant has nothing to remember. Only changed rows are
-written. Credit is not restored: a failover forgets what a tenant was owed, never what it owes.
+A row is (tenant, debt in microseconds at weight 1 beyond its queue's virtual time); tenant 0 is the
+free group. A row of zero says that there is nothing to remember. Only changed rows are written.
+Credit is not kept: a failover forgets what a tenant was owed, never what it owes.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from fairway.core.share_node import SCALE, TENANT_BITS
 from fairway.core.share_roster import Roster
 
 _GROUP = 0
-_PAID_CLOCK = -1
-_FREE_CLOCK = -2
 _ROW = SCALE << TENANT_BITS
 _ROW_MAX = (1 << 63) - 1
+_WORTH_KEEPING = 1_000_000 * _ROW  # a second of one slot: most tenants owe less, and cost no write
 
 
-def checkpoint(roster: Roster, now_us: int) -> list[tuple[int, int]]:
-    """One pass over the nodes every few seconds is cheaper than a note at every grant."""
+def checkpoint(
+    roster: Roster, now_us: int, tenants: Iterable[int] | None = None
+) -> list[tuple[int, int]]:
+    """Rows that changed, of these tenants or of all; cheaper than a note at every grant."""
     rows = [(tenant, 0) for tenant in roster.forgotten if tenant not in roster.nodes]
     roster.forgotten.clear()
-    for tenant, node in roster.nodes.items():
+    for tenant in roster.nodes if tenants is None else tenants:
+        node = roster.nodes.get(tenant)
+        if node is None:
+            continue
         node.accrue(now_us)
-        row = min(node.v // _ROW, _ROW_MAX)
+        debt = node.v - node.tenant - node.queue.v
+        row = min(debt // _ROW, _ROW_MAX) if debt * node.weight >= _WORTH_KEEPING else 0
         if row != node.saved:
             node.saved = row
             rows.append((_GROUP if node is roster.group else tenant, row))
-    if rows:
-        rows.append((_PAID_CLOCK, roster.paid.v // _ROW))
-        rows.append((_FREE_CLOCK, roster.free.v // _ROW))
     return rows
 
 
 def restore(roster: Roster, rows: Iterable[tuple[int, int]], now_us: int) -> None:
-    by_tenant = dict(rows)
-    roster.paid.v = by_tenant.pop(_PAID_CLOCK, 0) * _ROW
-    roster.free.v = by_tenant.pop(_FREE_CLOCK, 0) * _ROW
     roster.dither_until_us = now_us + roster.settings.dither_us
-    roster.group.raise_to(max(by_tenant.pop(_GROUP, 0) * _ROW, roster.paid.v))
-    roster.group.lift = roster.paid.v + roster.group.tenant
-    for tenant, row in by_tenant.items():
-        if row * _ROW > roster.queue_of(tenant).v:
+    for tenant, row in rows:
+        if tenant == _GROUP:
+            roster.group.raise_to(roster.paid.v + row * _ROW)
+            roster.group.lift = roster.paid.v + roster.group.tenant
+        elif row:
             node = roster.node(tenant)
-            node.raise_to(row * _ROW)
+            node.raise_to(roster.queue_of(tenant).v + row * _ROW)
             node.saved = row
             roster.rest(node)

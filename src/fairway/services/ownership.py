@@ -11,6 +11,7 @@ the same statement. A new owner first lets workers say what they run, then grant
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
@@ -50,6 +51,7 @@ class Ownership:
         self._takeovers: set[asyncio.Task[None]] = set()
         self.owners: dict[int, Owner] = {}
         self.is_resigned = False
+        self.before_open: Callable[[int], Awaitable[None]] = _nothing
 
     @property
     def has_peers(self) -> bool:
@@ -125,6 +127,7 @@ class Ownership:
         while self._dispatcher.terms.get(shard) == term:
             try:
                 await self._adopt(shard)
+                await self.before_open(shard)
                 self._dispatcher.open_shard(shard)
                 await self._discover(shard)
                 log.info("shard owned", shard=shard, term=term)
@@ -171,3 +174,7 @@ class Ownership:
     def _all_greeted(self, live: set[str]) -> bool:
         sessions = self._dispatcher.sessions
         return all(key in sessions and sessions[key].greeted for key in live)
+
+
+async def _nothing(shard: int) -> None:
+    return None

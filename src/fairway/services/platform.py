@@ -20,6 +20,7 @@ from fairway.services.control import Control
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.exchange import Exchange
+from fairway.services.explainer import Explainer
 from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
 from fairway.services.lease_writer import LeaseWriter
@@ -29,6 +30,7 @@ from fairway.services.pruner import Pruner
 from fairway.services.recorder import Recorder
 from fairway.services.refiller import Refiller
 from fairway.services.rescuer import Rescuer
+from fairway.services.share_keeper import ShareKeeper
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
@@ -54,42 +56,62 @@ class Platform:
         self.cluster = cluster
         self.clock = clock
         self.metrics = Metrics()
-        instruments = Instruments(clock, self.metrics)
+        self.instruments = Instruments(clock, self.metrics)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
-        limits = WindowLimits(jobs_total=settings.window_jobs)
-        self.dispatcher = Dispatcher(clock=clock, metrics=self.metrics, limits=limits)
-        self.dispatcher.jitter = random.Random().random
         self.directory = Directory(database)
+        self._join_dispatching()
+        self._join_front_door()
+        self._join_answers()
+        self.loops = self._loops()
+
+    def _join_dispatching(self) -> None:
+        """Who decides what runs, and those that keep it told."""
+        database, settings = self.database, self.settings
+        limits = WindowLimits(jobs_total=settings.window_jobs)
+        self.dispatcher = Dispatcher(clock=self.clock, metrics=self.metrics, limits=limits)
+        self.dispatcher.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
         self.holds = HoldKeeper(database, self.dispatcher)
         self.recorder = Recorder(
-            database, self.dispatcher, self.watchers, self.store_clock, instruments
+            database, self.dispatcher, self.watchers, self.store_clock, self.instruments
         )
         self.ownership = Ownership(
-            database, self.dispatcher, self.store_clock, settings, clock=clock,
+            database, self.dispatcher, self.store_clock, settings, clock=self.clock,
             server_name=secrets.token_hex(8),
         )  # fmt: skip
+        self.share_keeper = ShareKeeper(
+            database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
+        )
+        self.ownership.before_open = self.share_keeper.take_over
+
+    def _join_front_door(self) -> None:
+        """Where jobs come in and workers call."""
         self.admission = Admission(
-            self.dispatcher, instruments, waiting_max=settings.submit_waiting_max
+            self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.submissions = Submissions(
-            database,
+            self.database,
             self.directory,
             self.dispatcher,
             self.admission,
-            instruments,
-            shard_count=cluster.shard_count,
+            self.instruments,
+            shard_count=self.cluster.shard_count,
         )
-        self.insight = Insight(
-            database, self.dispatcher, self.watchers, self.store_clock, clock=clock,
-            shard_count=cluster.shard_count,
-        )  # fmt: skip
-        self.control = Control(database, self.dispatcher, self.insight, self.watchers)
         self.exchange = Exchange(
-            database, self.directory, self.dispatcher, self.watchers, self.metrics
+            self.database, self.directory, self.dispatcher, self.watchers, self.metrics
         )
-        self.loops = self._loops()
+
+    def _join_answers(self) -> None:
+        """What people ask about jobs, and ask of them."""
+        self.insight = Insight(
+            self.database, self.dispatcher, self.watchers, self.store_clock, clock=self.clock,
+            shard_count=self.cluster.shard_count,
+        )  # fmt: skip
+        self.explainer = Explainer(
+            self.database, self.dispatcher, self.insight, self.share_keeper, self.store_clock
+        )
+        self.control = Control(self.database, self.dispatcher, self.insight, self.watchers)
 
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
@@ -115,6 +137,7 @@ class Platform:
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
             "holds": self.holds.run_once,
+            "fair share": self.share_keeper.run_once,
             "refiller": refiller.run_once,
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": marker.run_once,

@@ -26,6 +26,19 @@ class SessionBook:
         session.worker, session.tenant = worker, tenant
         return session
 
+    def is_run(self, type_id: int, pool: int, tenant: int) -> bool:
+        """Whether a live worker could run such a job of this tenant."""
+        return any(
+            one.greeted and type_id in one.types and one.slots.get(pool, 0) > 0
+            and one.tenant in (None, tenant)
+            for one in self.sessions.values()
+        )  # fmt: skip
+
+    def free_slots(self, pool: int) -> int:
+        """Slots that nothing runs on, of workers that serve all tenants."""
+        shared = (one for one in self.sessions.values() if one.greeted and one.tenant is None)
+        return sum(max(one.free(pool), 0) for one in shared)
+
     def hold_open(self, session: Session) -> None:
         self._waiting[session.key] = session
 

@@ -56,6 +56,17 @@ async def read_streams(
     return [QueuedJob._make(row) for row in rows]
 
 
+async def jobs_ahead(
+    connection: Connection, shard: int, key: StreamKey, job: JobId, limit: int
+) -> int:
+    """Jobs of the stream before this one, counted up to a limit."""
+    row = await fetch_row(
+        connection, _SQL["jobs_ahead"], shard=shard, id=job, limit=limit, **key._asdict()
+    )
+    assert row is not None
+    return int(row["ahead"])
+
+
 async def count_queued(connection: Connection, shard: int) -> dict[tuple[int, int], int]:
     """Depth by (tenant, pool)."""
     rows = await fetch(connection, _SQL["count_queued"], shard=shard)

@@ -8,6 +8,7 @@ from fairway.api.reference.shape import Group, Operation, Parameter, Reply, Repl
 from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.pools import BY_NAME
+from fairway.wire.explain import Explained
 from fairway.wire.messages import JobList, JobView
 
 _FILTERS = (
@@ -164,8 +165,49 @@ FOLLOW = Operation(
     problems=("NOT_FOUND",),
 )
 
+EXPLAIN = Operation(
+    name="explainJob",
+    method="GET",
+    path="/v1/jobs/{id}/explain",
+    summary="Why does it wait?",
+    about="The reason why a job is not running, its place in line, an estimate of its start with"
+    " the spread, and the slot-time you got against what you were due over the last minute.",
+    key="tenant",
+    parameters=(shared.JOB_PATH,),
+    replies=(
+        Reply(
+            status=200,
+            about="The explanation.",
+            kind=Explained,
+            example={
+                "id": shared.JOB_ID,
+                "state": "queued",
+                "reason": "slot",
+                "detail": "All slots are busy; it starts when its turn comes.",
+                "position": 12,
+                "position_is_exact": True,
+                "tenants_ahead": 3,
+                "running": 4,
+                "fair_slots": 4.5,
+                "run_seconds": 0.31,
+                "start": {
+                    "earliest_at": "2026-01-31T12:00:00.412Z",
+                    "likely_at": "2026-01-31T12:00:00.824Z",
+                    "latest_at": "2026-01-31T12:00:01.958Z",
+                },
+                "share": {
+                    "window_seconds": 48.2,
+                    "received_slot_seconds": 211.0,
+                    "entitled_slot_seconds": 216.9,
+                },
+            },
+        ),
+    ),
+    problems=("NOT_FOUND", "NOT_OWNER"),
+)
+
 JOBS = Group(
     name="Jobs",
     about="Submit work and hear what became of it. These need a tenant's key.",
-    operations=(SUBMIT, SUBMIT_BATCH, LIST, READ, HEAD, CANCEL, FOLLOW),
+    operations=(SUBMIT, SUBMIT_BATCH, LIST, READ, HEAD, CANCEL, FOLLOW, EXPLAIN),
 )

@@ -34,6 +34,31 @@ TENANCY_NOTES: dict[str, dict[str, str]] = {
         "pool": "Jobs of this pool.",
     },
     "PauseList": {"pauses": "Pauses in force."},
+    "StartEstimate": {
+        "earliest_at": "Hardly before this.",
+        "likely_at": "About then.",
+        "latest_at": "Hardly after this, if the load stays as it is.",
+    },
+    "ShareReceived": {
+        "window_seconds": "How far back this looks: up to a minute.",
+        "received_slot_seconds": "Slot-time that you got.",
+        "entitled_slot_seconds": "Your fair slot-time while you had work.",
+    },
+    "Explained": {
+        "id": "The job.",
+        "state": "Where it stands.",
+        "reason": "slot, fair_share, capped, paused, no_worker, not_due, rate, circuit_open,"
+        " running, finished.",
+        "detail": "The reason in a sentence.",
+        "position": "Its place among your jobs of the same type, priority and fair_key.",
+        "position_is_exact": "False beyond the first 10 000.",
+        "tenants_ahead": "Tenants whose turn comes first, about.",
+        "running": "Jobs of yours that run in this pool now.",
+        "fair_slots": "Slots that you may expect while all others keep working.",
+        "run_seconds": "How long a run of this type takes, about.",
+        "start": "When it may start; null when nobody can say.",
+        "share": "What you got against what you were due; null before the first minute.",
+    },
     "Limits": _TERMS
     | {
         "tier": "Your tier.",

@@ -39,12 +39,12 @@ CREATE TABLE pauses (
     CONSTRAINT a_pause_names_something CHECK (tenant > 0 OR type > 0 OR pool > 0)
 );
 
--- Virtual times of tenants, written every few seconds: debts survive a failover. Tenants below 1 are the pool's own rows.
+-- What tenants owe of slot-time, written every few seconds: debts survive a failover. Tenant 0 is the free group.
 CREATE TABLE fair_share (
     shard        int         NOT NULL,
     pool         smallint    NOT NULL,
     tenant       int         NOT NULL,
-    v            numeric     NOT NULL,
+    debt_us      bigint      NOT NULL,                    -- at weight 1
     PRIMARY KEY (shard, pool, tenant)
 ) WITH (fillfactor = 50);
 

@@ -32,6 +32,15 @@ CROSS JOIN LATERAL (
     ORDER BY jobs.id LIMIT stream.most
 ) AS job
 
+-- name: jobs_ahead
+-- How many jobs of a stream come before this one; counts so far and no further.
+SELECT count(*) AS ahead FROM (
+    SELECT FROM jobs
+    WHERE shard = :shard AND state = 1 AND pool = :pool AND tenant = :tenant AND lane = :lane
+      AND type = :type AND priority = :priority AND id < :id
+    LIMIT :limit
+) AS before
+
 -- name: count_queued
 -- Depth per tenant and pool; asked once when an owner takes over, never on a live path.
 SELECT pool, tenant, count(*) AS depth FROM jobs

@@ -1,0 +1,97 @@
+"""`fairway jobs …`: look at jobs, ask why one waits, cancel one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+from rich.table import Table
+
+from fairway.cli.remote import Remote, screen, show_json
+
+app = App(name="jobs", help="Look at jobs, ask why one waits, cancel one.")
+
+Json = Annotated[bool, Parameter(help="Print the server's JSON.")]
+
+
+@app.command(name="list")
+def list_(
+    *, state: str | None = None, type: str | None = None, limit: int = 20, json: Json = False
+) -> int:
+    """The newest jobs, of these states (comma-separated) and this type."""
+    found = Remote("tenant").get("/v1/jobs", state=state, type=type, limit=limit)
+    if json:
+        show_json(found)
+        return 0
+    table = Table("id", "type", "pool", "state", "attempts", "created", box=None, pad_edge=False)
+    for job in found["jobs"]:
+        table.add_row(
+            job["id"], job["type"], job["pool"], job["state"], str(job["attempts"]),
+            job["created_at"][:19],
+        )  # fmt: skip
+    screen.print(table if found["jobs"] else "No jobs.")
+    return 0
+
+
+@app.command
+def show(id: str) -> int:
+    """One job, whole, as JSON."""
+    show_json(Remote("tenant").get(f"/v1/jobs/{id}"))
+    return 0
+
+
+@app.command
+def cancel(id: str) -> int:
+    """Cancel a job: at once while it waits, else its worker is asked to stop."""
+    job = Remote("tenant").call("DELETE", f"/v1/jobs/{id}")
+    screen.print(job["state"] if job["finished_at"] else "It runs; its worker was asked to stop.")
+    return 0
+
+
+@app.command
+def why(id: str, *, json: Json = False) -> int:
+    """Say why a job waits, its place in line and when it may start."""
+    found = Remote("tenant").get(f"/v1/jobs/{id}/explain")
+    if json:
+        show_json(found)
+        return 0
+    screen.print(f"[bold]{found['state']}[/]: {found['detail']}")
+    for line in lines(found, datetime.now(UTC)):
+        screen.print(f"  {line}")
+    return 0
+
+
+def lines(found: dict[str, Any], now: datetime) -> list[str]:
+    """What an explanation says beyond its reason; only what has a meaning for its state."""
+    said = []
+    if found["position"] is not None:
+        beyond = "" if found["position_is_exact"] else " or further back"
+        said.append(f"place       {found['position']}{beyond} among your own of this kind")
+        said.append(f"tenants     about {found['tenants_ahead']} have their turn first")
+        said.append(
+            f"slots       {found['running']} of yours run, {found['fair_slots']:g} are fair"
+        )
+    if found["start"] is not None:
+        first, likely, last = (
+            _in_seconds(found["start"][name], now)
+            for name in ("earliest_at", "likely_at", "latest_at")
+        )
+        said.append(f"start       in about {likely} ({first} to {last})")
+    if found["share"] is not None:
+        share = found["share"]
+        got, due = share["received_slot_seconds"], share["entitled_slot_seconds"]
+        of = f", {got / due:.0%} of it" if due else ""
+        said.append(
+            f"share       {got:.1f} slot-seconds of {due:.1f} due{of},"
+            f" in the last {share['window_seconds']:.0f} s"
+        )
+    return said
+
+
+def _in_seconds(moment: str, now: datetime) -> str:
+    seconds = max((datetime.fromisoformat(moment) - now).total_seconds(), 0)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

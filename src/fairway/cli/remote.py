@@ -1,0 +1,73 @@
+"""Commands that ask a running server: where it is, which key to show, and what its refusals say.
+
+Keys come from the environment, else from the `client.json` that `fairway up` left in this folder.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx2
+import msgspec
+from rich.console import Console
+
+from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys
+from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.wire.problems import error_of
+
+Role = Literal["tenant", "operator"]
+
+VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
+
+screen = Console(highlight=False, soft_wrap=True)
+
+
+class Remote:
+    """One server, spoken to with one key."""
+
+    def __init__(self, role: Role) -> None:
+        keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / FILE_NAME)
+        self.url = os.environ.get("FAIRWAY_URL") or (keys.url if keys else "http://127.0.0.1:8700")
+        self._headers = {"authorization": f"Bearer {_key(role, keys)}"}
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.call("GET", path, query=query)
+
+    def call(
+        self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None
+    ) -> Any:
+        """The reply's JSON; a problem becomes an error with the server's own words."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        try:
+            reply = httpx2.request(
+                method, self.url.split(",")[0] + path, params=given, json=body,
+                headers=self._headers, timeout=30, trust_env=False,
+            )  # fmt: skip
+        except httpx2.HTTPError as error:
+            raise Unavailable(f"No server answers at {self.url}: {error}") from error
+        if reply.status_code >= 400:
+            raise error_of(_json(reply.content) or {"status": reply.status_code})
+        return _json(reply.content)
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return msgspec.json.decode(content) if content else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _key(role: Role, keys: LocalKeys | None) -> str:
+    local = {"tenant": keys.api_key, "operator": keys.operator_key} if keys else {}
+    key = os.environ.get(VARIABLES[role]) or local.get(role)
+    if not key:
+        raise InvalidRequest(
+            f"No {role}'s key: set {VARIABLES[role]}, or run this where `fairway up` was started."
+        )
+    return key
+
+
+def show_json(value: Any) -> None:
+    screen.print_json(msgspec.json.encode(value).decode())

@@ -1,0 +1,101 @@
+"""Why a job waits, its place in line, and when it may start: facts in, sentences out.
+
+An estimate is a guess with a spread, never a promise: tenants come and go, and runs differ. Where
+nothing can be said of the start (a pause, no worker) nothing is said.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from fairway.core.lifecycle import State
+from fairway.core.share_insight import Waiting
+
+AHEAD_MAX = 10_000  # jobs of the stream that are counted; a place further back is only "beyond"
+SPREAD = 2  # a start is likely between half of the estimate and twice of it
+
+
+class Reason(StrEnum):
+    """Why a job is not running at this moment. Holds have reasons of their own."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    NOT_DUE = "not_due"
+    RATE = "rate"
+    NO_WORKER = "no_worker"
+    CAPPED = "capped"
+    FAIR_SHARE = "fair_share"
+    SLOT = "slot"
+
+
+SENTENCES = {
+    Reason.RUNNING: "It runs now.",
+    Reason.FINISHED: "It has ended.",
+    Reason.NOT_DUE: "It is scheduled for later.",
+    Reason.RATE: "It is due and waits to be put into the queue, which happens so many a second.",
+    Reason.NO_WORKER: "No live worker runs this job type in this pool.",
+    Reason.CAPPED: "The tenant runs as many jobs in this pool as its cap allows.",
+    Reason.FAIR_SHARE: "The tenant holds its fair slots; others have not got theirs yet.",
+    Reason.SLOT: "All slots are busy; it starts when its turn comes.",
+    "paused": "It is paused, by an operator or by the tenant.",
+}
+
+
+class Facts(NamedTuple):
+    """What the owner knows of a waiting job."""
+
+    state: State
+    due_in_us: int | None = None
+    hold: str | None = None
+    has_worker: bool = True
+    waiting: Waiting = Waiting.TURN
+    jobs_ahead: int = 0  # of its own stream
+    fair_slots_milli: int = 1000
+    debt_us: int = 0
+    run_us: int = 0  # a run of its type, about
+    free_slots: int = 0
+
+
+class Start(NamedTuple):
+    """When it may start, in microseconds from now."""
+
+    earliest_us: int
+    likely_us: int
+    latest_us: int
+
+
+def reason_of(facts: Facts) -> str:
+    if facts.state is State.RUNNING:
+        return Reason.RUNNING
+    if facts.state.is_final:
+        return Reason.FINISHED
+    if facts.state is State.SCHEDULED:
+        return Reason.NOT_DUE if (facts.due_in_us or 0) > 0 else Reason.RATE
+    if facts.hold is not None:
+        return facts.hold
+    if not facts.has_worker:
+        return Reason.NO_WORKER
+    if facts.waiting is Waiting.CAP:
+        return Reason.CAPPED
+    return Reason.FAIR_SHARE if facts.waiting is Waiting.FAIR_SLOTS else Reason.SLOT
+
+
+def start_of(facts: Facts) -> Start | None:
+    """None when it runs, has ended, or nobody can say."""
+    reason = reason_of(facts)
+    if reason == Reason.NOT_DUE:
+        due_us = facts.due_in_us or 0
+        return Start(due_us, due_us, due_us + SPREAD * facts.run_us)
+    if reason not in (Reason.RATE, Reason.CAPPED, Reason.FAIR_SHARE, Reason.SLOT):
+        return None
+    if facts.free_slots > facts.jobs_ahead:
+        return Start(0, 0, facts.run_us)
+    slots_milli = max(facts.fair_slots_milli, 1)
+    owed_us = facts.jobs_ahead * facts.run_us + max(facts.debt_us, 0) + facts.run_us // 2
+    likely_us = 1000 * owed_us // slots_milli
+    return Start(likely_us // SPREAD, likely_us, SPREAD * likely_us + facts.run_us)
+
+
+def sentence_of(reason: str) -> str:
+    return SENTENCES.get(reason, f"It is held: {reason.replace('_', ' ')}.")

@@ -1,0 +1,81 @@
+"""Answers why a job waits: gathers what the owner knows and lets `core/explain.py` judge it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.core.explain import AHEAD_MAX, Facts, Start, reason_of, start_of
+from fairway.core.ids import JobId, shard_of
+from fairway.core.lifecycle import State
+from fairway.core.share_history import Recent
+from fairway.core.share_insight import Standing
+from fairway.core.streams import StreamKey
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.insight import Insight, JobSight
+from fairway.services.share_keeper import ShareKeeper
+from fairway.services.store_clock import StoreClock
+from fairway.store import backlog as store
+from fairway.store.database import Database
+
+
+class Explanation(NamedTuple):
+    sight: JobSight
+    reason: str
+    jobs_ahead: int | None  # None: not in line
+    start: Start | None
+    standing: Standing
+    run_us: int
+    recent: Recent | None
+
+
+class Explainer:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        insight: Insight,
+        shares: ShareKeeper,
+        store_clock: StoreClock,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._insight = insight
+        self._shares = shares
+        self._store_clock = store_clock
+
+    async def explain(self, tenant: int, job: JobId, now_us: int) -> Explanation:
+        sight = await self._insight.job(tenant, job)
+        record = sight.record
+        key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
+        ahead = await self._ahead(key, job) if record.state == State.QUEUED else None
+        share = self._dispatcher.shares[record.pool]
+        standing = share.insight.standing(tenant, now_us)
+        run_us = share.insight.estimate(record.type).mean_us
+        hold = self._dispatcher.backlog.holds.on(key)
+        facts = Facts(
+            state=State(record.state),
+            due_in_us=self._due_in_us(sight),
+            hold=hold.reason if hold else None,
+            has_worker=self._dispatcher.is_run(record.type, record.pool, tenant),
+            waiting=standing.waiting,
+            jobs_ahead=ahead or 0,
+            fair_slots_milli=standing.fair_slots_milli,
+            debt_us=standing.debt_us,
+            run_us=run_us,
+            free_slots=self._dispatcher.free_slots(record.pool),
+        )
+        totals = share.insight.totals([tenant], now_us)
+        recent = self._shares.history[record.pool].recent(totals[0]) if totals else None
+        return Explanation(
+            sight, reason_of(facts), ahead, start_of(facts), standing, run_us, recent
+        )
+
+    async def _ahead(self, key: StreamKey, job: JobId) -> int:
+        async with self._database.calm() as connection:
+            return await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
+
+    def _due_in_us(self, sight: JobSight) -> int | None:
+        due = sight.record.execute_at
+        if due is None:
+            return None
+        return round((due - self._store_clock.now()).total_seconds() * 1e6)
