@@ -24,7 +24,10 @@ def list_(
     if json:
         show_json(found)
         return 0
-    table = Table("id", "type", "pool", "state", "attempts", "created", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("id", no_wrap=True)
+    for name in ("type", "pool", "state", "attempts", "created"):
+        table.add_column(name)
     for job in found["jobs"]:
         table.add_row(
             job["id"], job["type"], job["pool"], job["state"], str(job["attempts"]),
