@@ -14,9 +14,10 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import httpx2
@@ -74,6 +75,18 @@ class House:
         self.worker_key = worker.text
         self._weights = [SKEW ** (-n / max(1, tenants - 1)) for n in range(tenants)]
 
+    async def set_terms(self, numbers: Iterable[int], **columns: Any) -> None:
+        """Terms of these tenants, straight into the store; servers read them within seconds."""
+        changes = ", ".join(f"{name} = ${place + 2}" for place, name in enumerate(columns))
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            await connection.execute(
+                f"UPDATE tenants SET {changes}, updated_at = now() WHERE id = ANY($1::int[])",
+                [number + 1 for number in numbers], *columns.values(),
+            )  # fmt: skip
+        finally:
+            await connection.close()
+
     def draw(self, count: int) -> list[int]:
         """Tenant numbers, the busy ones more often."""
         return self._dice.choices(range(len(self.keys)), self._weights, k=count)
@@ -94,9 +107,11 @@ class House:
                 await asyncio.sleep(0.05)
         raise RuntimeError(f"The server did not become ready; see {self.folder}/server.log")
 
-    async def start_worker(self, slots: int, **environment: str) -> asyncio.subprocess.Process:
+    async def start_worker(
+        self, slots: int, pool: str = "short", **environment: str
+    ) -> asyncio.subprocess.Process:
         return await self._start(
-            "worker", "fairway.bench.jobs:app", "--pool", f"short={slots}",
+            "worker", "fairway.bench.jobs:app", "--pool", f"{pool}={slots}", "--grace", "0.5",
             FAIRWAY_URL=self.url, FAIRWAY_API_KEY=self.worker_key, **environment,
         )  # fmt: skip
 

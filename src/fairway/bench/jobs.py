@@ -1,12 +1,15 @@
 """The jobs that benches run: as little work as possible, so that the platform is what is measured.
 
 With FAIRWAY_BENCH_DELAYS set, the runner appends to that file how long each job took from the
-client's intended send to the start of its handler.
+client's intended send to the start of its handler. With FAIRWAY_BENCH_RUNS it appends when each nap
+began and ended, and whose it was.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import itertools
 import os
 import time
 from pathlib import Path
@@ -15,8 +18,33 @@ from fairway import App
 
 app = App("bench")
 
-_delays: list[float] = []
-_file = os.environ.get("FAIRWAY_BENCH_DELAYS")
+NAP_TYPES = 300
+LINES_KEPT = 500
+
+
+class _File:
+    """Lines kept in memory and appended now and then; the rest when the process ends."""
+
+    def __init__(self, variable: str) -> None:
+        self._path = os.environ.get(variable)
+        self._lines: list[str] = []
+        atexit.register(self.write)
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= LINES_KEPT:
+            self.write()
+
+    def write(self) -> None:
+        if self._path and self._lines:
+            with Path(self._path).open("a") as file:
+                file.write("\n".join(self._lines) + "\n")
+        self._lines.clear()
+
+
+_delays = _File("FAIRWAY_BENCH_DELAYS")
+_runs = _File("FAIRWAY_BENCH_RUNS")
+_numbers = itertools.count()
 
 
 @app.job(name="bench.noop", pool="short", mode="loop")
@@ -27,16 +55,19 @@ def noop(n: int) -> None:
 @app.job(name="bench.timed", pool="short")
 async def timed(sent: float) -> None:
     """Nothing, and how long it took to get here (one machine, one wall clock)."""
-    _delays.append(time.time() - sent)
-    if len(_delays) >= 500:
-        _write()
+    _delays.add(f"{time.time() - sent:.6f}")
 
 
-def _write() -> None:
-    if _file:
-        with Path(_file).open("a") as file:
-            file.write("".join(f"{delay:.6f}\n" for delay in _delays))
-        _delays.clear()
+async def nap(who: str, seconds: float) -> None:
+    """Holds a slot for so long, and says whose it was."""
+    run = f"{os.getpid()}-{next(_numbers)}"
+    _runs.add(f"+ {who} {run} {time.time():.6f}")
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        _runs.add(f"- {who} {run} {time.time():.6f}")
 
 
-atexit.register(_write)
+# The same nap under many names: each type has an estimate of its own.
+for number in range(NAP_TYPES):
+    app.job(name=f"bench.nap.{number}", pool="short")(nap)

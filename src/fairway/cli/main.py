@@ -149,6 +149,24 @@ def engine(
 
 
 @bench.command
+def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = None) -> int:
+    """Shares, waits and cost of fair sharing, by real runs through the front door.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    scale
+        Shortens (or lengthens) every part; below 0.5 the figures are only a look.
+    plots
+        A folder to draw the shares into (needs matplotlib).
+    """
+    from fairway.bench import fairness as command
+
+    return command.run(json_output=json, scale=scale, plots=plots)
+
+
+@bench.command
 def depth(
     *, json: bool = False, tenants: int = 10_000, seconds: float = 10.0, jobs: int = 1_000_000
 ) -> int:

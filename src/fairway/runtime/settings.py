@@ -28,6 +28,7 @@ FOREIGN = frozenset(
         "OPERATOR_KEY",
         "BUILD",
         "BENCH_DELAYS",
+        "BENCH_RUNS",
         "DIE_WITH_PARENT",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
@@ -54,6 +55,7 @@ class Settings:
     window_jobs: int = 150_000  # jobs held in memory, whatever the depth
     submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
     drain_seconds: float = 25.0
+    scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
 
     def lease_seconds_of(self, pool_name: str) -> float:
@@ -75,6 +77,8 @@ class Settings:
             for name in ("retention_days", "body_bytes_max", "payload_bytes_max", "window_jobs")
             if getattr(self, name) <= 0
         ]
+        if self.scheduler not in ("fair", "fifo"):
+            found.append(f"{PREFIX}SCHEDULER must be fair (or fifo, to compare with).")
         if not 1 <= self.shard_count <= 4096:
             found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
         if self.term_seconds < 0.5:

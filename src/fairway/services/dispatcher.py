@@ -32,11 +32,18 @@ from fairway.services.sessions import End, Holding, Lease, Session, waits
 
 
 class Dispatcher(SessionBook):
-    def __init__(self, *, clock: Clock, metrics: Metrics, limits: WindowLimits) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        limits: WindowLimits,
+        scheduler: type[PoolShare] = PoolShare,
+    ) -> None:
         super().__init__(clock)
         self._metrics = metrics
         self.backlog = Backlog(limits, clock.now_us)
-        self.shares = {pool.number: PoolShare(_share_settings(pool)) for pool in BUILT_IN}
+        self.shares = {pool.number: scheduler(_share_settings(pool)) for pool in BUILT_IN}
         self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over

@@ -10,6 +10,8 @@ import random
 import secrets
 
 from fairway.core.backlog import WindowLimits
+from fairway.core.fairness import PoolShare
+from fairway.core.first_come import FirstCome
 from fairway.core.pools import BUILT_IN
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop
@@ -69,7 +71,10 @@ class Platform:
         """Who decides what runs, and those that keep it told."""
         database, settings = self.database, self.settings
         limits = WindowLimits(jobs_total=settings.window_jobs)
-        self.dispatcher = Dispatcher(clock=self.clock, metrics=self.metrics, limits=limits)
+        scheduler = FirstCome if settings.scheduler == "fifo" else PoolShare
+        self.dispatcher = Dispatcher(
+            clock=self.clock, metrics=self.metrics, limits=limits, scheduler=scheduler
+        )
         self.dispatcher.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
         self.holds = HoldKeeper(database, self.dispatcher)

@@ -1,0 +1,68 @@
+"""What one decision of the scheduler costs, with a thousand tenants and with a hundred thousand.
+
+The scheduler alone, in this process: tenants of all tiers with work, a thousand busy slots, jobs
+ending and starting in batches as exchanges bring them.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections import deque
+from typing import NamedTuple
+
+from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
+
+SLOTS = 1_000
+BATCH = 50
+ROUNDS = 400
+TIERS = (
+    Terms(weight=1, group="free"), Terms(weight=10), Terms(weight=10), Terms(weight=100),
+)  # fmt: skip
+
+
+class _Job(NamedTuple):
+    type: int
+    timeout_ms: int | None = None
+
+
+def cost_ratio(few: int = 1_000, many: int = 110_000, repeats: int = 5) -> tuple[float, float]:
+    """Cost with many tenants over cost with few, and microseconds a decision with many.
+
+    Both are measured in turns, so that a noisy moment meets both.
+    """
+    pools = {count: _Pool(count) for count in (few, many)}
+    times: dict[int, list[float]] = {few: [], many: []}
+    for _ in range(repeats):
+        for count, pool in pools.items():
+            times[count].append(pool.microseconds_a_decision())
+    medians = {count: statistics.median(found) for count, found in times.items()}
+    return medians[many] / medians[few], medians[many]
+
+
+class _Pool:
+    def __init__(self, tenants: int) -> None:
+        self._share = PoolShare(ShareSettings())
+        self._share.set_capacity(SLOTS, 0)
+        for tenant in range(1, tenants + 1):
+            self._share.set_terms(tenant, TIERS[tenant % len(TIERS)], 0)
+            self._share.wake(tenant, 0)
+        self._now_us = 0
+        self._dice = random.Random(1)
+        self._busy: deque[Running] = deque()
+        self._start(SLOTS)
+
+    def microseconds_a_decision(self) -> float:
+        began = time.perf_counter()
+        for _ in range(ROUNDS):
+            self._now_us += self._dice.randrange(15_000, 25_000)
+            for _ in range(BATCH):
+                self._share.finish(self._busy.popleft(), self._now_us)
+            self._start(BATCH)
+        return (time.perf_counter() - began) / (ROUNDS * BATCH) * 1e6
+
+    def _start(self, count: int) -> None:
+        job = _Job(1)
+        granted = self._share.grant(count, lambda tenant: job, self._now_us)
+        self._busy.extend(running for _, running in granted)
