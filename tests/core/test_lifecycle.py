@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from fairway.core.lifecycle import BY_LABEL, FINAL, LIVE, TRANSITIONS, State, may_move
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.core.retry import RetryPolicy, after_loss, decide
+from fairway.core.retry import Counters, RetryPolicy, Tally, decide, in_quarantine, parked
 
 
-def test_nothing_leaves_a_final_state() -> None:
-    for before, after in product(FINAL, State):
-        assert not may_move(before, after)
+def test_nothing_leaves_a_final_state_but_a_replayed_dead_letter() -> None:
+    ways_back = {move for move in product(FINAL, State) if may_move(*move)}
+    assert ways_back == {(State.DEAD, State.QUEUED)}
 
 
 def test_every_live_state_leads_to_an_end_and_is_reached() -> None:
@@ -45,16 +45,19 @@ outcomes = st.builds(
     delay_ms=st.integers(0, 10**6),
 )
 counts = st.integers(0, 20)
+counters = st.builds(Counters, counts, counts, counts, counts, counts)
 
 
-@given(st.sampled_from([State.QUEUED, State.RUNNING]), outcomes, counts, counts)
+@given(st.sampled_from([State.QUEUED, State.RUNNING]), outcomes, counts, counts, counters)
 def test_every_decision_is_a_legal_move(
-    before: State, outcome: Outcome, attempts: int, deliveries: int
+    before: State, outcome: Outcome, attempts: int, deliveries: int, failures: Counters
 ) -> None:
     """A run ends from `running`, or from `queued` when the short pool never wrote it."""
+    tally = Tally(attempts, deliveries, failures)
     for decision in (
-        decide(RetryPolicy(), attempts, deliveries, outcome, 0.5),
-        after_loss(RetryPolicy(), attempts, deliveries),
+        decide(RetryPolicy(), tally, outcome, 0.5),
+        decide(in_quarantine(RetryPolicy()), tally, outcome, 0.5),
+        parked(tally),
     ):
         stays = before is decision.state is State.QUEUED
         assert stays or may_move(before, decision.state)

@@ -111,6 +111,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
         "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
+        "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
         "lane": 0, "priority": 5,

@@ -88,7 +88,9 @@ def test_settling_starts_only_from_where_a_run_can_be() -> None:
     assert f"done.state >= {min(FINAL)}" in statement
 
 
-async def test_the_indexes_are_those_of_live_states(connection: Connection) -> None:
+async def test_indexes_are_of_live_states_and_dead_letters(
+    connection: Connection,
+) -> None:
     rows = await connection.fetch(
         "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'jobs' AND indexdef ~ 'WHERE'"
     )
@@ -99,4 +101,7 @@ async def test_the_indexes_are_those_of_live_states(connection: Connection) -> N
         "jobs_queued": State.QUEUED,
         "jobs_running": State.RUNNING,
         "jobs_due": State.SCHEDULED,
+        "jobs_dead": State.DEAD,
+        "jobs_dead_by_type": State.DEAD,
+        "jobs_dead_by_cause": State.DEAD,
     }

@@ -14,7 +14,6 @@ from fairway.core.job import QueuedJob
 from fairway.core.lease import TERM_SHIFT, next_epoch
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.core.retry import RetryPolicy
 from fairway.runtime.clock import ManualClock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
@@ -213,7 +212,7 @@ def test_a_lost_lease_is_void_and_the_next_has_a_greater_epoch(machine: Machine)
     assert machine.dispatcher.lease_of(worker, old.job.id, old.epoch, old.token) is None
     (end,) = machine.ends
     assert end.decision is not None
-    assert (end.decision.state, end.decision.attempts, end.decision.deliveries) == (
+    assert (end.decision.state, *end.decision.tally[:2]) == (
         State.QUEUED, 0, 1,
     )  # fmt: skip
     assert end.number is None
@@ -239,7 +238,7 @@ def test_a_revoked_lease_is_told_to_its_worker(machine: Machine) -> None:
 
 
 def test_a_failure_is_decided_by_policy(machine: Machine) -> None:
-    machine.dispatcher.policies[2] = RetryPolicy(attempts_max=1)
+    machine.dispatcher.aftermath.policies[2] = {"attempts_max": 1}
     worker = machine.worker(types=(1, 2))
     machine.arrive(machine.job(type=1), machine.job(type=2))
     for number, lease in enumerate(machine.take(worker)):

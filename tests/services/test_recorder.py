@@ -62,9 +62,10 @@ async def test_failures_come_back_after_their_pause(platform: Platform, tenant: 
     await hand.report(hand.done(lease, failure))
     seen = (await sight(platform, tenant, job)).record
     told = b'{"failure":"dependency","reason":"retrying"}'
-    assert (seen.attempts, seen.deliveries, seen.error) == (1, 1, told)
+    assert (seen.attempts, seen.deliveries, seen.error) == (0, 1, told)
+    assert seen.failures == [0, 0, 1, 0, 0]
     (again,) = await hand.take()
-    assert (again.job.id, again.job.attempts) == (job, 1)
+    assert (again.job.id, again.job.failures) == (job, [0, 0, 1, 0, 0])
     assert again.epoch > lease.epoch
 
 

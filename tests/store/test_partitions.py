@@ -75,8 +75,8 @@ async def test_a_new_partition_has_every_index(connection: Connection) -> None:
     name = partition_at(NOW).name
     rows = await connection.fetch("SELECT indexdef FROM pg_indexes WHERE tablename = $1", name)
     definitions = " ".join(row["indexdef"] for row in rows)
-    assert len(rows) == 4
-    for part in ("(state = 1)", "(state = 2)", "(state = 0)", "(shard, tenant, id)"):
+    assert len(rows) == 7
+    for part in ("(state = 1)", "(state = 2)", "(state = 0)", "(state = 4)", "(shard, tenant, id)"):
         assert part in definitions
 
 

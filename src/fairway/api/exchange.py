@@ -121,8 +121,14 @@ def _job(text: str) -> str:
 def _hello(hello: wire.Hello | None) -> Hello | None:
     if hello is None:
         return None
-    terms = [TypeTerms(one.name, one.attempts_max) for one in hello.types]
-    return Hello(terms, hello.slots)
+    terms = [
+        TypeTerms(
+            one.name, one.attempts_max, one.timeouts_max, one.resources_max, one.dependencies_max,
+            one.deliveries_max,
+        )
+        for one in hello.types
+    ]  # fmt: skip
+    return Hello(terms, hello.slots, hello.build)
 
 
 def _outcome(one: wire.Report) -> Outcome:

@@ -6,6 +6,7 @@ knows nothing of where it came from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ class QueuedJob(NamedTuple):
     deliveries: int
     timeout_ms: int | None
     payload: bytes
+    failures: Sequence[int] | None = None  # counts by class, as `retry.Counters`; None: no failure
 
 
 class JobRecord(NamedTuple):
@@ -49,6 +51,9 @@ class JobRecord(NamedTuple):
     payload: bytes
     result: bytes | None
     error: bytes | None
+    failures: Sequence[int] | None = None
+    fingerprint: int | None = None  # set while the job is a dead letter
+    history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
 
 
 class JobFilter(NamedTuple):

@@ -49,6 +49,7 @@ TRANSITIONS: dict[tuple[State, State], str] = {
     (State.RUNNING, State.QUEUED): "returned",  # lease lost, drained or snoozed for no time
     (State.RUNNING, State.DEAD): "died",
     (State.RUNNING, State.CANCELLED): "cancelled",
+    (State.DEAD, State.QUEUED): "replayed",  # the one way back, and only when somebody asks for it
 }
 
 

@@ -24,14 +24,7 @@ class FailureClass(StrEnum):
     TIMEOUT = "timeout"
     DEPENDENCY = "dependency"
     RESOURCE = "resource"
-
-
-def explained(error: bytes | None, failure: FailureClass, reason: str) -> bytes:
-    """An error's JSON with its class, and with what was decided because of it."""
-    head = f'{{"failure":"{failure.value}","reason":"{reason}"'.encode()
-    if error is None or not error.startswith(b"{") or error == b"{}":
-        return head + b"}"
-    return head + b"," + error[1:]
+    RUNAWAY = "runaway"  # burns processor time and gives no sign of progress
 
 
 class Outcome(NamedTuple):

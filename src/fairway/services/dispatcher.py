@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from fairway.core import retry
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
 from fairway.core.holds import Holds
@@ -19,14 +18,14 @@ from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.lease import may_adopt, next_epoch
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, explained
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
-from fairway.core.retry import RetryPolicy
 from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
+from fairway.services.aftermath import Aftermath
 from fairway.services.session_book import LEASES_PER_REPLY, SessionBook
 from fairway.services.sessions import End, Holding, Lease, Session, waits
 
@@ -49,11 +48,10 @@ class Dispatcher(SessionBook):
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}
         self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
-        self.policies: dict[int, RetryPolicy] = {}  # job type → what its workers asked for
+        self.aftermath = Aftermath(clock)
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
         self.record_ends: Callable[[list[End]], None] = _unconnected
         self.want_reads: Callable[[], None] = lambda: None
-        self.jitter: Callable[[], float] = lambda: 0.5
 
     # -- jobs arrive -------------------------------------------------------------------------
 
@@ -185,46 +183,37 @@ class Dispatcher(SessionBook):
             self._end(end.lease, now_us)
             if end.number is not None:
                 end.lease.session.recording.add(end.number)
+        if self.aftermath.watched:
+            self.aftermath.succeeded(end.lease.job for end in ends)
         self.record_ends(ends)
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """A run ended otherwise than by success."""
         self._end(lease, self._clock.now_us())
         lease.session.recording.add(number)
-        job = lease.job
-        decision = retry.decide(
-            self.policy_of(job), job.attempts, job.deliveries, outcome, self.jitter()
-        )
-        error = outcome.error
-        if outcome.failure is not None:
-            error = explained(error, outcome.failure, decision.reason)
-        self.record_ends([End(lease, number, outcome.ran_us, outcome.result, decision, error)])
+        self.record_ends([self.aftermath.end_of(lease, number, outcome)])
 
     def lost(self, leases: Iterable[Lease]) -> None:
         """Their worker died or fell silent: costs a delivery, never an attempt."""
         now_us = self._clock.now_us()
         for lease in list(leases):
             self._end(lease, now_us)
-            job = lease.job
-            decision = retry.after_loss(self.policy_of(job), job.attempts, job.deliveries)
-            error = explained(_LOST, FailureClass.WORKER_CRASH, decision.reason)
-            self.record_ends([End(lease, None, now_us - lease.granted_us, None, decision, error)])
+            outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0))
+            self.record_ends([self.aftermath.end_of(lease, None, outcome)])
             self._metrics.lost.inc()
 
     def settled(self, end: End) -> None:
         """The end of a run is on disk; a job that goes back to its queue is free again."""
         decision = end.decision
         if decision is not None and decision.state is State.QUEUED:
+            tally = decision.tally
             job = end.lease.job._replace(
-                epoch=end.lease.epoch, attempts=decision.attempts, deliveries=decision.deliveries
-            )
+                epoch=end.lease.epoch, attempts=tally.attempts, deliveries=tally.deliveries,
+                failures=tally.failures,
+            )  # fmt: skip
             if end.lease.shard in self.open_shards:
                 self.backlog.put_back(job)
                 self._wake([(job.pool, job.tenant)])
-
-    def policy_of(self, job: QueuedJob) -> RetryPolicy:
-        found = self.policies.get(job.type)
-        return found or RetryPolicy(attempts_max=BY_NUMBER[job.pool].attempts_max)
 
     def _end(self, lease: Lease, now_us: int) -> None:
         """The run is over; until its end is on disk the store shows the job as it was before."""
@@ -333,7 +322,12 @@ class Dispatcher(SessionBook):
             self.want_reads()
 
 
-_LOST = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this job."}'
+_LOST = Outcome(
+    OutcomeKind.FAILED,
+    0,
+    failure=FailureClass.WORKER_CRASH,
+    error=b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}',
+)
 
 
 def _share_settings(pool: Pool) -> ShareSettings:

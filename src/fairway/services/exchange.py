@@ -17,7 +17,6 @@ from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome
 from fairway.core.pools import BY_NAME
-from fairway.core.retry import RetryPolicy
 from fairway.runtime.telemetry import Metrics
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
@@ -111,10 +110,12 @@ class Exchange:
         await self._directory.know_types(terms.name for terms in hello.types)
         type_ids = self._directory.type_ids
         session.types = frozenset(type_ids[terms.name] for terms in hello.types)
+        session.build = hello.build
         for terms in hello.types:
-            if terms.attempts_max is not None:
-                policy = RetryPolicy(attempts_max=terms.attempts_max)
-                self._dispatcher.policies[type_ids[terms.name]] = policy
+            limits = {name: most for name, most in terms._asdict().items() if name != "name"}
+            asked = {name: most for name, most in limits.items() if most is not None}
+            if asked:
+                self._dispatcher.aftermath.policies[type_ids[terms.name]] = asked
         await self._reconcile(session, holdings)
         self._dispatcher.equip(session, _slots(hello.slots))
 

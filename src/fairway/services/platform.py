@@ -75,7 +75,7 @@ class Platform:
         self.dispatcher = Dispatcher(
             clock=self.clock, metrics=self.metrics, limits=limits, scheduler=scheduler
         )
-        self.dispatcher.jitter = random.Random().random
+        self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
         self.holds = HoldKeeper(database, self.dispatcher)
         self.recorder = Recorder(

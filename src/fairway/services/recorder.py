@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from fairway.core.ids import SHARD_DIGITS, JobId
 from fairway.core.lifecycle import State
+from fairway.core.run_note import RunNote, note_text
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatcher import Dispatcher
@@ -95,14 +96,19 @@ class Recorder:
                 self.on_scheduled()
 
     def _settlement(self, end: End) -> outcomes.Settlement:
-        decision = end.decision
+        decision, job, session = end.decision, end.lease.job, end.lease.session
         assert decision is not None
-        due = None
+        tally, now, due = decision.tally, self._store_clock.now(), None
         if decision.state is State.SCHEDULED:
-            due = self._store_clock.now() + timedelta(milliseconds=decision.delay_ms)
+            due = now + timedelta(milliseconds=decision.delay_ms)
+        note = RunNote(
+            job.deliveries + 1, job.attempts + 1, end.said, now, end.ran_us, session.worker,
+            session.build, decision.reason, end.error,
+        )  # fmt: skip
         return outcomes.Settlement(
-            end.lease.job.tenant, end.lease.job.id, end.lease.epoch, decision.state,
-            decision.attempts, decision.deliveries, due, end.ran_us, end.error,
+            job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
+            due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
+            end.fingerprint, note_text(note),
         )  # fmt: skip
 
     async def _until_written(

@@ -42,7 +42,7 @@ class Lease:
 
 class Session:
     __slots__ = (
-        "acks_due", "cancels", "draining", "greeted", "in_use", "key", "leases", "outbox",
+        "acks_due", "build", "cancels", "draining", "greeted", "in_use", "key", "leases", "outbox",
         "poll", "recorded", "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us",
         "slots", "tenant", "types", "worker",
     )  # fmt: skip
@@ -50,6 +50,7 @@ class Session:
     def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
         self.key = key
         self.worker = worker
+        self.build = ""  # which build of the code it runs, as it says
         self.tenant = tenant  # a worker of one tenant gets that tenant's jobs only
         self.types: frozenset[int] = frozenset()
         self.slots: dict[int, int] = {}  # pool → slots in all
@@ -111,6 +112,8 @@ class End(NamedTuple):
     result: bytes | None
     decision: Decision | None = None  # None: succeeded
     error: bytes | None = None
+    fingerprint: int | None = None  # of the cause, when the job is dead
+    said: str = ""  # the outcome in a word
 
 
 class TypeTerms(NamedTuple):
@@ -118,11 +121,16 @@ class TypeTerms(NamedTuple):
 
     name: str
     attempts_max: int | None = None
+    timeouts_max: int | None = None
+    resources_max: int | None = None
+    dependencies_max: int | None = None
+    deliveries_max: int | None = None
 
 
 class Hello(NamedTuple):
     types: list[TypeTerms]
     slots: dict[str, int]  # pool name → slots in all
+    build: str = ""
 
 
 class Holding(NamedTuple):

@@ -37,4 +37,4 @@ async def list_jobs(
     rows = await fetch(
         connection, _SQL["list_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
     )
-    return [JobRecord._make(row) for row in rows]
+    return [JobRecord(*row) for row in rows]  # without the history

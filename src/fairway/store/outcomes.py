@@ -36,6 +36,9 @@ class Settlement(NamedTuple):
     execute_at: datetime | None
     ran_us: int
     error: bytes | None
+    failures: Sequence[int] | None = None  # counts by class; None while none
+    fingerprint: int | None = None  # of a dead letter's cause
+    entry: bytes = b"{}"  # the run, for the job's history
 
 
 async def record_successes(
@@ -82,11 +85,19 @@ async def settle(
         execute_ats=[item.execute_at for item in done],
         rans_us=[item.ran_us for item in done],
         errors=[item.error for item in done],
+        failures=[_array(item.failures) for item in done],
+        fingerprints=[item.fingerprint for item in done],
+        entries=[item.entry for item in done],
     )
     if touched == len(done):
         return set()
     expected = {item.job: (item.state, item.epoch) for item in done}
     return await _not_recorded(connection, shard, tenants, expected)
+
+
+def _array(counts: Sequence[int] | None) -> str | None:
+    """An array as text: rows of arrays cannot be unnested side by side."""
+    return None if counts is None else "{" + ",".join(map(str, counts)) + "}"
 
 
 async def _not_recorded(

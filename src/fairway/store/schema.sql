@@ -104,11 +104,15 @@ CREATE TABLE jobs (
     result       bytea,
     error        bytea,
     lane         smallint    NOT NULL DEFAULT 0,          -- hash of the job's fair_key; 0 without one
+    failures     smallint[],                              -- counts by class (core/retry.py); NULL while none
+    fingerprint  bigint,                                  -- of a dead letter's cause; NULL when it is none, or was discarded
+    history      bytea[],                                 -- ends of runs but a success, as JSON texts; the last fifty
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
     CONSTRAINT running_has_a_lease CHECK (state <> 2 OR (session IS NOT NULL AND token IS NOT NULL)),
-    CONSTRAINT final_has_an_end CHECK ((state >= 3) = (finished_at IS NOT NULL))
+    CONSTRAINT final_has_an_end CHECK ((state >= 3) = (finished_at IS NOT NULL)),
+    CONSTRAINT a_dead_letter_is_dead CHECK (fingerprint IS NULL OR state = 4)
 ) PARTITION BY RANGE (id);
 
 CREATE TABLE jobs_carried PARTITION OF jobs DEFAULT;
@@ -117,6 +121,11 @@ CREATE TABLE jobs_carried PARTITION OF jobs DEFAULT;
 CREATE INDEX jobs_queued ON jobs (shard, pool, tenant, lane, type, priority, id) WHERE state = 1;
 CREATE INDEX jobs_running ON jobs (shard, id) WHERE state = 2;
 CREATE INDEX jobs_due ON jobs (shard, execute_at, id) WHERE state = 0;
+
+-- Dead letters of a tenant: all, of a type, of a cause.
+CREATE INDEX jobs_dead ON jobs (shard, tenant, id) WHERE state = 4 AND fingerprint IS NOT NULL;
+CREATE INDEX jobs_dead_by_type ON jobs (shard, tenant, type, id) WHERE state = 4 AND fingerprint IS NOT NULL;
+CREATE INDEX jobs_dead_by_cause ON jobs (shard, tenant, fingerprint, id) WHERE state = 4 AND fingerprint IS NOT NULL;
 
 -- Which answer a submission with an Idempotency-Key got. Kept for a day.
 CREATE TABLE idempotency (
@@ -148,3 +157,57 @@ CREATE TABLE fair_share (
     debt_us      bigint      NOT NULL,                    -- at weight 1
     PRIMARY KEY (shard, pool, tenant)
 ) WITH (fillfactor = 50);
+
+-- A replay or a discard of many dead letters, carried out in bounded batches by the shard's owner.
+CREATE TABLE dead_letter_actions (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    id           uuid        NOT NULL,
+    kind         text        NOT NULL CHECK (kind IN ('replay', 'discard')),
+    state        text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'done', 'aborted')),
+    type         int,                                     -- the filter: what is NULL does not narrow
+    pool         smallint,
+    fingerprint  bigint,
+    since        uuid        NOT NULL,                    -- ids from here
+    before       uuid        NOT NULL,                    -- up to here
+    payload      bytea,                                   -- in place of the jobs' own
+    per_second   int         NOT NULL CHECK (per_second > 0),
+    matched      bigint      NOT NULL,                    -- when it began
+    done         bigint      NOT NULL DEFAULT 0,
+    cursor       uuid        NOT NULL,                    -- everything up to here was looked at
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    finished_at  timestamptz,
+    PRIMARY KEY (shard, tenant, id)
+);
+CREATE INDEX dead_letter_actions_running ON dead_letter_actions (shard) WHERE state = 'running';
+
+-- Circuits that are not closed. Every owner reads them, so that all of them hold the same jobs back.
+CREATE TABLE circuits (
+    tenant       int         NOT NULL,
+    type         int         NOT NULL,
+    dependency   text        NOT NULL,
+    rest_us      bigint      NOT NULL,
+    probe_at     timestamptz NOT NULL,
+    opened_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant, type, dependency)
+);
+
+-- Job types of a tenant that mostly fail: two tries, not five.
+CREATE TABLE quarantines (
+    tenant       int         NOT NULL,
+    type         int         NOT NULL,
+    since        timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant, type)
+);
+
+-- What tenants should hear of, newest last: small, and kept as long as jobs are.
+CREATE TABLE events (
+    tenant       int         NOT NULL,
+    id           bigint      GENERATED ALWAYS AS IDENTITY,
+    at           timestamptz NOT NULL DEFAULT now(),
+    kind         text        NOT NULL,
+    subject      text        NOT NULL,                    -- a job type, a pool, a job
+    detail       text        NOT NULL,                    -- a sentence
+    PRIMARY KEY (tenant, id)
+);
+CREATE INDEX events_at ON events (at);

@@ -37,10 +37,14 @@ DelayMilliseconds = Annotated[int, Meta(ge=0, le=100 * 366 * 24 * 3600 * 1000)]
 
 
 class TypeTerms(Struct, kw_only=True, omit_defaults=True):
-    """A job type that the worker runs, and how often a failing job of it is tried."""
+    """A job type that the worker runs, and how many failures of each class end a job of it."""
 
     name: JobType
     attempts_max: AttemptsMax | None = None
+    timeouts_max: AttemptsMax | None = None
+    resources_max: AttemptsMax | None = None
+    dependencies_max: AttemptsMax | None = None
+    deliveries_max: AttemptsMax | None = None
 
 
 class Hello(Struct, kw_only=True):
@@ -73,8 +77,8 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
     ran_us: RanMicroseconds
     result: Raw = NULL
     failure: str | None = None  # the failure class, when kind is failed
-    error: Raw = NULL  # {type, message, stack}
-    delay_ms: DelayMilliseconds = 0
+    error: Raw = NULL  # {type, message, stack}, and dependency when the class is that
+    delay_ms: DelayMilliseconds = 0  # a snooze; a pause of the job's own; a Retry-After
 
 
 class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):

@@ -74,6 +74,7 @@ class JobError(Struct, kw_only=True, omit_defaults=True):
     type: str = ""
     message: str = ""
     stack: str = ""
+    dependency: str = ""
 
 
 class JobView(Struct, kw_only=True):

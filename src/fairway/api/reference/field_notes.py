@@ -32,7 +32,8 @@ FIELD_NOTES: dict[str, dict[str, str]] = TENANCY_NOTES | {
         "reason": "What was decided: retrying, attempts_exhausted, permanent, poison.",
         "type": "The kind of error, such as ValueError.",
         "message": "What it said.",
-        "stack": "Where it happened.",
+        "stack": "Where it happened; the end of it, if it is long.",
+        "dependency": "Which dependency failed, when the class is dependency.",
     },
     "JobView": {
         "id": "The job's stable id.",
@@ -79,7 +80,11 @@ FIELD_NOTES: dict[str, dict[str, str]] = TENANCY_NOTES | {
     "Health": {"status": "ok, or not ready.", "checks": "Each check, and whether it holds."},
     "TypeTerms": {
         "name": "The job type.",
-        "attempts_max": "Attempts before a failing job of this type is dead; default by pool.",
+        "attempts_max": "Errors of the handler until a job is dead; default 5, 3 or 2 by pool.",
+        "timeouts_max": "Time limits passed until it is dead; default 2.",
+        "resources_max": "Resource limits passed until it is dead; default 2.",
+        "dependencies_max": "Failures of a dependency until it is dead; default 20.",
+        "deliveries_max": "Crashes of its worker until it is dead as poison; default 10.",
     },
     "Hello": {
         "types": "The job types this worker runs.",

@@ -112,7 +112,7 @@ class MemoryDoor:
 def decision_after(record: Enqueued, end: RunEnd) -> Decision:
     policy = RetryPolicy(attempts_max=record.job.attempts_max)
     outcome = end.outcome(ran_us=0)
-    return decide(policy, record.attempts, record.deliveries, outcome, MIDDLE_SAMPLE)
+    return decide(policy, record.tally, outcome, MIDDLE_SAMPLE)
 
 
 def _same(known: Enqueued, submission: Submission) -> Enqueued:

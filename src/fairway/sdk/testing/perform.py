@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.core.retry import Decision
+from fairway.core.retry import Counters, Decision, Tally
 from fairway.sdk.context import Ctx
 from fairway.sdk.handle import blocking_run
 from fairway.sdk.job import Job
@@ -51,8 +51,7 @@ async def aperform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any
         request=request,
         created_at=now,
         due_at=now,
-        attempts=attempt - 1,
-        deliveries=attempt - 1,
+        tally=Tally(attempt - 1, attempt - 1, Counters(app_error=attempt - 1)),
     )
     end = await run_job(job, bytes(request.payload), Ctx(record.facts(), sink=record))
     return _performed(record, end)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from fairway.core.lifecycle import State
-from fairway.core.retry import Decision
+from fairway.core.retry import NOTHING_YET, Decision, Tally
 from fairway.sdk.context import RunFacts
 from fairway.sdk.events import Event
 from fairway.sdk.job import Job
@@ -40,12 +40,19 @@ class Enqueued:
     created_at: float  # of the test's clock, as is `due_at`
     due_at: float
     state: State = State.QUEUED
-    attempts: int = 0
-    deliveries: int = 0
+    tally: Tally = NOTHING_YET
     ends: list[RunEnd] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
     progress_said: list[Any] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+
+    @property
+    def attempts(self) -> int:
+        return self.tally.attempts
+
+    @property
+    def deliveries(self) -> int:
+        return self.tally.deliveries
 
     @property
     def type(self) -> str:
@@ -70,7 +77,7 @@ class Enqueued:
     def take(self, end: RunEnd, decision: Decision, unix_seconds: float) -> None:
         """Write down a run's end and what was decided about the job."""
         self.ends.append(end)
-        self.attempts, self.deliveries = decision.attempts, decision.deliveries
+        self.tally = decision.tally
         self.due_at = unix_seconds + decision.delay_ms / 1000
         self.move(decision.state)
 

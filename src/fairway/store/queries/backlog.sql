@@ -20,7 +20,7 @@ SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor.
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
-       job.deliveries, job.timeout_ms, job.payload
+       job.deliveries, job.timeout_ms, job.payload, job.failures
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[])
      AS stream (pool, tenant, lane, type, priority, cursor, most)
@@ -57,7 +57,7 @@ FROM (
 WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id AND jobs.state = 0
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane, jobs.epoch,
-          jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload
+          jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures
 
 -- name: next_due
 -- How long until the next scheduled job is due, by the database's clock.

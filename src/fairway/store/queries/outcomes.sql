@@ -10,16 +10,22 @@ WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jo
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: settle
--- Every other end of a run: retry, death, cancellation, hand-back, loss.
+-- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
+-- history, of which the last fifty are kept.
 UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
                 epoch = done.epoch, execute_at = done.execute_at,
                 finished_at = CASE WHEN done.state >= 3 THEN now() END,
                 ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
+                failures = done.failures::smallint[], fingerprint = done.fingerprint,
+                history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
+                          || done.entry,
                 session = NULL, token = NULL
 FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
             :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
-            :rans_us::bigint[], :errors::bytea[])
-     AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error)
+            :rans_us::bigint[], :errors::bytea[], :failures::text[], :fingerprints::bigint[],
+            :entries::bytea[])
+     AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
+              fingerprint, entry)
 WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)

@@ -1,0 +1,221 @@
+"""What becomes of a job after a run, given how its type, its tenant and what it leans on fare.
+
+The decision for one job is `core/retry.py`; here it meets the facts that many jobs share: circuits
+of dependencies, quarantines of types, retry budgets of tenants, and workers that died. All of it is
+memory of the last minutes, kept only for tenants that had a failure lately: a success of anybody
+else costs one look-up. Nothing here does I/O; what changed waits in `news` for the keeper.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from fairway.core.circuits import Circuit, CircuitSettings
+from fairway.core.fault import Fault, error_document, fault_of
+from fairway.core.fingerprint import fingerprint
+from fairway.core.job import QueuedJob
+from fairway.core.lifecycle import State
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.pools import BY_NUMBER
+from fairway.core.quarantine import OWN_FAILURES, Quarantine, QuarantineSettings
+from fairway.core.recycling import Recycling, RecyclingSettings, blame_of
+from fairway.core.retry import (
+    NO_FAILURES,
+    Counters,
+    Decision,
+    RetryPolicy,
+    Tally,
+    decide,
+    in_quarantine,
+    is_retry,
+    over_budget,
+    parked,
+)
+from fairway.core.retry_budget import BudgetSettings, RetryBudget
+from fairway.runtime.clock import Clock
+from fairway.services.sessions import End, Lease
+
+DEPENDENCIES_MAX = 16  # that one job type may name; a name is not a place for data
+OTHER = "other"
+
+
+class TypeKey(NamedTuple):
+    tenant: int
+    type: int
+
+
+class Change(NamedTuple):
+    """Something that restrains jobs began or ended."""
+
+    kind: str  # circuit, quarantine, recycling
+    tenant: int
+    subject: int  # the type, or the pool when workers died
+    dependency: str = ""
+    is_on: bool = True
+    is_news: bool = True  # False: it goes on, with other times
+
+
+class Aftermath:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.jitter: Callable[[], float] = lambda: 0.5
+        self.policies: dict[int, dict[str, Any]] = {}  # job type → what its workers asked for
+        self.watched: set[int] = set()  # tenants that had a failure lately
+        self.circuits: dict[TypeKey, dict[str, Circuit]] = defaultdict(dict)
+        self.quarantines: dict[TypeKey, Quarantine] = {}
+        self.budgets: dict[int, RetryBudget] = {}
+        self.recycling: dict[tuple[int, int], Recycling] = {}  # by tenant and pool
+        self.news: list[Change] = []
+        self.on_news: Callable[[], None] = lambda: None
+
+    def policy_of(self, job: QueuedJob) -> RetryPolicy:
+        asked = self.policies.get(job.type, {})
+        return replace(RetryPolicy(attempts_max=BY_NUMBER[job.pool].attempts_max), **asked)
+
+    # -- runs end ----------------------------------------------------------------------------
+
+    def end_of(self, lease: Lease, number: int | None, outcome: Outcome) -> End:
+        """The end of a run that was no success, with what was decided."""
+        job = lease.job
+        fault = fault_of(outcome.error)
+        decision = self._judge(job, outcome, fault)
+        error, cause = outcome.error, None
+        if outcome.failure is not None:
+            error = error_document(outcome.failure, decision.reason, fault)
+        if decision.state is State.DEAD:
+            cause = fingerprint(job.type, fault)
+        said = outcome.kind.value if number is not None else "lost"
+        return End(lease, number, outcome.ran_us, outcome.result, decision, error, cause, said)
+
+    def _judge(self, job: QueuedJob, outcome: Outcome, fault: Fault) -> Decision:
+        tally = tally_of(job)
+        if outcome.kind is not OutcomeKind.FAILED or outcome.failure is None:
+            return decide(self.policy_of(job), tally, outcome, self.jitter())
+        now_us = self._clock.now_us()
+        self.watched.add(job.tenant)
+        if self._is_parked(job, outcome, fault, now_us):
+            return parked(tally)
+        policy = self.policy_of(job)
+        if self._is_quarantined(job, outcome.failure, now_us):
+            policy = in_quarantine(policy)
+        decision = decide(policy, tally, outcome, self.jitter())
+        return decision if self._is_affordable(job, decision, now_us) else over_budget(decision)
+
+    def _is_parked(self, job: QueuedJob, outcome: Outcome, fault: Fault, now_us: int) -> bool:
+        """Whether the job failed for a dependency that is known to be away, by this or before."""
+        if outcome.failure is not FailureClass.DEPENDENCY:
+            return False
+        key = TypeKey(job.tenant, job.type)
+        name, circuit = self._circuit(key, fault.dependency or OTHER)
+        before = circuit.state
+        opened = circuit.failed(now_us, outcome.delay_ms * 1000)
+        if circuit.state is not before:
+            self._tell(Change("circuit", *key, name, is_news=opened))
+        return circuit.is_open
+
+    def _circuit(self, key: TypeKey, dependency: str) -> tuple[str, Circuit]:
+        circuits = self.circuits[key]
+        if dependency not in circuits and len(circuits) >= DEPENDENCIES_MAX:
+            dependency = OTHER
+        if dependency not in circuits:
+            circuits[dependency] = Circuit(CircuitSettings())
+        return dependency, circuits[dependency]
+
+    def _is_quarantined(self, job: QueuedJob, failure: FailureClass, now_us: int) -> bool:
+        key = TypeKey(job.tenant, job.type)
+        quarantine = self.quarantines.get(key)
+        if failure in OWN_FAILURES:
+            if quarantine is None:
+                quarantine = self.quarantines[key] = Quarantine(QuarantineSettings())
+            if quarantine.failed(now_us, is_first=_is_first(job)):
+                self._tell(Change("quarantine", *key))
+        return quarantine is not None and quarantine.is_on
+
+    def _is_affordable(self, job: QueuedJob, decision: Decision, now_us: int) -> bool:
+        budget = self.budgets.get(job.tenant)
+        if budget is None:
+            budget = self.budgets[job.tenant] = RetryBudget(BudgetSettings())
+        if _is_first(job):
+            budget.dispatched(now_us)
+        return not is_retry(decision) or budget.take(now_us)
+
+    def succeeded(self, jobs: Iterable[QueuedJob]) -> None:
+        """Runs that ended well; asked only while some tenant is watched."""
+        watched, now_us = self.watched, self._clock.now_us()
+        counts: Counter[TypeKey] = Counter()
+        first: Counter[int] = Counter()
+        for job in jobs:
+            if job.tenant in watched:
+                counts[TypeKey(job.tenant, job.type)] += 1
+                first[job.tenant] += _is_first(job)
+        for tenant, count in first.items():
+            if tenant in self.budgets:
+                self.budgets[tenant].dispatched(now_us, count)
+        for key, count in counts.items():
+            self._type_succeeded(key, count, now_us)
+
+    def _type_succeeded(self, key: TypeKey, count: int, now_us: int) -> None:
+        for name, circuit in self.circuits.get(key, {}).items():
+            if circuit.succeeded(now_us, count):
+                self._tell(Change("circuit", *key, name, is_on=False))
+        quarantine = self.quarantines.get(key)
+        if quarantine is not None and quarantine.succeeded(now_us, count):
+            self._tell(Change("quarantine", *key, is_on=False))
+
+    def worker_died(self, jobs: list[QueuedJob]) -> None:
+        """A runner died under these jobs. A worker that fell silent or was stopped is not this."""
+        now_us = self._clock.now_us()
+        places = {(job.tenant, job.pool) for job in jobs}
+        for place in places:
+            recycling = self.recycling.get(place)
+            if recycling is None:
+                recycling = self.recycling[place] = Recycling(RecyclingSettings())
+            if recycling.died(now_us, blame_of(len(places))):
+                self._tell(Change("recycling", *place))
+
+    # -- restraints --------------------------------------------------------------------------
+
+    def _tell(self, change: Change) -> None:
+        self.news.append(change)
+        self.on_news()
+
+    def forget_idle(self, now_us: int) -> None:
+        """Keep no memory of those who have had no failure for as long as their windows are."""
+        for key, circuits in list(self.circuits.items()):
+            for name, circuit in list(circuits.items()):
+                if circuit.is_idle(now_us):
+                    del circuits[name]
+            if not circuits:
+                del self.circuits[key]
+        _drop_idle(self.quarantines, now_us)
+        _drop_idle(self.budgets, now_us)
+        _drop_idle(self.recycling, now_us)
+        self.watched = {key.tenant for key in (*self.circuits, *self.quarantines)}
+        self.watched.update(self.budgets)
+
+
+class Forgetful(Protocol):
+    def is_idle(self, now_us: int) -> bool: ...
+
+
+Key = TypeVar("Key")
+Memory = TypeVar("Memory", bound=Forgetful)
+
+
+def tally_of(job: QueuedJob) -> Tally:
+    failures = Counters(*job.failures) if job.failures else NO_FAILURES
+    return Tally(job.attempts, job.deliveries, failures)
+
+
+def _is_first(job: QueuedJob) -> bool:
+    """Whether this run is the job's first that counts; a delivery that was lost is no run."""
+    return not job.attempts and (not job.failures or not any(job.failures[:4]))
+
+
+def _drop_idle(memory: dict[Key, Memory], now_us: int) -> None:
+    for key, value in list(memory.items()):
+        if value.is_idle(now_us):
+            del memory[key]

@@ -1,0 +1,126 @@
+"""Replays and discards of many dead letters, and how far each has come.
+
+An action moves in bounded batches, each in one transaction with the jobs it touched, so a crash
+leaves it exactly where the last batch ended.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.dead_letters import DeadFilter
+from fairway.store.sql import load
+
+_SQL = load("dead_letter_actions.sql")
+
+
+class NewAction(NamedTuple):
+    id: str
+    kind: str  # replay | discard
+    wanted: DeadFilter
+    payload: bytes | None
+    per_second: int
+    matched: int
+
+
+class Action(NamedTuple):
+    """A replay or a discard of many, and how far it has come."""
+
+    id: str
+    tenant: int
+    kind: str
+    state: str  # running | done | aborted
+    type: int | None
+    pool: int | None
+    fingerprint: int | None
+    since: str
+    before: str
+    payload: bytes | None
+    per_second: int
+    matched: int
+    done: int
+    cursor: str
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def wanted(self) -> DeadFilter:
+        return DeadFilter(self.before, self.since, self.type, self.pool, self.fingerprint)
+
+
+class RunningAction(NamedTuple):
+    tenant: int
+    id: str
+    per_second: int
+
+
+async def begin(connection: Connection, shard: int, tenant: int, new: NewAction) -> None:
+    await execute(
+        connection,
+        _SQL["begin_action"],
+        shard=shard,
+        tenant=tenant,
+        id=new.id,
+        kind=new.kind,
+        payload=new.payload,
+        per_second=new.per_second,
+        matched=new.matched,
+        **new.wanted._asdict(),
+    )
+
+
+class Step(NamedTuple):
+    """What one batch did."""
+
+    moved: int
+    cursor: str
+    is_over: bool
+
+
+async def move(connection: Connection, shard: int, term: int, action: Action, step: Step) -> bool:
+    """Whether it could be moved: it still runs, and the owner is still the owner."""
+    touched = await execute(
+        connection,
+        _SQL["move_action"],
+        shard=shard,
+        term=term,
+        tenant=action.tenant,
+        id=action.id,
+        **step._asdict(),
+    )
+    return touched == 1
+
+
+async def lock(connection: Connection, shard: int, tenant: int, action: str) -> Action | None:
+    """The action, held until the transaction ends; None when it runs no more."""
+    row = await fetch_row(connection, _SQL["lock_action"], shard=shard, tenant=tenant, id=action)
+    return Action._make(row) if row else None
+
+
+async def abort(connection: Connection, shard: int, tenant: int, action: str) -> bool:
+    touched = await execute(connection, _SQL["abort_action"], shard=shard, tenant=tenant, id=action)
+    return touched == 1
+
+
+async def running(connection: Connection, shard: int, limit: int) -> list[RunningAction]:
+    rows = await fetch(connection, _SQL["running_actions"], shard=shard, limit=limit)
+    return [RunningAction._make(row) for row in rows]
+
+
+async def read(connection: Connection, shard: int, tenant: int, action: str) -> Action | None:
+    row = await fetch_row(connection, _SQL["read_action"], shard=shard, tenant=tenant, id=action)
+    return Action._make(row) if row else None
+
+
+async def latest(connection: Connection, shard: int, tenant: int, limit: int) -> list[Action]:
+    rows = await fetch(connection, _SQL["list_actions"], shard=shard, tenant=tenant, limit=limit)
+    return [Action._make(row) for row in rows]
+
+
+async def forget(connection: Connection, shard: int, before: datetime, limit: int) -> int:
+    """Remove what ended before then; answers how many."""
+    return await execute(
+        connection, _SQL["forget_actions"], shard=shard, before=before, limit=limit
+    )

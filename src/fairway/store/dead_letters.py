@@ -1,0 +1,144 @@
+"""Dead letters: dead jobs that wait for somebody to look at them, always within one tenant.
+
+They are jobs in state `dead` with a fingerprint; nothing is copied. Every statement is bounded: a
+page, a batch, a count that stops counting. What changes a job checks the owner's term in itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+from fairway.core.job import JobRecord, QueuedJob
+from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("dead_letters.sql")
+
+
+class DeadFilter(NamedTuple):
+    """Which dead letters; ids are bounds in time (`since` ≤ id < `before`)."""
+
+    before: str
+    since: str
+    type: int | None = None
+    pool: int | None = None
+    fingerprint: int | None = None
+
+
+class Cause(NamedTuple):
+    """Dead letters with one fingerprint: how many, and the newest job of them."""
+
+    fingerprint: int
+    matched: int
+    id: JobId
+    type: int
+    error: bytes | None
+    finished_at: datetime
+
+
+async def list_dead(
+    connection: Connection, shard: int, tenant: int, wanted: DeadFilter, limit: int
+) -> list[JobRecord]:
+    rows = await fetch(
+        connection,
+        _SQL["list_dead"],
+        shard=shard,
+        tenant=tenant,
+        limit=limit,
+        **wanted._asdict(),
+    )
+    return [JobRecord(*row) for row in rows]  # without the history
+
+
+async def count_dead(
+    connection: Connection, shard: int, tenant: int, wanted: DeadFilter, most: int
+) -> int:
+    """How many there are, or `most` if there are more."""
+    row = await fetch_row(
+        connection, _SQL["count_dead"], shard=shard, tenant=tenant, limit=most, **wanted._asdict()
+    )
+    return int(row["matched"]) if row else 0
+
+
+async def causes(
+    connection: Connection, shard: int, tenant: int, *, limit: int, count_max: int
+) -> list[Cause]:
+    rows = await fetch(
+        connection,
+        _SQL["dead_causes"],
+        shard=shard,
+        tenant=tenant,
+        limit=limit,
+        count_max=count_max,
+    )
+    return [Cause._make(row) for row in rows]
+
+
+async def counts_by_type(
+    connection: Connection, shard: int, tenant: int, *, limit: int, count_max: int
+) -> dict[int, int]:
+    rows = await fetch(
+        connection,
+        _SQL["dead_types"],
+        shard=shard,
+        tenant=tenant,
+        limit=limit,
+        count_max=count_max,
+    )
+    return {row["type"]: row["matched"] for row in rows}
+
+
+class Walk(NamedTuple):
+    """Where an action goes on: after the cursor, among those that were dead when it began."""
+
+    cursor: str
+    began: datetime
+    limit: int
+
+
+async def next_dead(
+    connection: Connection, shard: int, tenant: int, wanted: DeadFilter, walk: Walk
+) -> list[JobId]:
+    rows = await fetch(
+        connection,
+        _SQL["next_dead"],
+        shard=shard,
+        tenant=tenant,
+        **wanted._asdict(),
+        **walk._asdict(),
+    )
+    return [JobId(row["id"]) for row in rows]
+
+
+class Replay(NamedTuple):
+    tenant: int
+    ids: Sequence[str]
+    payload: bytes | None  # in place of the jobs' own
+    entry: bytes  # for the jobs' histories
+
+
+async def replay(connection: Connection, shard: int, term: int, wanted: Replay) -> list[QueuedJob]:
+    """Back to the backlog; answers those that were dead letters until now."""
+    rows = await fetch(
+        connection,
+        _SQL["replay"],
+        shard=shard,
+        term=term,
+        tenant=wanted.tenant,
+        ids=list(wanted.ids),
+        payload=wanted.payload,
+        entry=wanted.entry,
+    )
+    return [QueuedJob._make(row) for row in rows]
+
+
+async def discard(
+    connection: Connection, shard: int, term: int, tenant: int, ids: Sequence[str]
+) -> int:
+    """Off the list; answers how many were on it."""
+    return await execute(
+        connection, _SQL["discard"], shard=shard, term=term, tenant=tenant, ids=list(ids)
+    )

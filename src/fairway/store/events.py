@@ -1,0 +1,52 @@
+"""What tenants should hear of: written as it happens, read newest first, forgotten with time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.store.database import Connection, execute, fetch
+from fairway.store.sql import load
+
+_SQL = load("events.sql")
+
+
+class NewEvent(NamedTuple):
+    tenant: int
+    kind: str  # such as dependency_circuit_open
+    subject: str  # what it is about: a job type, a pool, a job
+    detail: str  # a sentence for people
+
+
+class Event(NamedTuple):
+    id: int
+    at: datetime
+    kind: str
+    subject: str
+    detail: str
+
+
+async def add_events(connection: Connection, events: Sequence[NewEvent]) -> None:
+    await execute(
+        connection,
+        _SQL["add_events"],
+        tenants=[event.tenant for event in events],
+        kinds=[event.kind for event in events],
+        subjects=[event.subject for event in events],
+        details=[event.detail for event in events],
+    )
+
+
+async def list_events(
+    connection: Connection, tenant: int, before: int, kind: str | None, limit: int
+) -> list[Event]:
+    rows = await fetch(
+        connection, _SQL["list_events"], tenant=tenant, before=before, kind=kind, limit=limit
+    )
+    return [Event._make(row) for row in rows]
+
+
+async def forget_events(connection: Connection, before: datetime, limit: int) -> int:
+    """Remove what is past its retention; answers how many."""
+    return await execute(connection, _SQL["forget_events"], before=before, limit=limit)
