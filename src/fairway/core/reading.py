@@ -27,11 +27,15 @@ class Reading:
         self._wanting.pop(stream.key, None)
 
     def begin(self, streams_max: int) -> list[Stream]:
-        chosen = [self._wanting.pop(key) for key in list(self._wanting)[:streams_max]]
-        self._under_way += len(chosen)
+        chosen = [self._wanting[key] for key in list(self._wanting)[:streams_max]]
         for stream in chosen:
-            stream.reading, stream.missed = True, False
+            self.start(stream)
         return chosen
+
+    def start(self, stream: Stream) -> None:
+        self._wanting.pop(stream.key, None)
+        self._under_way += 1
+        stream.reading, stream.missed = True, False
 
     def over(self, stream: Stream) -> None:
         stream.reading = False

@@ -8,7 +8,7 @@ else costs one look-up. Nothing here does I/O; what changed waits in `news` for 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -61,6 +61,8 @@ class Change(NamedTuple):
 class Aftermath:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.circuit_settings = CircuitSettings()
+        self.quarantine_settings = QuarantineSettings()
         self.jitter: Callable[[], float] = lambda: 0.5
         self.policies: dict[int, dict[str, Any]] = {}  # job type → what its workers asked for
         self.watched: set[int] = set()  # tenants that had a failure lately
@@ -121,7 +123,7 @@ class Aftermath:
         if dependency not in circuits and len(circuits) >= DEPENDENCIES_MAX:
             dependency = OTHER
         if dependency not in circuits:
-            circuits[dependency] = Circuit(CircuitSettings())
+            circuits[dependency] = Circuit(self.circuit_settings)
         return dependency, circuits[dependency]
 
     def _is_quarantined(self, job: QueuedJob, failure: FailureClass, now_us: int) -> bool:
@@ -129,7 +131,7 @@ class Aftermath:
         quarantine = self.quarantines.get(key)
         if failure in OWN_FAILURES:
             if quarantine is None:
-                quarantine = self.quarantines[key] = Quarantine(QuarantineSettings())
+                quarantine = self.quarantines[key] = Quarantine(self.quarantine_settings)
             if quarantine.failed(now_us, is_first=_is_first(job)):
                 self._tell(Change("quarantine", *key))
         return quarantine is not None and quarantine.is_on
@@ -145,17 +147,17 @@ class Aftermath:
     def succeeded(self, jobs: Iterable[QueuedJob]) -> None:
         """Runs that ended well; asked only while some tenant is watched."""
         watched, now_us = self.watched, self._clock.now_us()
-        counts: Counter[TypeKey] = Counter()
-        first: Counter[int] = Counter()
+        counts: dict[tuple[int, int], int] = defaultdict(int)
+        first: dict[int, int] = defaultdict(int)
         for job in jobs:
             if job.tenant in watched:
-                counts[TypeKey(job.tenant, job.type)] += 1
+                counts[job.tenant, job.type] += 1
                 first[job.tenant] += _is_first(job)
         for tenant, count in first.items():
             if tenant in self.budgets:
                 self.budgets[tenant].dispatched(now_us, count)
         for key, count in counts.items():
-            self._type_succeeded(key, count, now_us)
+            self._type_succeeded(TypeKey(*key), count, now_us)
 
     def _type_succeeded(self, key: TypeKey, count: int, now_us: int) -> None:
         for name, circuit in self.circuits.get(key, {}).items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from fairway.core.backlog import Backlog, WindowLimits
+from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
@@ -20,6 +20,7 @@ from fairway.core.lease import may_adopt, next_epoch
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
+from fairway.core.probing import ProbingBacklog
 from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import Clock
@@ -41,7 +42,7 @@ class Dispatcher(SessionBook):
     ) -> None:
         super().__init__(clock)
         self._metrics = metrics
-        self.backlog = Backlog(limits, clock.now_us)
+        self.backlog = ProbingBacklog(limits, clock.now_us)
         self.shares = {pool.number: scheduler(_share_settings(pool)) for pool in BUILT_IN}
         self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases

@@ -15,7 +15,7 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
-from fairway.core.outcome import Outcome
+from fairway.core.outcome import FailureClass, Outcome
 from fairway.core.pools import BY_NAME
 from fairway.runtime.telemetry import Metrics
 from fairway.services.directory import Directory
@@ -168,12 +168,17 @@ class Exchange:
 
     async def _hear(self, session: Session, call: Call) -> None:
         doubtful = self._hear_successes(session, call.successes)
+        crashed = []
         for report in call.reports:
             lease = self._dispatcher.lease_of(session, report.job, report.epoch, report.token)
             if lease is not None and report.outcome is not None:
                 self._dispatcher.ended(lease, report.number, report.outcome)
+                if report.outcome.failure is FailureClass.WORKER_CRASH:
+                    crashed.append(lease.job)
             elif report.number not in session.recording:
                 doubtful.append(report)
+        if crashed:  # what a worker says in one breath died together
+            self._dispatcher.aftermath.worker_died(crashed)
         if doubtful:
             await self._judge(session, doubtful)
 

@@ -32,6 +32,7 @@ from fairway.services.pruner import Pruner
 from fairway.services.recorder import Recorder
 from fairway.services.refiller import Refiller
 from fairway.services.rescuer import Rescuer
+from fairway.services.restraints import RestraintKeeper
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission import Submissions
@@ -78,6 +79,9 @@ class Platform:
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
         self.holds = HoldKeeper(database, self.dispatcher)
+        self.restraints = RestraintKeeper(
+            database, self.dispatcher, self.directory, self.holds, clock=self.clock
+        )
         self.recorder = Recorder(
             database, self.dispatcher, self.watchers, self.store_clock, self.instruments
         )
@@ -143,6 +147,7 @@ class Platform:
             "directory": self.directory.run_once,
             "holds": self.holds.run_once,
             "fair share": self.share_keeper.run_once,
+            "restraints": self.restraints.run_once,
             "refiller": refiller.run_once,
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": marker.run_once,
@@ -155,7 +160,13 @@ class Platform:
         loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
         dispatcher.want_reads = loops["refiller"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
+        dispatcher.aftermath.on_news = lambda: self._restrain(loops["restraints"])
         return loops
+
+    def _restrain(self, keeper: Loop) -> None:
+        """Streams are held at once; the store and the tenant hear of it a moment later."""
+        self.restraints.changed()
+        keeper.wake()
 
     async def start(self) -> None:
         await self.directory.load_types()

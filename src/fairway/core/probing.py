@@ -1,0 +1,46 @@
+"""A backlog that lets a few jobs out of streams that are held: probes of a circuit half open.
+
+The hold stays; only these jobs are in the window, so nothing follows them. The next change of
+holds puts what was not taken back into the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from fairway.core.backlog import Backlog
+from fairway.core.holds import Hold
+from fairway.core.job import QueuedJob
+from fairway.core.streams import Stream
+
+
+class ProbingBacklog(Backlog):
+    def begin_probe(self, hold: Hold) -> list[Stream]:
+        """The streams with jobs that this hold keeps back, to be read; all become `reading`."""
+        found = [
+            stream
+            for (pool, tenant), backlog in self._tenants.items()
+            if tenant == hold.tenant and hold.pool in (0, pool)
+            for stream in backlog.streams.values()
+            if hold.type in (0, stream.key.type) and stream.more and not stream.reading
+        ]
+        for stream in found:
+            self._reading.start(stream)
+        return found
+
+    def end_probe(
+        self, stream: Stream, jobs: Sequence[QueuedJob], held: Container[str]
+    ) -> list[QueuedJob]:
+        """Put those of the jobs into the window that are free to start; answers them."""
+        free = [job for job in jobs if not (job.id in held or self._is_underway(job.id))]
+        self._reading.over(stream)
+        if not self._is_ours(stream):
+            return []
+        known = {job.id for job in stream.window}
+        let_out = [job for job in free if job.id not in known]
+        for job in let_out:
+            stream.window.append(job)
+            self._count(job, +1)
+        if let_out:
+            self._ready(stream)
+        return let_out

@@ -1,0 +1,212 @@
+"""Keeps what restrains failing jobs in step: with the store, with other owners, with the streams.
+
+What the aftermath of runs found out (a circuit opened, a type mostly fails, a tenant costs too many
+workers) is written down here, told to the tenant as an event, and turned into holds on streams.
+What other owners wrote, or a person lifted, is read back. Rounds of probes start here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from fairway.core.circuits import Circuit
+from fairway.core.holds import Hold
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import QueuedJob
+from fairway.core.quarantine import Quarantine
+from fairway.core.streams import Stream, key_of
+from fairway.runtime.clock import Clock
+from fairway.runtime.telemetry import logger
+from fairway.services.aftermath import Aftermath, Change, TypeKey
+from fairway.services.directory import Directory
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.holds import HoldKeeper
+from fairway.services.restraint_words import event_of
+from fairway.store import backlog as backlog_store
+from fairway.store import restraints as store
+from fairway.store.backlog import StreamRead
+from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.events import add_events
+from fairway.store.restraints import CircuitKey
+
+log = logger("restraints")
+
+SOURCE = "restraints"
+CIRCUIT_OPEN = "dependency_circuit_open"
+RECYCLING = "recycling_throttled"
+REST_SECONDS = 1.0
+
+
+class RestraintKeeper:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        directory: Directory,
+        holds: HoldKeeper,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._directory = directory
+        self._holds = holds
+        self._clock = clock
+        self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
+        self._shared_quarantines: set[tuple[int, int]] = set()
+
+    @property
+    def _aftermath(self) -> Aftermath:
+        return self._dispatcher.aftermath
+
+    def changed(self) -> None:
+        """Something began or ended: streams are held, or not, from this moment."""
+        self._holds.tell(SOURCE, self._all_holds())
+
+    async def run_once(self, now_us: int) -> float:
+        async with self._database.calm() as connection:
+            await self._write_news(connection)
+            await self._read_shared(connection)
+        self._end_throttles()
+        probes = self._begin_probes()
+        self._holds.tell(SOURCE, self._all_holds())
+        for hold, count in probes:
+            await self._probe(hold, count)
+        self._aftermath.forget_idle(self._clock.now_us())
+        return REST_SECONDS
+
+    # -- with the store ----------------------------------------------------------------------
+
+    async def _write_news(self, connection: Connection) -> None:
+        news, self._aftermath.news = self._aftermath.news, []
+        if not news:
+            return
+        try:
+            events = [await event_of(change, self._directory) for change in news if change.is_news]
+            async with connection.transaction():
+                for change in news:
+                    await self._write(connection, change)
+                if events:
+                    await add_events(connection, events)
+        except DISCONNECTED:
+            self._aftermath.news = news + self._aftermath.news
+            raise
+        for event in events:
+            log.warning(event.kind, tenant=event.tenant, subject=event.subject, why=event.detail)
+
+    async def _write(self, connection: Connection, change: Change) -> None:
+        if change.kind == "circuit":
+            key = CircuitKey(change.tenant, change.subject, change.dependency)
+            circuit = self._aftermath.circuits.get(TypeKey(*key[:2]), {}).get(key.dependency)
+            if circuit is not None and circuit.is_open:
+                record = circuit.record(self._clock.now_us())
+                await store.open_circuit(connection, key, record)
+                self._shared_circuits.add(key)
+            else:
+                await store.close_circuit(connection, key)
+                self._shared_circuits.discard(key)
+        elif change.kind == "quarantine":
+            if change.is_on:
+                await store.impose_quarantine(connection, change.tenant, change.subject)
+                self._shared_quarantines.add((change.tenant, change.subject))
+            else:
+                await store.lift_quarantine(connection, change.tenant, change.subject)
+                self._shared_quarantines.discard((change.tenant, change.subject))
+
+    async def _read_shared(self, connection: Connection) -> None:
+        circuits = await store.all_circuits(connection)
+        quarantines = await store.all_quarantines(connection)
+        now_us, aftermath = self._clock.now_us(), self._aftermath
+        for key, found in circuits.items():
+            by_name = aftermath.circuits[TypeKey(key.tenant, key.type)]
+            circuit = by_name.setdefault(key.dependency, Circuit(aftermath.circuit_settings))
+            if not circuit.is_open and not self._is_news(key):
+                circuit.restore(found.record, now_us)
+        for key in self._shared_circuits - circuits.keys():
+            self._close(key)
+        for tenant, type_ in quarantines:
+            quarantine = aftermath.quarantines.setdefault(
+                TypeKey(tenant, type_), Quarantine(aftermath.quarantine_settings)
+            )
+            if not quarantine.is_on:
+                quarantine.impose()
+        for gone in self._shared_quarantines - quarantines.keys():
+            if TypeKey(*gone) in aftermath.quarantines:
+                aftermath.quarantines[TypeKey(*gone)].lift()
+        self._shared_circuits, self._shared_quarantines = set(circuits), set(quarantines)
+        aftermath.watched.update(key.tenant for key in circuits)
+        aftermath.watched.update(tenant for tenant, _ in quarantines)
+
+    def _is_news(self, key: CircuitKey) -> bool:
+        """Whether it closed here since, and the store has yet to hear it."""
+        return any((one.tenant, one.subject, one.dependency) == key for one in self._aftermath.news)
+
+    def _close(self, key: CircuitKey) -> None:
+        circuit = self._aftermath.circuits.get(TypeKey(key.tenant, key.type), {}).get(
+            key.dependency
+        )
+        if circuit is not None and not self._is_news(key):
+            circuit.close()
+
+    # -- with the streams --------------------------------------------------------------------
+
+    def _all_holds(self) -> list[Hold]:
+        circuits = [
+            Hold(key.tenant, key.type, 0, CIRCUIT_OPEN)
+            for key, by_name in self._aftermath.circuits.items()
+            if any(circuit.is_open for circuit in by_name.values())
+        ]
+        throttled = [
+            Hold(tenant, 0, pool, RECYCLING)
+            for (tenant, pool), one in self._aftermath.recycling.items()
+            if one.is_throttled
+        ]
+        return circuits + throttled
+
+    def _begin_probes(self) -> list[tuple[Hold, int]]:
+        """Holds whose time for probes has come, and how many each may let out."""
+        now_us, found = self._clock.now_us(), []
+        for key, by_name in self._aftermath.circuits.items():
+            rounds = [one for one in by_name.values() if one.tick(now_us)]
+            if rounds:
+                most = max(one.probes_left for one in rounds)
+                found.append((Hold(key.tenant, key.type, 0, CIRCUIT_OPEN), most))
+        for (tenant, pool), one in self._aftermath.recycling.items():
+            if one.tick(now_us):
+                found.append((Hold(tenant, 0, pool, RECYCLING), 1))
+        return found
+
+    def _end_throttles(self) -> None:
+        now_us = self._clock.now_us()
+        for place, one in self._aftermath.recycling.items():
+            if one.is_over(now_us):
+                one.lift()
+                self._aftermath.news.append(Change("recycling", *place, is_on=False))
+
+    async def _probe(self, hold: Hold, count: int) -> None:
+        """Let so many of the oldest jobs out that this hold keeps back."""
+        backlog = self._dispatcher.backlog
+        streams = backlog.begin_probe(hold)
+        read: dict[Stream, list[QueuedJob]] = {stream: [] for stream in streams}
+        try:
+            for job in sorted(await self._read(streams, count))[:count]:
+                read[next(s for s in streams if s.key == job[1:6])].append(job)
+        finally:
+            let_out = [
+                job
+                for stream, jobs in read.items()
+                for job in backlog.end_probe(stream, jobs, self._dispatcher.leases)
+            ]
+        if let_out:
+            log.info("probes", reason=hold.reason, tenant=hold.tenant, jobs=len(let_out))
+            self._dispatcher.refilled(map(key_of, let_out))
+
+    async def _read(self, streams: list[Stream], count: int) -> list[QueuedJob]:
+        by_shard: dict[int, list[StreamRead]] = defaultdict(list)
+        for stream in streams:
+            by_shard[stream.shard].append(StreamRead(stream.key, LOWEST_JOB_ID, count))
+        found: list[QueuedJob] = []
+        for shard, reads in by_shard.items():
+            async with self._database.hot() as connection:
+                found += await backlog_store.read_streams(connection, shard, reads)
+        return found
