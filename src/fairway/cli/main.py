@@ -27,6 +27,7 @@ app.command("fairway.cli.jobs:app", name="jobs")
 app.command("fairway.cli.tenants:app", name="tenants")
 for _name in ("tiers", "limits", "pause", "resume"):
     app.command(f"fairway.cli.tenants:{_name}", name=_name)
+app.command("fairway.cli.lab:lab", name="lab")
 
 
 @app.command

@@ -1,0 +1,1 @@
+"""From measurements to a page: JSON, plots, one HTML file."""

@@ -1,0 +1,69 @@
+"""What a report says, before anybody draws it: plain values.
+
+An experiment fills one of these in; `page.py` writes it. Figures are functions that draw on
+matplotlib axes, so that nothing here needs matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Finding(NamedTuple):
+    """One figure with its aim. `holds` is None when there is nothing to hold."""
+
+    name: str
+    value: str
+    aim: str = ""
+    holds: bool | None = None
+
+
+class Drawing(NamedTuple):
+    """A figure: its name as a file, what to see in it, and who draws it."""
+
+    name: str
+    caption: str
+    draw: Callable[[Any], None]  # gets a matplotlib Figure
+    size: tuple[float, float] = (9.0, 3.4)
+
+
+class Table(NamedTuple):
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(kw_only=True)
+class Report:
+    name: str
+    title: str
+    question: str
+    answer: str
+    data: dict[str, Any]  # what `--json` prints
+    findings: list[Finding] = field(default_factory=list)
+    drawings: list[Drawing] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what was scaled, what to mind
+    invalid: list[str] = field(default_factory=list)  # why not to believe it
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.invalid
+
+
+def number(value: float, unit: str = "", digits: int = 3) -> str:
+    """Short enough to read, long enough to compare: `digits` that count."""
+    if value != value:
+        return "–"
+    if value in (float("inf"), float("-inf")):
+        return "∞"
+    text = f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+    return f"{text} {unit}".strip()
+
+
+def seconds(value: float) -> str:
+    if value != value:
+        return "–"
+    return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"

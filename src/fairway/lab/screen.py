@@ -1,0 +1,52 @@
+"""What a person sees while an experiment runs: progress on stderr, so that stdout stays data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fairway.lab.report.content import Report
+
+screen = Console(stderr=True, highlight=False)
+
+
+class Bar:
+    """One line of progress: so much of so much."""
+
+    def __init__(self, progress: Progress, text: str, total: float) -> None:
+        self._progress = progress
+        self._task = progress.add_task(text, total=total)
+
+    def step(self) -> None:
+        self._progress.advance(self._task)
+
+    def reach(self, done: float) -> None:
+        self._progress.update(self._task, completed=done)
+
+    def say(self, text: str) -> None:
+        self._progress.update(self._task, description=text)
+
+
+@contextmanager
+def bar(text: str, total: float) -> Iterator[Bar]:
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=screen) as progress:
+        yield Bar(progress, text, total)
+
+
+def tell(report: Report, page: str) -> None:
+    """The findings in a few lines, and where the page is."""
+    screen.print(f"\n[bold]{report.title}[/]\n{report.answer}\n")
+    for finding in report.findings:
+        mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: " "}[finding.holds]
+        screen.print(
+            f"  {mark} {finding.name:<34} [bold]{finding.value:<14}[/] [dim]{finding.aim}[/]"
+        )
+    for reason in report.invalid:
+        screen.print(f"  [bold red]invalid:[/] {reason}")
+    screen.print(f"\n  {page}\n")
