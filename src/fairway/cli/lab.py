@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
     from fairway.lab.report.content import Report
@@ -48,16 +47,94 @@ def knee(
         The folder for JSON, plots and the page.
     """
     from fairway.lab.experiments import knee as experiment
+    from fairway.lab.experiments.steps import Setup
 
-    setup = experiment.Setup(speed=speed, seed=seed, arrivals=arrivals)
+    setup = Setup(speed=speed, seed=seed, arrivals=arrivals)
+    return _run(experiment.run(setup), json=json, out=out)
+
+
+@lab.command
+def scale(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = RESULTS) -> int:
+    """One worker to four: efficiency and the universal scalability law (3 min at speed 1).
+
+    Parameters
+    ----------
+    speed
+        So many times faster: shorter jobs, higher rates, the same shape.
+    """
+    from fairway.lab.experiments import scale as experiment
+    from fairway.lab.experiments.steps import Setup
+
+    return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
+
+
+@lab.command
+def front_door(
+    *, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = RESULTS
+) -> int:
+    """The 202 and the score, side by side, under three loads (2 min at speed 1).
+
+    Parameters
+    ----------
+    speed
+        So many times faster: shorter jobs, higher rates, the same shape.
+    """
+    from fairway.lab.experiments import front_door as experiment
+    from fairway.lab.experiments.steps import Setup
+
+    return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
+
+
+@lab.command
+def pool(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = RESULTS) -> int:
+    """A worker that holds a connection while it scores, against Fairway (4 min at speed 1).
+
+    Parameters
+    ----------
+    speed
+        So many times faster: shorter jobs, higher rates, the same shape.
+    """
+    from fairway.lab.experiments import pool as experiment
+    from fairway.lab.experiments.steps import Setup
+
+    return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
+
+
+@lab.command
+def clients(
+    *,
+    speed: float = 1.0,
+    most: int = 8000,
+    way: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    json: bool = False,
+    out: Path = RESULTS,
+) -> int:
+    """A growing crowd that waits by polling, by ETag, by events (up to 45 min at speed 1).
+
+    Parameters
+    ----------
+    speed
+        The crowd grows so many times faster; jobs and polls keep their pace.
+    most
+        Stop at so many clients.
+    way
+        Only these ways of waiting: poll, head, sse.
+    """
+    from fairway.lab.crowd import WAYS
+    from fairway.lab.experiments import clients as experiment
+
+    ways = tuple(one for one in WAYS if way is None or one in way)
+    setup = experiment.Setup(speed=speed, clients_max=most, ways=ways)
     return _run(experiment.run(setup), json=json, out=out)
 
 
 def _run(work: Coroutine[Any, Any, Report], *, json: bool, out: Path) -> int:
+    import uvloop
+
     from fairway.lab.report import page
     from fairway.lab.screen import tell
 
-    report = asyncio.run(work)
+    report = uvloop.run(work)
     written = page.write(report, out)
     tell(report, str(written))
     if json:

@@ -116,6 +116,20 @@ def worker(
 
 
 @app.command
+def postgres(*, data_dir: Path | None = None) -> int:
+    """Start the embedded PostgreSQL alone and print where to connect. Ctrl-C stops it.
+
+    Parameters
+    ----------
+    data_dir
+        Where its data lives (default .fairway); not that of a running `fairway up`.
+    """
+    from fairway.cli import postgres as command
+
+    return command.run(data_dir=data_dir)
+
+
+@app.command
 def check(*, database_url: str | None = None, data_dir: Path | None = None) -> int:
     """Say what is wrong with the settings and the database, and what to do. Exit 1 on errors."""
     from fairway.cli import check as command

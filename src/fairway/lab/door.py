@@ -94,8 +94,8 @@ class Door:
         length = f"content-length: {len(body)}\r\n" if body else ""
         return f"{method} {path} HTTP/1.1\r\n{self._head}{more}{length}\r\n".encode() + body
 
-    async def listen(self, path: str, until: bytes) -> None:
-        """Read server-sent events until this text was seen; OSError if they end before it."""
+    async def listen(self, path: str, until: bytes) -> bytes:
+        """Server-sent events up to the one that begins so; OSError if they end before it."""
         wire = await Wire.open(self.host, self.port)
         assert isinstance(wire, Wire)
         seen = bytearray()
@@ -103,7 +103,9 @@ class Door:
 
         def piece(data: bytes) -> None:
             seen.extend(data)
-            if until in seen and not found.done():
+            at = seen.find(until)
+            whole = at >= 0 and (seen.find(b"\r\n\r\n", at) >= 0 or seen.find(b"\n\n", at) >= 0)
+            if whole and not found.done():
                 found.set_result(None)
 
         wire.on_piece = piece
@@ -112,6 +114,7 @@ class Door:
             await asyncio.wait({found, ended}, return_when=asyncio.FIRST_COMPLETED)
             if not found.done():
                 raise ConnectionError(f"the events of {path} ended early: {ended}")
+            return bytes(seen)
         finally:
             ended.cancel()
             wire.close()

@@ -118,7 +118,7 @@ class House:
         port = self.url.rpartition(":")[2]
         data = self.folder / "data"
         up = await self.run("up", "up", "--no-worker", "--port", port, "--data-dir", str(data))
-        await self._says(up, "up", "Fairway is up")
+        await self.says(up, "up", "Fairway is up")
         self.keys = msgspec.json.decode((data / "client.json").read_bytes(), type=Keys)
 
     async def start_worker(
@@ -130,7 +130,7 @@ class House:
             FAIRWAY_URL=self.url, FAIRWAY_API_KEY=self.keys.worker_key,
             FAIRWAY_DIE_WITH_PARENT="1", LAB_FOLDER=str(self.folder),
         )  # fmt: skip
-        await self._says(process, name, "worker ready")
+        await self.says(process, name, "worker ready")
         return process
 
     async def run(self, log: str, *words: str, **environment: str) -> asyncio.subprocess.Process:
@@ -156,7 +156,7 @@ class House:
         for process in reversed(self.programs):
             await self.stop(process)
 
-    async def _says(self, process: asyncio.subprocess.Process, log: str, words: str) -> None:
+    async def says(self, process: asyncio.subprocess.Process, log: str, words: str) -> None:
         async with asyncio.timeout(READY_SECONDS):
             while words not in (self.folder / f"{log}.log").read_text(errors="replace"):
                 self._check(process, log)

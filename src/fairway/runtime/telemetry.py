@@ -83,6 +83,9 @@ class Metrics:
         )
         self.window = Gauge("fairway_window_jobs", "Jobs held in memory.", **r)
         self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
+        self.waiters = Gauge(
+            "fairway_database_waiters", "Calls that wait for a connection to the store.", **r
+        )
         self.pickup = BulkHistogram(
             "fairway_pickup_seconds",
             "From acceptance to the grant of a lease; sampled when busy.",

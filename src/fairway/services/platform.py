@@ -60,6 +60,7 @@ class Platform:
         self.clock = clock
         self.metrics = Metrics()
         self.instruments = Instruments(clock, self.metrics)
+        self.metrics.waiters.set_function(lambda: database.waiting)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self.directory = Directory(database)

@@ -47,6 +47,7 @@ class Database:
         self.dsn = dsn
         self._hot = hot
         self._calm = calm
+        self.waiting = 0  # calls that want a connection and have none yet
 
     @classmethod
     async def open(cls, dsn: str, *, hot_size: int = 6, calm_size: int = 4) -> Database:
@@ -56,13 +57,25 @@ class Database:
 
     @asynccontextmanager
     async def hot(self) -> AsyncIterator[Connection]:
-        async with self._hot.acquire() as connection:
+        async with self._of(self._hot) as connection:
             yield connection
 
     @asynccontextmanager
     async def calm(self) -> AsyncIterator[Connection]:
-        async with self._calm.acquire() as connection:
+        async with self._of(self._calm) as connection:
             yield connection
+
+    @asynccontextmanager
+    async def _of(self, pool: Any) -> AsyncIterator[Connection]:
+        self.waiting += 1
+        try:
+            connection = await pool.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            yield connection
+        finally:
+            await pool.release(connection)
 
     async def dedicated(self) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""

@@ -10,78 +10,34 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fairway.lab.experiments.knee_plots import curve, over_time
-from fairway.lab.house import House, house
-from fairway.lab.load import Load, score_load
-from fairway.lab.measure.arrivals import Shape, plan
+from fairway.lab.experiments.steps import (
+    SLOTS,
+    Setup,
+    Step,
+    complaints,
+    moments,
+    run_step,
+    scaled,
+)
+from fairway.lab.house import house
 from fairway.lab.measure.bend import RULE, Bend, Point, find_bend, slope
 from fairway.lab.measure.quantile import quantile
-from fairway.lab.measure.timeline import Life, Moment, rate_of, timeline
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
-from fairway.lab.screen import bar
 
-SLOTS = 10
-SERVICE_SECONDS = 1.5
 RATES = (2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 8.0, 10.0, 12.0, 14.0)
-HOLD_SERVICES = 30  # a step lasts this many service times,
-WARM_SERVICES = 2  # of which these do not count
+HOLD_SERVICES = 30  # a step lasts this many service times
 BELOW = 0.95  # steps up to this share of the bend are "below" it
 P99_BELOW_SECONDS = 2.5
 REPLY_P95_SECONDS = 0.015
 BEND_ERROR_MAX = 0.05
 
 
-class Step(NamedTuple):
-    rate: float
-    began: float
-    ended: float  # of the offered load; the rest is working off
-    load: Load
-
-    def window(self, service: float) -> tuple[float, float]:
-        return self.began + WARM_SERVICES * service, self.ended
-
-    def point(self, service: float) -> Point:
-        left, right = self.window(service)
-        lives = self.load.lives
-        offered = rate_of((life.intended for life in lives), left, right)
-        return Point(offered, rate_of((life.finished for life in lives), left, right))
-
-    def counted(self, service: float) -> list[Life]:
-        left, right = self.window(service)
-        return [life for life in self.load.lives if left <= life.intended < right]
-
-    def replies(self) -> list[float]:
-        return self.load.replies_seconds
-
-
-class Setup(NamedTuple):
-    """`speed` times faster: the service takes that much less, the rates are that much higher."""
-
-    speed: float = 1.0
-    seed: int = 1
-    arrivals: Shape = "paced"
-
-    @property
-    def service(self) -> float:
-        return SERVICE_SECONDS / self.speed
-
-    @property
-    def theory(self) -> float:
-        return SLOTS / self.service
-
-
 async def run(setup: Setup) -> Report:
     async with house() as platform:
         await platform.start_worker("worker", {"medium": SLOTS})
-        steps = [await _step(platform, setup, rate * setup.speed) for rate in RATES]
+        rates = [rate * setup.speed for rate in RATES]
+        steps = [await run_step(platform, setup, rate, HOLD_SERVICES) for rate in rates]
     return report(setup, steps)
-
-
-async def _step(platform: House, setup: Setup, rate: float) -> Step:
-    hold = HOLD_SERVICES * setup.service
-    arrivals = plan(rate, hold, shape=setup.arrivals, seed=setup.seed)
-    with bar(f"offered {rate:g}/s", len(arrivals)) as progress:
-        load = await score_load(platform, arrivals, setup.service, progress.step)
-    return Step(rate, load.volley.began, load.volley.began + hold, load)
 
 
 # -- what it means -----------------------------------------------------------------------------
@@ -118,11 +74,6 @@ def read(setup: Setup, steps: list[Step]) -> Reading:
     )
 
 
-def moments(step: Step, service: float) -> list[Moment]:
-    last = max((life.finished for life in step.load.lives), default=step.ended)
-    return timeline(step.load.lives, step.began, max(last, step.ended), 2 * service)
-
-
 def _growth(step: Step, service: float) -> float:
     left, right = (edge - step.began for edge in step.window(service))
     inside = [(m.at / service, m.depth) for m in moments(step, service) if left <= m.at < right]
@@ -134,7 +85,6 @@ def report(setup: Setup, steps: list[Step]) -> Report:
     limit, theory = reading.bend.limit, setup.theory
     error = abs(limit - theory) / theory
     slow = P99_BELOW_SECONDS / setup.speed
-    invalid = [f"at {s.rate:g}/s {why}" for s in steps for why in s.load.volley.complaints]
     lost = sum(len(step.load.lost) for step in steps)
     return Report(
         name="knee",
@@ -164,7 +114,7 @@ def report(setup: Setup, steps: list[Step]) -> Report:
         drawings=_drawings(setup, steps, reading),
         tables=[_table(setup, steps, reading)],
         notes=_notes(setup),
-        invalid=invalid,
+        invalid=complaints(steps),
     )  # fmt: skip
 
 
@@ -259,10 +209,4 @@ def _notes(setup: Setup) -> list[str]:
            ": bunches in the arrivals make a queue well before the limit; that is no fault of the"
            " system, it is what independent people look like."),
     ]  # fmt: skip
-    if setup.speed != 1:
-        found.append(
-            f"Time-scaled: {setup.speed:g} times faster. The service takes {setup.service:g} s"
-            f" instead of {SERVICE_SECONDS:g} s and rates are {setup.speed:g} times as high, so"
-            " what the platform itself costs weighs that much more."
-        )
-    return found
+    return found + scaled(setup)

@@ -1,0 +1,39 @@
+"""`fairway postgres`: the embedded PostgreSQL alone, for a program of your own beside Fairway.
+
+It prints where to connect, one line on stdout, and stops with the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from fairway.cli.signals import stop_on_signals
+from fairway.cli.up import postgres_folder, screen
+from fairway.runtime.settings import load
+from fairway.store.embedded import EmbeddedPostgres
+
+
+def run(*, data_dir: Path | None) -> int:
+    settings = load(os.environ, data_dir=data_dir)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    folder = postgres_folder(settings.data_dir)
+    asyncio.run(_main(EmbeddedPostgres(folder, settings.postgres_bin)))
+    return 0
+
+
+async def _main(postgres: EmbeddedPostgres) -> None:
+    stopping = asyncio.Event()
+    stop_on_signals(stopping.set)
+    dsn = await postgres.start(lambda line: screen.print(f"[dim]{line}[/]"))
+    try:
+        sys.stdout.write(f"{dsn}\n")
+        sys.stdout.flush()
+        ended = asyncio.create_task(postgres.wait())
+        asked = asyncio.create_task(stopping.wait())
+        await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+    finally:
+        await postgres.stop()

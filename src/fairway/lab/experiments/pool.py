@@ -1,0 +1,128 @@
+"""`fairway lab pool`: what it does to hold a connection while a job runs, and not to hold one.
+
+The naive service of `naive.py` with pools of 5, 10, 20 and 40 against Fairway with four workers of
+ten slots, all at 20 a second. The demand is 20 × 1.5 = 30 scores at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import NamedTuple
+
+import msgspec
+
+from fairway.lab.door import JSON, Door
+from fairway.lab.experiments import pool_report
+from fairway.lab.experiments.pool_report import Outcome, Sample
+from fairway.lab.experiments.steps import SLOTS, Setup
+from fairway.lab.generator import Volley, fire
+from fairway.lab.house import House, free_port, house
+from fairway.lab.load import score_load
+from fairway.lab.measure.arrivals import plan
+from fairway.lab.report.content import Report
+from fairway.lab.screen import bar
+
+POOLS = (5, 10, 20, 40)
+PER_SECOND = 20.0
+WORKERS = 4
+HOLD_SERVICES = 20
+SAMPLE_SECONDS = 0.1
+
+
+class Life(NamedTuple):
+    id: str
+    started: float | None
+    finished: float | None
+
+
+class State(msgspec.Struct):
+    lives: list[Life]
+    samples: list[Sample]
+
+
+async def run(setup: Setup) -> Report:
+    async with house() as platform:
+        dsn = await _postgres(platform)
+        outcomes = [await _naive(platform, setup, dsn, size) for size in POOLS]
+        outcomes.append(await _fairway(platform, setup))
+    return pool_report.report(setup, outcomes)
+
+
+async def _postgres(platform: House) -> str:
+    """A database for the naive service alone: it must not hurt the one it is compared with."""
+    folder = str(platform.folder / "naive")
+    process = await platform.run("postgres", "postgres", "--data-dir", folder)
+    await platform.says(process, "postgres", "postgresql://")
+    lines = (platform.folder / "postgres.log").read_text().splitlines()
+    return next(line for line in lines if line.startswith("postgresql://"))
+
+
+def _plan(setup: Setup) -> list[float]:
+    hold = HOLD_SERVICES * setup.service
+    return plan(PER_SECOND * setup.speed, hold, shape=setup.arrivals, seed=setup.seed)
+
+
+async def _naive(platform: House, setup: Setup, dsn: str, size: int) -> Outcome:
+    port = free_port()
+    log = f"naive-{size}"
+    words = ("-m", "fairway.lab.naive", dsn, str(size), str(setup.service), str(port))
+    process = await platform.run(log, *words)
+    door = Door(f"http://127.0.0.1:{port}")
+    await _answers(door)
+    arrivals = _plan(setup)
+    with bar(f"naive, pool of {size}", len(arrivals)) as progress:
+        volley = await fire(arrivals, lambda n: _apply(door, n), progress.step)
+    answer = await door.ask("GET", "/state")
+    state = msgspec.json.decode(answer.body, type=State)
+    door.close()
+    await platform.stop(process)
+    return _outcome(f"naive, pool {size}", size, volley, state)
+
+
+async def _apply(door: Door, number: int) -> tuple[int, str]:
+    body = msgspec.json.encode({"candidate": f"candidate-{number}"})
+    answer = await door.ask("POST", "/applications", body, JSON)
+    return answer.status, msgspec.json.decode(answer.body)["id"] if answer.status == 202 else ""
+
+
+async def _answers(door: Door) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await door.ask("GET", "/state")
+                return
+            except OSError:
+                await asyncio.sleep(0.05)
+
+
+def _outcome(name: str, size: int, volley: Volley, state: State) -> Outcome:
+    """Scores that were not ready when the load ended count with the age they had by then."""
+    ended = time.time()
+    finished = {life.id: life.finished for life in state.lives}
+    latencies = [
+        (finished.get(job) or ended) - shot.intended for job, shot in volley.accepted.items()
+    ]
+    done = [at for at in finished.values() if at is not None]
+    return Outcome(name, size, volley, latencies, done, state.samples)
+
+
+async def _fairway(platform: House, setup: Setup) -> Outcome:
+    for number in range(1, WORKERS + 1):
+        await platform.start_worker(f"worker-{number}", {"medium": SLOTS})
+    samples: list[Sample] = []
+    sampler = asyncio.create_task(_sample(platform, samples))
+    arrivals = _plan(setup)
+    with bar("Fairway, 4 workers", len(arrivals)) as progress:
+        load = await score_load(platform, arrivals, setup.service, progress.step)
+    sampler.cancel()
+    latencies = [life.latency for life in load.lives]
+    done = [life.finished for life in load.lives]
+    return Outcome("Fairway", None, load.volley, latencies, done, samples)
+
+
+async def _sample(platform: House, samples: list[Sample]) -> None:
+    while True:
+        waiters = await platform.metric("fairway_database_waiters")
+        samples.append(Sample(time.time(), int(waiters), 0))
+        await asyncio.sleep(SAMPLE_SECONDS)
