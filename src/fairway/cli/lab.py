@@ -128,6 +128,31 @@ def clients(
     return _run(experiment.run(setup), json=json, out=out)
 
 
+@lab.command
+def fleet(
+    scenario: str = "mix",
+    *,
+    speed: float = 1.0,
+    seed: int = 1,
+    json: bool = False,
+    out: Path = RESULTS,
+) -> int:
+    """Play a scenario: many customers, things that go wrong, what must hold (1 to 6 min each).
+
+    Parameters
+    ----------
+    scenario
+        mix, noisy-neighbour, herd, dependency-outage, poison-type, worker-loss, or a .toml file.
+    speed
+        So many times faster: shorter jobs, higher rates, the same shape.
+    """
+    from fairway.lab.experiments import fleet as experiment
+    from fairway.lab.scenario import load
+
+    setup = experiment.Setup(load(scenario), speed=speed, seed=seed)
+    return _run(experiment.run(setup), json=json, out=out)
+
+
 def _run(work: Coroutine[Any, Any, Report], *, json: bool, out: Path) -> int:
     import uvloop
 

@@ -118,7 +118,8 @@ def _table(runs: list[Run]) -> Table:
 
 def _compared(runs: list[Run], shared: int) -> Table:
     rows = [
-        [NAMES[run.way], f"{at.clients:,}", f"{at.platform_cores * 1000 / max(1, at.clients):.2f} ms",
+        [NAMES[run.way], f"{at.clients:,}",
+         f"{at.platform_cores * 1000 / max(1, at.clients):.2f} ms",
          number(at.per_second / max(1, at.clients), "/s"), seconds(at.notice_p50)]
         for run in runs for at in [run.near(shared)]
     ]  # fmt: skip

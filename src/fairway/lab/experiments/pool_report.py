@@ -121,7 +121,8 @@ def _row(setup: Setup, one: Outcome) -> dict[str, Any]:
 def _table(setup: Setup, outcomes: list[Outcome]) -> Table:
     rows = [
         [one.name, number(one.completed(setup.service), "/s"),
-         seconds(quantile(one.latencies, 0.5)), seconds(one.p99()), seconds(one.reply_p95()), str(one.waiters_max)]
+         seconds(quantile(one.latencies, 0.5)), seconds(one.p99()), seconds(one.reply_p95()),
+         str(one.waiters_max)]
         for one in outcomes
     ]  # fmt: skip
     head = ["service", "completed", "score p50", "p99", "front door p95", "most waiters"]

@@ -1,0 +1,126 @@
+"""What a scenario's run says: what was expected and whether it held, by window, group and pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fairway.lab.measure.figures import Bound, Story, bound
+from fairway.lab.measure.quantile import quantile
+from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
+from fairway.lab.report.plots import GREY, SERIES, from_zero, plain_log
+from fairway.lab.scenario import Scenario
+
+BINS = 60
+
+
+def report(
+    scenario: Scenario, stories: list[Story], found: dict[str, float], speed: float
+) -> Report:
+    bounds = [bound(found, e.figure, e.against, e.most, e.least) for e in scenario.expect]
+    lost = int(found.get("all/all/all/lost", 0))
+    failed = [one.name for one in bounds if not one.holds]
+    kept = "All that was expected held." if not failed else f"Not held: {', '.join(failed)}."
+    return Report(
+        name=f"fleet-{scenario.name}",
+        title=scenario.title,
+        question=scenario.question,
+        answer=f"{len(stories):,} jobs were accepted and {lost} were lost. {kept}",
+        data={
+            "experiment": "fleet",
+            "scenario": scenario.name,
+            "accepted": len(stories),
+            "lost": lost,
+            "expected": [one._asdict() | {"holds": one.holds} for one in bounds],
+            "figures": found,
+            "speed": speed,
+        },
+        findings=[
+            Finding("accepted and lost", str(lost), "0", lost == 0),
+            *(Finding(_spoken(one.name), _value(one), _aim(one), one.holds) for one in bounds),
+        ],
+        drawings=[
+            Drawing(
+                f"fleet-{scenario.name}",
+                "Top: jobs accepted and ended a second. Bottom: time from acceptance to start, p99"
+                " of each moment, by group and pool. Dashed: what happened on the way.",
+                lambda figure: _draw(figure, scenario, stories),
+                (9.6, 5.4),
+            )
+        ],
+        tables=[_table(found)],
+        notes=[
+            "Times are from acceptance to start (pick-up) and from the intended start to the end"
+            " (latency). Lost: accepted, and without an end when the run's patience was over.",
+            *([scenario.scaled] if scenario.scaled else []),
+            *([f"Time-scaled {speed:g} times on top of that."] if speed != 1 else []),
+        ],
+    )
+
+
+def _spoken(figure: str) -> str:
+    return figure.replace("all/", "").replace("/", " · ").replace("_", " ")
+
+
+def _value(one: Bound) -> str:
+    is_seconds = one.name.endswith("_s") and "÷" not in one.name
+    return seconds(one.value) if is_seconds else number(one.value)
+
+
+def _aim(one: Bound) -> str:
+    most = "" if one.most is None else f"≤ {one.most:g}"
+    least = "" if one.least is None else f"≥ {one.least:g}"
+    return " and ".join(part for part in (least, most) if part)
+
+
+def _table(found: dict[str, float]) -> Table:
+    paths = sorted({name.rpartition("/")[0] for name in found if name.endswith("/jobs")})
+    rows = [
+        [path.replace("/", " · "), f"{found[f'{path}/jobs']:,.0f}",
+         f"{found[f'{path}/succeeded']:,.0f}", f"{found[f'{path}/dead']:,.0f}",
+         f"{found[f'{path}/lost']:,.0f}", seconds(found[f"{path}/pickup_p50_s"]),
+         seconds(found[f"{path}/pickup_p99_s"]), seconds(found[f"{path}/latency_p99_s"]),
+         f"{found[f'{path}/attempts_mean']:.2f}"]
+        for path in paths
+    ]  # fmt: skip
+    head = ["window · group · pool", "jobs", "succeeded", "dead", "lost", "pick-up p50", "p99",
+            "latency p99", "attempts"]  # fmt: skip
+    return Table("Figures", head, rows)
+
+
+def _draw(figure: Any, scenario: Scenario, stories: list[Story]) -> None:
+    rates, waits = figure.subplots(2, 1, sharex=True)
+    last = max((s.finished or s.intended for s in stories), default=1.0)
+    width = max(last, scenario.seconds) / BINS
+    middle = [(n + 0.5) * width for n in range(BINS + 1)]
+    for name, colour, times in (
+        ("accepted", GREY, [s.accepted for s in stories]),
+        ("ended", SERIES[0], [s.finished for s in stories if s.finished is not None]),
+    ):
+        counts = Counter(int(at / width) for at in times)
+        rates.plot(middle, [counts[n] / width for n in range(BINS + 1)], color=colour, label=name)
+    rates.set(title="Jobs a second")
+    rates.legend(loc="upper right")
+    from_zero(rates)
+    lines = sorted({(s.group, s.pool) for s in stories})
+    for (group, pool), colour in zip(lines, SERIES * 3, strict=False):
+        ours = [s for s in stories if (s.group, s.pool) == (group, pool) and s.started is not None]
+        waits.plot(middle, _p99(ours, width), color=colour, label=f"{group} · {pool}",
+                   linewidth=1.5, marker="o", markersize=2)  # fmt: skip
+    plain_log(waits)
+    waits.set(title="Pick-up, p99 of each moment", xlabel="seconds")
+    waits.legend(loc="upper right", ncols=2)
+    for one in scenario.happenings:
+        for axes in (rates, waits):
+            axes.axvline(one.at, color=SERIES[4], linewidth=1, linestyle=(0, (4, 3)))
+        rates.annotate(one.what.replace("_", " "), (one.at, 1), xytext=(3, -3), fontsize=8,
+                       xycoords=("data", "axes fraction"), textcoords="offset points",
+                       color=SERIES[4], va="top")  # fmt: skip
+
+
+def _p99(stories: list[Story], width: float) -> list[float]:
+    waits: dict[int, list[float]] = {}
+    for story in stories:
+        assert story.started is not None
+        waits.setdefault(int(story.intended / width), []).append(story.started - story.accepted)
+    return [max(1e-4, quantile(waits.get(n, []), 0.99)) for n in range(BINS + 1)]
