@@ -123,4 +123,6 @@ def _p99(stories: list[Story], width: float) -> list[float]:
     for story in stories:
         assert story.started is not None
         waits.setdefault(int(story.intended / width), []).append(story.started - story.accepted)
-    return [max(1e-4, quantile(waits.get(n, []), 0.99)) for n in range(BINS + 1)]
+    return [  # a moment without jobs is a gap, not a zero
+        max(1e-4, quantile(waits[n], 0.99)) if n in waits else float("nan") for n in range(BINS + 1)
+    ]
