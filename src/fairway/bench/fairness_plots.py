@@ -9,6 +9,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from fairway.bench.run_log import RunLog
 from fairway.bench.sharing import Shares
@@ -29,7 +31,7 @@ def draw(shares: list[Shares], figures: dict[str, float], folder: Path) -> None:
         plt.close(figure)
 
 
-def _over_time(shares: Shares) -> plt.Figure:
+def _over_time(shares: Shares) -> Figure:
     figure, axes = _paper(shares.title, "seconds", "slots held")
     for colour, (who, fair) in zip(COLOURS, shares.entitled_slots.items(), strict=False):
         moments, held = _held(shares.log, who, shares.seconds)
@@ -45,7 +47,7 @@ def _over_time(shares: Shares) -> plt.Figure:
     return figure
 
 
-def _crowd(shares: Shares, figures: dict[str, float]) -> plt.Figure:
+def _crowd(shares: Shares, figures: dict[str, float]) -> Figure:
     log, seconds = shares.log, shares.seconds
     got = log.slot_seconds(log.began, log.began + seconds)
     ratios = sorted(got.get(w, 0.0) / (fair * seconds) for w, fair in shares.entitled_slots.items())
@@ -70,7 +72,7 @@ def _held(log: RunLog, who: str, seconds: float) -> tuple[list[float], list[floa
     return moments, held
 
 
-def _paper(title: str, x: str, y: str) -> tuple[plt.Figure, plt.Axes]:
+def _paper(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     figure, axes = plt.subplots(figsize=(7.2, 3.2))
     figure.patch.set_facecolor("white")
     axes.set_title(title, loc="left", fontsize=11, color=INK, fontweight="bold")
