@@ -34,9 +34,9 @@ def run(*, json_output: bool, scale: float, plots: Path | None) -> int:
     configure_logging(json_lines=False)
     figures, shares = uvloop.run(measure(scale))
     if plots is not None:
-        from fairway.bench import fairness_plots
+        from fairway.bench.fairness_plots import draw
 
-        fairness_plots.draw(shares, figures, plots)
+        draw(shares, figures, plots)
     if json_output:
         print(json.dumps(figures))  # noqa: T201  # data goes to stdout
     else:
