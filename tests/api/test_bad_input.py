@@ -280,7 +280,7 @@ async def test_compressed_bodies_are_415(tenant: httpx2.AsyncClient, coding: str
     ("method", "path", "allow"),
     [
         ("PUT", "/v1/jobs", "GET, HEAD, POST"),
-        ("PATCH", "/v1/jobs/01980a5e-7c1b-7000-8000-04a2b1c3d4e5", "DELETE, GET, HEAD"),
+        ("PUT", "/v1/jobs/01980a5e-7c1b-7000-8000-04a2b1c3d4e5", "DELETE, GET, HEAD, PATCH"),
         ("GET", "/v1/jobs/batch", "POST"),
         ("DELETE", "/v1/jobs/batch", "POST"),
         ("GET", "/v1/workers/w/exchange", "POST"),

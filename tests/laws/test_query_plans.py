@@ -32,10 +32,15 @@ NOW = datetime.now(UTC)
 TODAY, YESTERDAY = partition_at(NOW), partition_at(NOW - timedelta(days=1))
 DONE_EACH_DAY = 3000
 STREAMS, QUEUED_IN_EACH = 8, 100
+SCHEDULED = 5000  # for later in the year
+DUE = NOW - timedelta(seconds=1)
 BATCH = 20
 HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-FILES = ("backlog", "fair_share", "history", "leadership", "leases", "outcomes", "submissions")
+FILES = (
+    "backlog", "fair_share", "history", "leadership", "leases", "outcomes", "promotion",
+    "submissions",
+)  # fmt: skip
 STATEMENTS: dict[str, Statement] = {
     name: statement for file in FILES for name, statement in load(f"{file}.sql").items()
 }
@@ -71,7 +76,9 @@ async def fill(dsn: str) -> list[QueuedJob]:
         ]
         await write(connection, queued, state=1)
         due = [new_job() for _ in range(200)]
-        await write(connection, due, state=0, execute_at=NOW - timedelta(seconds=1))
+        await write(connection, due, state=0, execute_at=DUE)
+        waiting = [new_job(tenant=n % 50) for n in range(SCHEDULED)]
+        await write(connection, waiting, state=0, execute_at=NOW + timedelta(days=200))
         await connection.execute("UPDATE shards SET term = 1, expires_at = 'infinity'")
         await connection.execute("ANALYZE")
         return queued
@@ -115,6 +122,8 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
         "lane": 0, "priority": 5,
+        "second": -1, "slice_seconds": [int(DUE.timestamp())], "slice_tenants": [1],
+        "execute_at": NOW, "error": b"{}",
     }  # fmt: skip
 
 
@@ -132,16 +141,11 @@ BY_BATCH = [
     "read_ends",
     "read_waiting",
     "read_states",
+    "expire",
 ]
-BY_ID = ["cancel_waiting", "read_job"]
-BY_SHARD = [
-    "jobs_ahead",
-    "read_running",
-    "streams_with_work",
-    "read_streams",
-    "promote_due",
-    "next_due",
-]
+BY_ID = ["cancel_waiting", "read_job", "reschedule"]
+TIMED = ["due_slices", "next_second", "promote_due", "passed_last_moments"]
+BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", "read_streams", *TIMED]
 ASIDE = [
     "write_debts",
     "forget_debts",
@@ -179,7 +183,7 @@ async def test_no_hot_statement_scans_a_table(hot: Connection, filled: Filled, n
     assert not [kind for kind in plan.kinds() if "Seq" in kind or "Bitmap" in kind]
 
 
-@pytest.mark.parametrize("name", ["read_running", "streams_with_work", "next_due", "promote_due"])
+@pytest.mark.parametrize("name", ["read_running", "streams_with_work", *TIMED])
 async def test_history_is_never_walked_over(hot: Connection, filled: Filled, name: str) -> None:
     plan = await plan_of(hot, filled, name)
     assert plan.rows_touched() < DONE_EACH_DAY / 2
@@ -231,8 +235,31 @@ async def test_a_read_of_a_stream_reads_what_it_asked_for(hot: Connection, fille
 async def test_promotion_touches_what_is_due_up_to_its_limit(
     hot: Connection, filled: Filled
 ) -> None:
-    plan = await plan_of(hot, filled, "promote_due")
-    assert plan.rows_touched() <= 3 * BATCH + 10
+    share = {"tenants": [1], "limits": [BATCH]}
+    plan = await plan_of(hot, filled, "promote_due", **share)
+    assert BATCH <= plan.rows_touched() <= 3 * BATCH + 10
+
+
+async def test_jobs_for_later_in_the_year_are_never_touched(
+    hot: Connection, filled: Filled
+) -> None:
+    """However many wait: a round looks at due jobs, and once at the first of the others."""
+    parts = await hot.fetchval(
+        "SELECT count(*) FROM pg_inherits WHERE inhparent = 'jobs'::regclass"
+    )
+    async with nothing_due(hot):
+        for name, most in (("due_slices", 0), ("promote_due", 1), ("next_second", parts)):
+            plan = await plan_of(hot, filled, name, tenants=[1], limits=[BATCH], limit=200)
+            assert plan.rows_touched() <= most, name
+    plan = await plan_of(hot, filled, "due_slices", limit=200)
+    assert plan.rows_touched() <= 2, "200 due jobs of one tenant and second are one slice"
+
+
+@asynccontextmanager
+async def nothing_due(hot: Connection) -> AsyncIterator[None]:
+    await hot.execute("UPDATE jobs SET state = 5, finished_at = now() WHERE execute_at <= now()")
+    yield
+    await hot.execute("UPDATE jobs SET state = 0, finished_at = NULL WHERE execute_at <= now()")
 
 
 def test_every_hot_statement_is_looked_at() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.services.platform_room import SHORT, Hand, freeze, stored, submit
 
 from fairway.core.lifecycle import State
+from fairway.core.promotion import PromotionCaps
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Metrics
 from fairway.services.platform import Platform
@@ -22,6 +23,13 @@ async def schedule(platform: Platform, job: str, due_in_seconds: float) -> None:
         )
 
 
+def promoter_of(platform: Platform, **caps: int) -> Promoter:
+    """One of its own, beside the stopped loops."""
+    return Promoter(
+        platform.database, platform.dispatcher, Metrics(), platform.clock, PromotionCaps(**caps)
+    )
+
+
 async def test_due_jobs_reach_a_worker_by_themselves(platform: Platform, tenant: Tenant) -> None:
     (job,) = await submit(platform, tenant)
     await schedule(platform, job, 0.2)
@@ -33,7 +41,7 @@ async def test_a_round_promotes_what_is_due_and_rests_until_the_next(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    promoter = Promoter(platform.database, platform.dispatcher, Metrics())
+    promoter = promoter_of(platform)
     assert await promoter.run_once(0) == REST_MAX_SECONDS
     due, soon = [(await submit(platform, tenant))[0] for _ in range(2)]
     await schedule(platform, due, -1)
@@ -50,6 +58,6 @@ async def test_a_shard_that_is_not_ours_is_left_alone(platform: Platform, tenant
     (job,) = await submit(platform, tenant)
     await schedule(platform, job, -1)
     platform.dispatcher.close_shard(0)
-    promoter = Promoter(platform.database, platform.dispatcher, Metrics())
+    promoter = promoter_of(platform)
     assert await promoter.run_once(0) == REST_MAX_SECONDS
     assert (await stored(platform, job))[0] is State.SCHEDULED

@@ -11,7 +11,7 @@ from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.lease import next_epoch
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.identity import JobIdFactory, lease_tokens, session_key
-from fairway.store import history, leadership, leases, submissions
+from fairway.store import history, leadership, leases, promotion, submissions
 from fairway.store.database import Connection
 from fairway.store.leases import LeaseRow
 from fairway.store.tenants import found_cluster
@@ -67,6 +67,14 @@ async def schedule(connection: Connection, job: QueuedJob, *, due_in_seconds: fl
         job.id,
         due_in_seconds,
     )
+
+
+async def promote_all(connection: Connection, term: int, most: int = 10) -> list[QueuedJob]:
+    """Move what is due, as the promoter does: so many of each tenant."""
+    slices = await promotion.due_slices(connection, SHARD, (-1, -1), 100)
+    due = [slice_ for slice_ in slices if slice_.age_ms >= 0]
+    shares = {slice_.tenant: most for slice_ in due}
+    return await promotion.promote_due(connection, SHARD, term, due, shares)
 
 
 async def finish(connection: Connection, job: QueuedJob, moment: datetime) -> None:

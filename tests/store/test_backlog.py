@@ -1,21 +1,17 @@
-"""Reading the backlog: streams and their heads, pages after a cursor, and what is due."""
+"""Reading the backlog: streams and their heads, pages after a cursor."""
 
 from __future__ import annotations
 
 import itertools
 
-import pytest
-from tests.store.rows import SHARD, add_job, add_jobs, look, new_job, own, schedule, start
+from tests.store.rows import SHARD, add_job, add_jobs, new_job, own, schedule, start
 
 from fairway.core.ids import LOWEST_JOB_ID
-from fairway.core.lifecycle import State
 from fairway.core.streams import StreamKey
 from fairway.store.backlog import (
     StreamRead,
     count_queued,
-    promote_due,
     read_streams,
-    seconds_to_next_due,
     streams_with_work,
 )
 from fairway.store.database import Connection
@@ -66,33 +62,3 @@ async def test_a_read_sees_queued_jobs_of_its_stream_alone(connection: Connectio
 async def test_depth_is_counted_by_tenant_and_pool(connection: Connection) -> None:
     await add_jobs(connection, new_job(), new_job(), new_job(pool=2), new_job(tenant=2))
     assert await count_queued(connection, SHARD) == {(1, 1): 2, (1, 2): 1, (2, 1): 1}
-
-
-async def test_only_what_is_due_is_promoted(connection: Connection) -> None:
-    term = await own(connection)
-    due, later, queued, running = [await add_job(connection) for _ in range(4)]
-    await schedule(connection, due, due_in_seconds=-1)
-    await schedule(connection, later, due_in_seconds=60)
-    await start(connection, running, term)
-    assert await promote_due(connection, SHARD, term, 10) == [due]
-    assert await promote_due(connection, SHARD, term, 10) == []
-    promoted = await look(connection, due)
-    assert (promoted.state, promoted.execute_at) == (State.QUEUED, None)
-    states = [(await look(connection, job)).state for job in (later, queued, running)]
-    assert states == [State.SCHEDULED, State.QUEUED, State.RUNNING]
-
-
-async def test_promotion_is_bounded_and_oldest_first(connection: Connection) -> None:
-    term = await own(connection)
-    jobs = [await add_job(connection) for _ in range(5)]
-    for place, job in enumerate(jobs):
-        await schedule(connection, job, due_in_seconds=-60 + place)
-    rounds = [await promote_due(connection, SHARD, term, 2) for _ in range(3)]
-    assert [set(found) for found in rounds] == [set(jobs[:2]), set(jobs[2:4]), set(jobs[4:])]
-
-
-async def test_how_long_until_the_next_is_due(connection: Connection) -> None:
-    assert await seconds_to_next_due(connection, SHARD) is None
-    for seconds in (90, 30, 60):
-        await schedule(connection, await add_job(connection), due_in_seconds=seconds)
-    assert await seconds_to_next_due(connection, SHARD) == pytest.approx(30, abs=5)

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from tests.store.rows import SHARD, add_job, is_blocked, lease_for, look, own, schedule, start
+from tests.store.rows import (
+    SHARD,
+    add_job,
+    is_blocked,
+    lease_for,
+    look,
+    own,
+    promote_all,
+    schedule,
+    start,
+)
 
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
-from fairway.store import backlog, leadership, leases, outcomes
+from fairway.store import leadership, leases, outcomes, promotion
 from fairway.store.database import Connection
 
 Write = Callable[[Connection, int, "Scene"], Coroutine[Any, Any, Any]]
@@ -54,7 +65,12 @@ async def write_leases(connection: Connection, term: int, scene: Scene) -> Any:
 
 
 async def promote(connection: Connection, term: int, scene: Scene) -> Any:
-    return await backlog.promote_due(connection, SHARD, term, 10)
+    return await promote_all(connection, term)
+
+
+async def reschedule(connection: Connection, term: int, scene: Scene) -> Any:
+    moment = datetime.now(UTC) + timedelta(hours=1)
+    return await promotion.reschedule(connection, SHARD, term, 1, scene.due.id, moment)
 
 
 async def cancel_queued(connection: Connection, term: int, scene: Scene) -> Any:
@@ -65,7 +81,7 @@ async def cancel_due(connection: Connection, term: int, scene: Scene) -> Any:
     return await outcomes.cancel_waiting(connection, SHARD, term, 1, scene.due.id)
 
 
-WRITES = [succeed, settle, write_leases, promote, cancel_queued, cancel_due]
+WRITES = [succeed, settle, write_leases, promote, reschedule, cancel_queued, cancel_due]
 each_write = pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
 
 

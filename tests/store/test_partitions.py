@@ -15,6 +15,7 @@ from tests.store.rows import (
     look,
     new_job,
     own,
+    promote_all,
     schedule,
     start,
 )
@@ -22,7 +23,7 @@ from tests.store.rows import (
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.store import history, outcomes
-from fairway.store.backlog import promote_due, streams_with_work
+from fairway.store.backlog import streams_with_work
 from fairway.store.database import Connection
 from fairway.store.partitions import (
     AHEAD,
@@ -75,7 +76,7 @@ async def test_a_new_partition_has_every_index(connection: Connection) -> None:
     name = partition_at(NOW).name
     rows = await connection.fetch("SELECT indexdef FROM pg_indexes WHERE tablename = $1", name)
     definitions = " ".join(row["indexdef"] for row in rows)
-    assert len(rows) == 7
+    assert len(rows) == 8
     for part in ("(state = 1)", "(state = 2)", "(state = 0)", "(state = 4)", "(shard, tenant, id)"):
         assert part in definitions
 
@@ -123,9 +124,9 @@ async def test_a_job_for_next_year_runs_in_its_time(connection: Connection) -> N
     job = await add_job(connection, at=OLD)
     await schedule(connection, job, due_in_seconds=365 * 86400)
     await retire(connection, partition, KEEP_SINCE)
-    assert await promote_due(connection, SHARD, term, 10) == []
+    assert await promote_all(connection, term) == []
     await schedule(connection, job, due_in_seconds=-1)  # a year goes by
-    assert await promote_due(connection, SHARD, term, 10) == [job]
+    assert [found.id for found in await promote_all(connection, term)] == [job.id]
     lease = lease_for(job, term)
     success = outcomes.Success(1, job.id, lease.epoch, 1, b"1")
     assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()

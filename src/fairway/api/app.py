@@ -40,7 +40,7 @@ log = logger("api")
 
 JOB = "/v1/jobs/"
 BATCH = "/v1/jobs/batch"
-ONE_JOB = ("GET", "HEAD", "DELETE")
+ONE_JOB = ("GET", "HEAD", "DELETE", "PATCH")
 WORKER = "/v1/workers/"
 EXCHANGE = "/exchange"
 EXPLAIN = "/explain"

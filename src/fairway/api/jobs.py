@@ -1,18 +1,22 @@
-"""One job after submission: read it, cancel it. Always within the key's tenant."""
+"""One job after submission: read it, cancel it, move it. Always within the key's tenant."""
 
 from __future__ import annotations
 
 from fairway.api import views
 from fairway.api.auth import tenant_of
+from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, known_versions, wait_seconds
-from fairway.api.plain import JSON, Header, Receive, Scope, Send, send_bytes
+from fairway.api.plain import JSON, Header, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
-from fairway.core.errors import NotFound
+from fairway.api.times import due_wish
+from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.ids import JobId, parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
 from fairway.wire import messages
+
+RESCHEDULE_BYTES_MAX = 4 << 10
 
 
 def job_id(text: str) -> JobId:
@@ -23,7 +27,7 @@ def job_id(text: str) -> JobId:
 
 
 class OneJob:
-    """GET, HEAD and DELETE of `/v1/jobs/{id}`, as a raw ASGI callable: polling must be cheap."""
+    """`/v1/jobs/{id}` in all its methods, as a raw ASGI callable: polling must be cheap."""
 
     def __init__(self, platform: Platform, relay: Relay) -> None:
         self._platform = platform
@@ -34,6 +38,8 @@ class OneJob:
         job = job_id(text)
         if scope["method"] == "DELETE":
             await self._cancel(scope, send, tenant.id, job)
+        elif scope["method"] == "PATCH":
+            await self._reschedule(scope, receive, send, (tenant.id, job))
         else:
             await self._read(scope, send, tenant.id, job)
 
@@ -68,6 +74,25 @@ class OneJob:
         view = await views.job_view(sight, self._platform.directory)
         status = 200 if State(sight.record.state).is_final else 202
         await send_bytes(send, status, messages.encode(view))
+
+    async def _reschedule(
+        self, scope: Scope, receive: Receive, send: Send, whose: tuple[int, JobId]
+    ) -> None:
+        tenant, job = whose
+        body = await read_body(scope, receive, RESCHEDULE_BYTES_MAX)
+        try:
+            wanted = messages.decode_reschedule(body)
+        except UNDECODABLE as error:
+            raise invalid(error) from None
+        if wanted.execute_at is None and wanted.delay_seconds is None:
+            raise InvalidRequest("Give execute_at or delay_seconds.", field="/execute_at")
+        wish = due_wish(wanted)
+        if shard_of(job) not in self._platform.dispatcher.terms:
+            await self._relay.pass_on(scope, body, send, shard=shard_of(job))
+            return
+        sight = await self._platform.control.reschedule(tenant, job, wish)
+        view = await views.job_view(sight, self._platform.directory)
+        await send_bytes(send, 200, messages.encode(view))
 
 
 async def _send_head(send: Send, status: int, headers: list[Header]) -> None:

@@ -115,6 +115,8 @@ class Relay:
         hint: dict[str, Any] = msgspec.json.decode(body)
         keys = [StreamKey(*stream) for stream in hint["streams"]]
         self._platform.dispatcher.hinted(int(hint["shard"]), keys)
+        if not keys:  # only jobs for later were written
+            self._platform.loops["promoter"].wake()
 
 
 def _query(scope: Scope) -> str:

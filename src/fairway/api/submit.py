@@ -21,6 +21,7 @@ from fairway.api.plain import (
     read_body,
     send_bytes,
 )
+from fairway.api.times import is_plainly_due, wish_of
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
@@ -92,7 +93,7 @@ class SubmitJob:
 
 
 async def _answer_accepted(send: Send, verdict: Accepted, quota: Quota) -> None:
-    body = b'{"id":"%b","state":"queued"}' % verdict.id.encode()
+    body = b'{"id":"%b","state":"%b"}' % (verdict.id.encode(), verdict.state.encode())
     await send_bytes(send, 202, body, (*_headers(verdict), *rate_limit(quota)))
 
 
@@ -221,4 +222,5 @@ def new_job(request: JobRequest, payload_bytes_max: int) -> NewJob:
     seconds = request.timeout_seconds
     timeout_ms = None if seconds is None else max(1, round(seconds * 1000))
     lane = lane_of(request.fair_key) if request.fair_key else 0
-    return NewJob(request.type, pool.number, request.priority, timeout_ms, payload, lane)
+    new = NewJob(request.type, pool.number, request.priority, timeout_ms, payload, lane)
+    return new if is_plainly_due(request) else new._replace(wish=wish_of(request))

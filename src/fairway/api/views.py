@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw
 from fairway.core.ids import unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import BY_NUMBER
+from fairway.core.timing import OnLate
 from fairway.services.directory import Directory
 from fairway.services.insight import JobSight
 from fairway.wire.messages import JobView
@@ -34,11 +35,21 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         finished_at=record.finished_at,
         ran_seconds=None if record.ran_us is None else record.ran_us / 1e6,
         timeout_seconds=None if record.timeout_ms is None else record.timeout_ms / 1000,
+        late_seconds=_late_seconds(record.execute_at, started),
+        not_after=record.not_after,
+        on_late=None if record.on_late is None else OnLate(record.on_late).label,
         progress=_raw(sight.progress),
         payload=Raw(record.payload) if whole else UNSET,
         result=_raw(record.result),
         error=_raw(record.error),
     )
+
+
+def _late_seconds(due: datetime | None, started: datetime | None) -> float | None:
+    """A fact of two facts: when the run was due, and when it began."""
+    if due is None or started is None or started < due:
+        return None
+    return (started - due).total_seconds()
 
 
 def _raw(text: bytes | None) -> Raw | None:

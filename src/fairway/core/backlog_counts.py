@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fairway.core.ids import unix_ms_of
+from fairway.core.job import due_ms_of
 from fairway.core.tenant_backlog import TenantBacklog
 
 
@@ -23,15 +23,15 @@ class BacklogCounts:
         return sum(b.depth for (number, _), b in self._tenants.items() if number == pool)
 
     def oldest_ms(self, pool: int) -> int | None:
-        """When the oldest job at the head of any window of this pool was accepted."""
+        """Since when the oldest job at the head of any window of this pool may run."""
         heads = [
-            stream.window[0].id
+            due_ms_of(stream.window[0])
             for (number, _), backlog in self._tenants.items()
             if number == pool and backlog.ready
             for stream in backlog.streams.values()
             if stream.window
         ]
-        return unix_ms_of(min(heads)) if heads else None
+        return min(heads) if heads else None
 
     def counted(self, depths: dict[tuple[int, int], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, unix_ms_of
 
 
 class QueuedJob(NamedTuple):
@@ -28,6 +28,13 @@ class QueuedJob(NamedTuple):
     timeout_ms: int | None
     payload: bytes
     failures: Sequence[int] | None = None  # counts by class, as `retry.Counters`; None: no failure
+    timing: list[int | None] | None = None  # for `Timing.of`; None for a job that is due at once
+
+
+def due_ms_of(job: QueuedJob) -> int:
+    """Since when it may run: since it was accepted, or since its own time came."""
+    timing = job.timing
+    return timing[0] or 0 if timing else unix_ms_of(job.id)
 
 
 class JobRecord(NamedTuple):
@@ -53,6 +60,8 @@ class JobRecord(NamedTuple):
     error: bytes | None
     failures: Sequence[int] | None = None
     fingerprint: int | None = None  # set while the job is a dead letter
+    not_after: datetime | None = None
+    on_late: int | None = None
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
 
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Container
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairway.core.ids import LOWEST_JOB_ID, unix_ms_of
-from fairway.core.job import QueuedJob
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import QueuedJob, due_ms_of
 
 AGEING_MS = 60_000
 
@@ -61,7 +61,7 @@ def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | Non
     best_rank = 0
     for stream in streams:
         if stream.window and stream.key.type in types:
-            rank = unix_ms_of(stream.window[0].id) - stream.key.priority * AGEING_MS
+            rank = due_ms_of(stream.window[0]) - stream.key.priority * AGEING_MS
             if best is None or rank < best_rank:
                 best, best_rank = stream, rank
     return best

@@ -37,6 +37,12 @@ FOREIGN = frozenset(
 )
 
 
+POSITIVE = (
+    "retention_days", "body_bytes_max", "payload_bytes_max", "window_jobs",
+    "promote_per_second", "promote_tenant_per_second",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     data_dir: Path = Path(".fairway")
@@ -54,6 +60,8 @@ class Settings:
     lazy_running_ms: int = 100  # a short job that outlives this is written as running
     window_jobs: int = 150_000  # jobs held in memory, whatever the depth
     submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
+    promote_per_second: int = 4000  # due jobs that move to the backlog, per shard
+    promote_tenant_per_second: int = 2000  # and of one tenant
     drain_seconds: float = 25.0
     scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
@@ -74,7 +82,7 @@ class Settings:
         ]
         found += [
             f"{PREFIX}{name.upper()} must be above zero."
-            for name in ("retention_days", "body_bytes_max", "payload_bytes_max", "window_jobs")
+            for name in POSITIVE
             if getattr(self, name) <= 0
         ]
         if self.scheduler not in ("fair", "fifo"):

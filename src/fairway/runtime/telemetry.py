@@ -1,7 +1,7 @@
 """Numbers and lines about what happens: Prometheus metrics and structured logs.
 
 Hot paths count in bulk: one call for a batch, never one a job. Labels are bounded: pools and
-outcomes, never tenants or job types.
+outcomes, never tenants; job types only up to a number.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from typing import Any, NamedTuple
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import (
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 
 from fairway.runtime.clock import Clock
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+TYPES_MAX = 500  # job types with a label of their own
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
@@ -49,6 +55,30 @@ class BulkHistogram:
         yield family
 
 
+class TypeSummary:
+    """Count, sum and greatest of a value by job type; types beyond a bound share one label."""
+
+    def __init__(self, name: str, help_text: str) -> None:
+        self.name, self.help_text = name, help_text
+        self._found: dict[str, list[float]] = {}
+
+    def observe(self, job_type: str, value: float) -> None:
+        label = job_type if job_type in self._found or len(self._found) < TYPES_MAX else "other"
+        row = self._found.setdefault(label, [0.0, 0.0, 0.0])
+        row[0] += 1
+        row[1] += value
+        row[2] = max(row[2], value)
+
+    def collect(self) -> Iterator[Metric]:
+        summary = SummaryMetricFamily(self.name, self.help_text, labels=["type"])
+        greatest = GaugeMetricFamily(f"{self.name}_max", self.help_text, labels=["type"])
+        for label, (count, total, most) in self._found.items():
+            summary.add_metric([label], round(count), total)
+            greatest.add_metric([label], most)
+        yield summary
+        yield greatest
+
+
 class Metrics:
     """Every metric of a server, by its name in `/metrics`."""
 
@@ -68,6 +98,14 @@ class Metrics:
         )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
         self.promoted = Counter("fairway_jobs_promoted_total", "Scheduled jobs that came due.", **r)
+        self.oldest_due = Gauge(
+            "fairway_oldest_due_unpromoted_age_seconds",
+            "How long the oldest due job has waited to be promoted.",
+            **r,
+        )
+        self.late = Counter(
+            "fairway_late_executions_total", "Jobs past their last moment.", ["action"], **r
+        )
         self.commit_jobs = Histogram(
             "fairway_group_commit_jobs", "Jobs in one commit.", ["kind"], buckets=SIZES, **r
         )
@@ -92,6 +130,10 @@ class Metrics:
             SECONDS,
         )
         self.registry.register(self.pickup)
+        self.lateness = TypeSummary(
+            "fairway_lateness_seconds", "From the due time of a job that had one to its start."
+        )
+        self.registry.register(self.lateness)
 
 
 class Instruments(NamedTuple):

@@ -1,22 +1,35 @@
-"""What people ask of jobs: cancel. Only the owner of a job changes it."""
+"""What people ask of jobs: cancel, or another time. Only the owner of a job changes it."""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from fairway.core.errors import Conflict, Unavailable
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.streams import StreamKey
+from fairway.core.timing import Wish, timing_of
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
+from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
-from fairway.store import outcomes
+from fairway.store import outcomes, promotion
 from fairway.store.database import DISCONNECTED, Database
 
 
 class Control:
     def __init__(
-        self, database: Database, dispatcher: Dispatcher, insight: Insight, watchers: Watchers
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        insight: Insight,
+        watchers: Watchers,
+        store_clock: StoreClock,
     ) -> None:
+        self._store_clock = store_clock
+        self.on_scheduled: Callable[[], None] = lambda: None
         self._database = database
         self._dispatcher = dispatcher
         self._insight = insight
@@ -31,6 +44,34 @@ class Control:
             await self._cancel_waiting(tenant, job, sight)
         return await self._insight.job(tenant, job)
 
+    async def reschedule(self, tenant: int, job: JobId, wish: Wish) -> JobSight:
+        """Another time for a job that is still scheduled: a first run, or a retry."""
+        sight = await self._insight.job(tenant, job)
+        if sight.record.state == State.SCHEDULED and await self._move(tenant, job, wish):
+            self.on_scheduled()
+            self._watchers.tell([job])
+            return await self._insight.job(tenant, job)
+        label = State((await self._insight.job(tenant, job)).record.state).label
+        raise Conflict(f"Only a scheduled job can be moved to another time; it is {label}.")
+
+    async def _move(self, tenant: int, job: JobId, wish: Wish) -> bool:
+        shard = shard_of(job)
+        timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
+        execute_at = datetime.fromtimestamp(timing.due_ms / 1000, UTC)
+        try:
+            async with self._database.hot() as connection:
+                return await promotion.reschedule(
+                    connection, shard, self._term(shard), tenant, job, execute_at
+                )
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    def _term(self, shard: int) -> int:
+        term = self._dispatcher.terms.get(shard)
+        if term is None:
+            raise Unavailable(code="NOT_OWNER")
+        return term
+
     def _ask_to_stop(self, tenant: int, job: JobId) -> bool:
         lease = self._dispatcher.leases.get(job)
         if lease is None or lease.job.tenant != tenant:
@@ -43,9 +84,7 @@ class Control:
 
     async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> None:
         shard = shard_of(job)
-        term = self._dispatcher.terms.get(shard)
-        if term is None:
-            raise Unavailable(code="NOT_OWNER")
+        term = self._term(shard)
         try:
             async with self._database.hot() as connection:
                 done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)

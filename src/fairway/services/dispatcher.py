@@ -53,6 +53,7 @@ class Dispatcher(SessionBook):
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
         self.record_ends: Callable[[list[End]], None] = _unconnected
         self.want_reads: Callable[[], None] = lambda: None
+        self.sort_out: Callable[[list[Lease]], list[Lease]] = lambda leases: leases
 
     # -- jobs arrive -------------------------------------------------------------------------
 
@@ -135,6 +136,8 @@ class Dispatcher(SessionBook):
             leases[job.id] = session.leases[job.id] = lease
             new.append(lease)
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
+        if any(job.timing for job, _ in granted):
+            new = self.sort_out(new)  # one that came too late ends here
         if pool.lease_mode == "lazy":
             session.outbox += new
             self.fresh.extend(new)

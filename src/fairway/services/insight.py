@@ -35,6 +35,8 @@ class JobSight(NamedTuple):
         """Changes whenever anything a tenant can see changes."""
         r = self.record
         mark = zlib.crc32(self.progress) if self.progress else 0
+        if r.state == State.SCHEDULED and r.execute_at is not None:
+            mark = int(r.execute_at.timestamp() * 1000)  # it can be moved to another time
         return f"{r.state}.{r.epoch}.{r.attempts}.{r.deliveries}.{mark:x}"
 
 
@@ -127,7 +129,10 @@ def _is_behind(sight: JobSight, version: str) -> bool:
     if epoch.isdecimal() and len(epoch) < 20 and record.epoch < int(epoch):
         return True
     is_same_run = (state, epoch) == (str(int(record.state)), str(record.epoch))
-    return is_same_run and sight.progress is None and mark != "0"
+    return is_same_run and state == _RUNNING and sight.progress is None and mark != "0"
+
+
+_RUNNING = str(int(State.RUNNING))
 
 
 async def _wait(changed: asyncio.Event, seconds: float) -> None:

@@ -13,6 +13,7 @@ from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare
 from fairway.core.first_come import FirstCome
 from fairway.core.pools import BUILT_IN
+from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings
@@ -25,6 +26,7 @@ from fairway.services.exchange import Exchange
 from fairway.services.explainer import Explainer
 from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
+from fairway.services.lateness import Expirer, Lateness
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.ownership import Ownership
 from fairway.services.promoter import Promoter
@@ -108,6 +110,9 @@ class Platform:
             self.instruments,
             shard_count=self.cluster.shard_count,
         )
+        self.submissions.store_clock = self.store_clock
+        self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
+        self.dispatcher.sort_out = self.lateness.sort_out
         self.exchange = Exchange(
             self.database, self.directory, self.dispatcher, self.watchers, self.metrics
         )
@@ -121,7 +126,9 @@ class Platform:
         self.explainer = Explainer(
             self.database, self.dispatcher, self.insight, self.share_keeper, self.store_clock
         )
-        self.control = Control(self.database, self.dispatcher, self.insight, self.watchers)
+        self.control = Control(
+            self.database, self.dispatcher, self.insight, self.watchers, self.store_clock
+        )
 
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
@@ -140,7 +147,12 @@ class Platform:
     def _loops(self) -> dict[str, Loop]:
         dispatcher, database = self.dispatcher, self.database
         refiller = Refiller(database, dispatcher)
-        promoter = Promoter(database, dispatcher, self.metrics)
+        caps = PromotionCaps(
+            jobs_per_second=self.settings.promote_per_second,
+            tenant_jobs_per_second=self.settings.promote_tenant_per_second,
+        )
+        promoter = Promoter(database, dispatcher, self.metrics, self.clock, caps)
+        expirer = Expirer(database, dispatcher, self.watchers, self.lateness)
         marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
         pruner = Pruner(database, dispatcher, self.store_clock, self.settings.retention_days)
         steps = {
@@ -154,6 +166,7 @@ class Platform:
             "lease_writer": marker.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": promoter.run_once,
+            "expirer": expirer.run_once,
             "pruner": pruner.run_once,
             "insight": self.insight.run_once,
             "gauges": self._gauge,
@@ -162,6 +175,8 @@ class Platform:
         dispatcher.want_reads = loops["refiller"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
         dispatcher.aftermath.on_news = lambda: self._restrain(loops["restraints"])
+        self.submissions.on_scheduled = loops["promoter"].wake
+        self.control.on_scheduled = loops["promoter"].wake
         return loops
 
     def _restrain(self, keeper: Loop) -> None:

@@ -1,39 +1,132 @@
-"""Moves jobs whose time has come to the backlog, so many a round; the database's clock decides."""
+"""Moves jobs whose time has come to the backlog, under caps; the database's clock decides.
+
+A round finds the *slices* with due jobs (one tenant in one second), shares the allowance of the
+moment out evenly among their tenants, and moves that many. It starts where the last one found the
+oldest due job, not at the head of the index, where moved rows leave their traces; from time to
+time it looks from the head all the same, for a job that was written late.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import NamedTuple
+
+from fairway.core.promotion import Allowances, PromotionCaps, Slice
+from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
-from fairway.store import backlog as store
-from fairway.store.database import Database
+from fairway.store import promotion as store
+from fairway.store.database import Connection, Database
 
-JOBS_PER_ROUND = 1000
+SLICES_PER_ROUND = 200
 REST_MAX_SECONDS = 1.0
-REST_MIN_SECONDS = 0.01
+REST_CAPPED_SECONDS = 0.05  # jobs are due and the allowance is used up
+REST_MIN_SECONDS = 0.005
+LOOK_BACK_SECONDS = 60  # late commits are found this far back, in every round
+FROM_HEAD_EVERY_US = 10_000_000  # and however far back, this often
+
+HEAD = (-1, -1)
+
+
+class Progress:
+    """Where the promoter stands in one shard, under one term."""
+
+    def __init__(self, term: int, caps: PromotionCaps, now_us: int) -> None:
+        self.term = term
+        self.allowances = Allowances(caps, now_us)
+        self.cursor: tuple[int, int] | None = None  # in the middle of a pass over many slices
+        self.since = HEAD
+        self.from_head_us = now_us
+
+    def start(self, now_us: int) -> tuple[int, int]:
+        if self.cursor is not None:
+            return self.cursor
+        if now_us >= self.from_head_us:
+            self.from_head_us = now_us + FROM_HEAD_EVERY_US
+            return HEAD
+        return self.since
+
+
+class Round(NamedTuple):
+    rest_seconds: float
+    oldest_age_ms: int
 
 
 class Promoter:
-    def __init__(self, database: Database, dispatcher: Dispatcher, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        metrics: Metrics,
+        clock: Clock,
+        caps: PromotionCaps,
+    ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._metrics = metrics
+        self._clock = clock
+        self._caps = caps
+        self._progress: dict[int, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
-        rests = [await self._promote(shard) for shard in list(self._dispatcher.open_shards)]
-        return min(rests, default=REST_MAX_SECONDS)
+        rounds = [await self._round(shard) for shard in list(self._dispatcher.open_shards)]
+        oldest_ms = max((found.oldest_age_ms for found in rounds), default=0)
+        self._metrics.oldest_due.set(oldest_ms / 1000)
+        return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)
 
-    async def _promote(self, shard: int) -> float:
+    async def _round(self, shard: int) -> Round:
         term = self._dispatcher.terms.get(shard)
         if term is None:
-            return REST_MAX_SECONDS
+            return Round(REST_MAX_SECONDS, 0)
+        now_us = self._clock.now_us()
+        progress = self._progress.get(shard)
+        if progress is None or progress.term != term:
+            progress = self._progress[shard] = Progress(term, self._caps, now_us)
+        start = progress.start(now_us)
         async with self._database.hot() as connection:
-            jobs = await store.promote_due(connection, shard, term, JOBS_PER_ROUND)
-            if len(jobs) < JOBS_PER_ROUND:
-                due_seconds = await store.seconds_to_next_due(connection, shard)
-            else:
-                due_seconds = 0.0
+            slices = await store.due_slices(connection, shard, start, SLICES_PER_ROUND)
+            is_capped = await self._promote(connection, shard, progress, slices)
+            is_all = len(slices) < SLICES_PER_ROUND
+            following = await store.seconds_to_next(connection, shard) if is_all else 0.0
+        _remember(progress, slices, start)
+        return Round(
+            _rest_seconds(slices, following, is_capped=is_capped),
+            max((slice_.age_ms for slice_ in slices), default=0) if is_capped else 0,
+        )
+
+    async def _promote(
+        self, connection: Connection, shard: int, progress: Progress, slices: list[Slice]
+    ) -> bool:
+        """Move what may be moved; answers whether more is due than that."""
+        due = [slice_ for slice_ in slices if slice_.age_ms >= 0]
+        shares = progress.allowances.allot({slice_.tenant for slice_ in due}, self._clock.now_us())
+        if not shares:
+            return bool(due)
+        jobs = await store.promote_due(connection, shard, progress.term, due, shares)
+        promoted = Counter(job.tenant for job in jobs)
+        progress.allowances.spend(promoted, self._clock.now_us())
         if jobs:
             self._metrics.promoted.inc(len(jobs))
             self._dispatcher.arrived(shard, jobs)
-        rest = REST_MAX_SECONDS if due_seconds is None else due_seconds
-        return min(max(rest, REST_MIN_SECONDS), REST_MAX_SECONDS)
+        tenants = {slice_.tenant for slice_ in due}
+        return any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)
+
+
+def _remember(progress: Progress, slices: list[Slice], start: tuple[int, int]) -> None:
+    """Where the next round begins: after this one if it was cut short, else at the oldest."""
+    if len(slices) >= SLICES_PER_ROUND:
+        progress.cursor = (slices[-1].second, slices[-1].tenant)
+        return
+    if progress.cursor is None and slices:
+        newest = max(slice_.second + slice_.age_ms // 1000 for slice_ in slices)
+        progress.since = (min(slices[0].second, newest - LOOK_BACK_SECONDS) - 1, -1)
+    progress.cursor = None
+
+
+def _rest_seconds(slices: list[Slice], following: float | None, *, is_capped: bool) -> float:
+    rest = REST_MAX_SECONDS if following is None else following
+    soon = [-slice_.age_ms / 1000 for slice_ in slices if slice_.age_ms < 0]
+    rest = min([rest, *soon])
+    if is_capped:
+        return REST_CAPPED_SECONDS
+    return min(max(rest, REST_MIN_SECONDS), REST_MAX_SECONDS)

@@ -10,8 +10,8 @@ import asyncio
 from typing import NamedTuple
 
 from fairway.core.fairness import Running
-from fairway.core.ids import shard_of, unix_ms_of
-from fairway.core.job import QueuedJob
+from fairway.core.ids import shard_of
+from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.retry import Decision
 
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
@@ -155,6 +155,6 @@ class News(NamedTuple):
 
 
 def waits(leases: list[Lease], unix_ms: int) -> list[float]:
-    """Seconds from acceptance to grant, of every lease of a few and of every eighth of many."""
+    """Seconds from acceptance or due time to grant: every lease of a few, one in eight of many."""
     step = 1 if len(leases) < 16 else 8
-    return [max(unix_ms - unix_ms_of(lease.job.id), 0) / 1000 for lease in leases[::step]]
+    return [max(unix_ms - due_ms_of(lease.job), 0) / 1000 for lease in leases[::step]]

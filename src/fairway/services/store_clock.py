@@ -23,6 +23,9 @@ class StoreClock:
     def now(self) -> datetime:
         return self.at_us(self._clock.now_us())
 
+    def unix_ms(self) -> int:
+        return int(self.now().timestamp() * 1000)
+
     def at_us(self, moment_us: int) -> datetime:
         """The database's time at a moment of the local monotonic clock."""
         return self._read_at + timedelta(microseconds=moment_us - self._read_us)

@@ -7,6 +7,7 @@ server does not own the shard, its owner gets a hint, and a lost hint costs a se
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import NamedTuple
@@ -16,12 +17,14 @@ from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
+from fairway.core.timing import Wish, timing_of
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.admission import Admission
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
+from fairway.services.store_clock import StoreClock
 from fairway.store import submissions as store
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
@@ -38,11 +41,13 @@ class NewJob(NamedTuple):
     lane: int = 0
     idempotency_key: str | None = None
     body_hash: bytes = b""
+    wish: Wish | None = None  # when it is wanted, if not at once
 
 
 class Accepted(NamedTuple):
     id: JobId
     replayed: bool = False  # an earlier call with the same Idempotency-Key made it
+    state: str = "queued"
 
 
 Verdict = Accepted | FairwayError
@@ -52,6 +57,7 @@ class Submission(NamedTuple):
     jobs: list[QueuedJob]
     claims: list[KeyClaim | None] | None
     verdicts: asyncio.Future[list[Verdict]]
+    scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
 
 
 class Submissions:
@@ -72,9 +78,12 @@ class Submissions:
         self._shard_count = shard_count
         self._instruments = instruments
         self._metrics = instruments.metrics
+        self.store_clock = StoreClock(instruments.clock)  # the platform's, once it is joined
+        self._chance = random.Random()
         self._ids = JobIdFactory(instruments.clock)
         self._groups: dict[int, GroupCommit[Submission]] = {}
         self.ring: Callable[[int, set[StreamKey]], None] = lambda shard, keys: None
+        self.on_scheduled: Callable[[], None] = lambda: None
 
     async def submit(self, tenant: Tenant, wanted: Sequence[NewJob]) -> list[Verdict]:
         """One verdict a job, in order. What is accepted is on disk."""
@@ -90,10 +99,29 @@ class Submissions:
                       0, new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
+        scheduled = None
+        if any(new.wish for new in wanted):
+            jobs, scheduled = self._timed(jobs, wanted)
         claims = _claims(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
-        self._group(shard).add(Submission(jobs, claims, verdicts))
+        self._group(shard).add(Submission(jobs, claims, verdicts, scheduled))
         return await verdicts
+
+    def _timed(
+        self, jobs: list[QueuedJob], wanted: Sequence[NewJob]
+    ) -> tuple[list[QueuedJob], frozenset[str]]:
+        """The same jobs with their times, by the database's clock; and which are not due yet."""
+        now_ms = self.store_clock.unix_ms()
+        timed, later = [], set()
+        for job, new in zip(jobs, wanted, strict=True):
+            if new.wish is None:
+                timed.append(job)
+                continue
+            timing = timing_of(new.wish, now_ms, self._chance.random())
+            timed.append(job._replace(timing=timing.row))
+            if timing.due_ms > now_ms:
+                later.add(job.id)
+        return timed, frozenset(later)
 
     async def drain(self) -> None:
         for group in self._groups.values():
@@ -140,14 +168,15 @@ class Submissions:
         """Write the group; answers who holds the keys that were taken before."""
         claims = _first_claims(group)
         async with self._database.hot() as connection:
+            scheduled = _scheduled(group)
             if not claims:
-                await store.insert_jobs(connection, shard, _all_jobs(group))
+                await store.insert_jobs(connection, shard, _all_jobs(group), scheduled)
                 return {}
             async with connection.transaction():
                 taken = await store.claim_keys(connection, shard, list(claims.values()))
                 winners = _winners(group, claims, taken)
                 if winners:
-                    await store.insert_jobs(connection, shard, winners)
+                    await store.insert_jobs(connection, shard, winners, scheduled)
             return taken | {
                 key: KeyHolder(claim.body_hash, claim.job)
                 for key, claim in claims.items()
@@ -164,6 +193,9 @@ class Submissions:
             if not submission.verdicts.done():
                 submission.verdicts.set_result(verdicts)
         self._metrics.accepted.inc(len(fresh))
+        if scheduled := _scheduled(group):
+            fresh = [job for job in fresh if job.id not in scheduled]
+            self.on_scheduled()
         if shard in self._dispatcher.terms:
             self._dispatcher.arrived(shard, fresh)
         else:
@@ -190,6 +222,12 @@ def _claims(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | 
 
 def _all_jobs(group: list[Submission]) -> list[QueuedJob]:
     return group[0].jobs if len(group) == 1 else [job for item in group for job in item.jobs]
+
+
+def _scheduled(group: list[Submission]) -> set[str] | None:
+    """Jobs of the group that are not due yet; None when none of its jobs has times."""
+    found = [item.scheduled for item in group if item.scheduled is not None]
+    return set().union(*found) if found else None
 
 
 def _first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
@@ -219,11 +257,17 @@ def _winners(
 
 def _verdicts(submission: Submission, holders: dict[tuple[int, str], KeyHolder]) -> list[Verdict]:
     if submission.claims is None:
-        return [Accepted(job.id) for job in submission.jobs]
-    return [
-        _verdict(job, claim, holders)
-        for job, claim in zip(submission.jobs, submission.claims, strict=True)
-    ]
+        verdicts: list[Verdict] = [Accepted(job.id) for job in submission.jobs]
+    else:
+        verdicts = [
+            _verdict(job, claim, holders)
+            for job, claim in zip(submission.jobs, submission.claims, strict=True)
+        ]
+    if submission.scheduled:
+        for place, (job, verdict) in enumerate(zip(submission.jobs, verdicts, strict=True)):
+            if job.id in submission.scheduled and isinstance(verdict, Accepted):
+                verdicts[place] = verdict._replace(state="scheduled")
+    return verdicts
 
 
 def _verdict(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.database import Connection, fetch
 from fairway.store.sql import load
 
 _SQL = load("backlog.sql")
@@ -71,13 +71,3 @@ async def count_queued(connection: Connection, shard: int) -> dict[tuple[int, in
     """Depth by (tenant, pool)."""
     rows = await fetch(connection, _SQL["count_queued"], shard=shard)
     return {(row["tenant"], row["pool"]): row["depth"] for row in rows}
-
-
-async def promote_due(connection: Connection, shard: int, term: int, limit: int) -> list[QueuedJob]:
-    rows = await fetch(connection, _SQL["promote_due"], shard=shard, term=term, limit=limit)
-    return [QueuedJob._make(row) for row in rows]
-
-
-async def seconds_to_next_due(connection: Connection, shard: int) -> float | None:
-    row = await fetch_row(connection, _SQL["next_due"], shard=shard)
-    return float(row["seconds"]) if row else None

@@ -59,7 +59,7 @@ async def read_running(connection: Connection, shard: int) -> list[RunningJob]:
     rows = await fetch(connection, _SQL["read_running"], shard=shard)
     return [
         RunningJob(
-            QueuedJob._make(tuple(row)[:12]),
+            QueuedJob._make(tuple(row)[: len(QueuedJob._fields)]),
             row["session"].replace("-", ""),
             row["token"].replace("-", ""),
             row["running_seconds"],

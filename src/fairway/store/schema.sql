@@ -96,7 +96,7 @@ CREATE TABLE jobs (
     epoch        bigint      NOT NULL DEFAULT 0,          -- of the newest lease that was written down
     session      uuid,                                    -- who holds it, while running
     token        uuid,
-    execute_at   timestamptz,                             -- when it is due, while scheduled
+    execute_at   timestamptz,                             -- when it is or was last due, if not at once
     started_at   timestamptz,
     finished_at  timestamptz,
     ran_us       bigint,
@@ -107,12 +107,18 @@ CREATE TABLE jobs (
     failures     smallint[],                              -- counts by class (core/retry.py); NULL while none
     fingerprint  bigint,                                  -- of a dead letter's cause; NULL when it is none, or was discarded
     history      bytea[],                                 -- ends of runs but a success, as JSON texts; the last fifty
+    not_after    timestamptz,                             -- the last moment to start
+    on_late      smallint,                                -- and what is done after it
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
     CONSTRAINT running_has_a_lease CHECK (state <> 2 OR (session IS NOT NULL AND token IS NOT NULL)),
     CONSTRAINT final_has_an_end CHECK ((state >= 3) = (finished_at IS NOT NULL)),
-    CONSTRAINT a_dead_letter_is_dead CHECK (fingerprint IS NULL OR state = 4)
+    CONSTRAINT a_dead_letter_is_dead CHECK (fingerprint IS NULL OR state = 4),
+    CONSTRAINT a_last_moment_has_its_rule CHECK (
+        (not_after IS NULL) = (on_late IS NULL) AND on_late BETWEEN 0 AND 2
+        AND (not_after IS NULL OR execute_at IS NOT NULL)
+    )
 ) PARTITION BY RANGE (id);
 
 CREATE TABLE jobs_carried PARTITION OF jobs DEFAULT;
@@ -120,7 +126,25 @@ CREATE TABLE jobs_carried PARTITION OF jobs DEFAULT;
 -- The backlog of a tenant in a pool, as streams by lane, type and priority; only queued rows are in it.
 CREATE INDEX jobs_queued ON jobs (shard, pool, tenant, lane, type, priority, id) WHERE state = 1;
 CREATE INDEX jobs_running ON jobs (shard, id) WHERE state = 2;
-CREATE INDEX jobs_due ON jobs (shard, execute_at, id) WHERE state = 0;
+
+-- Scheduled jobs wait by second and tenant: a herd of one tenant is stepped over, not walked through.
+CREATE FUNCTION due_second(moment timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN floor(extract(epoch FROM moment AT TIME ZONE 'UTC'))::bigint;
+
+-- The times of a job as three numbers (due, last moment, rule); nothing for one that is due at once.
+CREATE FUNCTION job_timing(due timestamptz, last timestamptz, rule smallint) RETURNS bigint[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN due IS NOT NULL THEN ARRAY[
+        floor(extract(epoch FROM due AT TIME ZONE 'UTC') * 1000)::bigint,
+        floor(extract(epoch FROM last AT TIME ZONE 'UTC') * 1000)::bigint,
+        rule::bigint
+    ] END;
+
+CREATE INDEX jobs_due ON jobs (shard, due_second(execute_at), tenant, execute_at, id) WHERE state = 0;
+
+-- Waiting jobs that must not start after their last moment.
+CREATE INDEX jobs_not_after ON jobs (shard, not_after) WHERE state <= 1 AND on_late = 1;
 
 -- Dead letters of a tenant: all, of a type, of a cause.
 CREATE INDEX jobs_dead ON jobs (shard, tenant, id) WHERE state = 4 AND fingerprint IS NOT NULL;

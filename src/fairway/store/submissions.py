@@ -6,8 +6,8 @@ database. Without keys a batch is a single statement; with keys it is one short 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Container, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
@@ -23,6 +23,8 @@ KEY_LIFE = timedelta(hours=24)
 _COLUMNS = (
     "shard", "id", "tenant", "type", "pool", "priority", "lane", "state", "timeout_ms", "payload",
 )  # fmt: skip
+_TIMES = ("execute_at", "not_after", "on_late")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class KeyClaim(NamedTuple):
@@ -41,7 +43,16 @@ class KeyHolder(NamedTuple):
     job: JobId
 
 
-async def insert_jobs(connection: Connection, shard: int, jobs: Sequence[QueuedJob]) -> None:
+async def insert_jobs(
+    connection: Connection,
+    shard: int,
+    jobs: Sequence[QueuedJob],
+    scheduled: Container[str] | None = None,
+) -> None:
+    """Write a group at once. `scheduled` names those not due yet; None: no job has any times."""
+    if scheduled is not None:
+        await _insert_with_times(connection, shard, jobs, scheduled)
+        return
     queued = State.QUEUED.value
     await connection.copy_records_to_table(
         "jobs",
@@ -52,6 +63,24 @@ async def insert_jobs(connection: Connection, shard: int, jobs: Sequence[QueuedJ
             for job in jobs
         ],
     )  # fmt: skip
+
+
+async def _insert_with_times(
+    connection: Connection, shard: int, jobs: Sequence[QueuedJob], scheduled: Container[str]
+) -> None:
+    records = []
+    for job in jobs:
+        state = State.SCHEDULED if job.id in scheduled else State.QUEUED
+        due_ms, last_ms, on_late = job.timing or (None, None, None)
+        records.append(
+            (shard, job.id, job.tenant, job.type, job.pool, job.priority, job.lane, state.value,
+             job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late)
+        )  # fmt: skip
+    await connection.copy_records_to_table("jobs", columns=_COLUMNS + _TIMES, records=records)
+
+
+def _moment(unix_ms: int | None) -> datetime | None:
+    return None if unix_ms is None else _EPOCH + timedelta(milliseconds=unix_ms)
 
 
 async def claim_keys(

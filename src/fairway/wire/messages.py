@@ -7,7 +7,7 @@ raw JSON text from edge to edge; nobody in between takes them apart.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -23,6 +23,10 @@ Priority = Annotated[int, Meta(ge=0, le=9)]
 FairKey = Annotated[str, Meta(min_length=1, max_length=255, examples=["customer-17"])]
 TimeoutSeconds = Annotated[float, Meta(gt=0, le=7 * 24 * 3600)]
 
+Moment = Annotated[datetime, Meta(tz=True)]
+DelaySeconds = Annotated[float, Meta(ge=0, le=5 * 366 * 24 * 3600)]
+OnLate = Literal["run", "skip", "flag"]
+
 EMPTY_OBJECT = Raw(b"{}")
 BATCH_MAX = 10_000
 
@@ -36,6 +40,19 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     priority: Priority = 5
     fair_key: FairKey | None = None
     timeout_seconds: TimeoutSeconds | None = None
+    execute_at: Moment | None = None
+    delay_seconds: DelaySeconds | None = None
+    exact: bool = False
+    not_after: Moment | None = None
+    on_late: OnLate | None = None
+
+
+class Reschedule(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Another time for a scheduled job: `execute_at` or `delay_seconds`."""
+
+    execute_at: Moment | None = None
+    delay_seconds: DelaySeconds | None = None
+    exact: bool = False
 
 
 class BatchRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -93,6 +110,9 @@ class JobView(Struct, kw_only=True):
     finished_at: datetime | None = None
     ran_seconds: float | None = None
     timeout_seconds: float | None = None
+    late_seconds: float | None = None
+    not_after: datetime | None = None
+    on_late: str | None = None
     progress: Raw | None = None
     payload: Raw | UnsetType = UNSET
     result: Raw | None = None
@@ -107,5 +127,6 @@ class JobList(Struct, kw_only=True):
 
 
 decode_job = msgspec.json.Decoder(JobRequest).decode
+decode_reschedule = msgspec.json.Decoder(Reschedule).decode
 decode_batch = msgspec.json.Decoder(BatchRequest).decode
 encode = msgspec.json.Encoder().encode

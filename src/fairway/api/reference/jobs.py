@@ -9,7 +9,7 @@ from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.pools import BY_NAME
 from fairway.wire.explain import Explained
-from fairway.wire.messages import JobList, JobView
+from fairway.wire.messages import JobList, JobView, Reschedule
 
 _FILTERS = (
     Parameter(
@@ -133,6 +133,33 @@ CANCEL = Operation(
     problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER"),
 )
 
+RESCHEDULE = Operation(
+    name="rescheduleJob",
+    method="PATCH",
+    path="/v1/jobs/{id}",
+    summary="Move a job to another time",
+    about="While a job is `scheduled`, before its first run or between two attempts, its time can"
+    " be changed. Against the clock there is one winner: a job that was queued at the same moment"
+    " stays queued, and this answers 409.",
+    key="tenant",
+    parameters=(shared.JOB_PATH,),
+    body=Reschedule,
+    body_example={"delay_seconds": 3600},
+    replies=(
+        Reply(
+            status=200,
+            about="The job with its new time.",
+            kind=JobView,
+            example=shared.QUEUED_EXAMPLE
+            | {"state": "scheduled", "execute_at": "2026-01-31T13:00:00Z"},
+        ),
+    ),
+    problems=(
+        "INVALID_JSON", "INVALID_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE",
+        "REQUEST_TIMEOUT", "NOT_FOUND", "CONFLICT", "NOT_OWNER",
+    ),
+)  # fmt: skip
+
 FOLLOW = Operation(
     name="followJob",
     method="GET",
@@ -209,5 +236,5 @@ EXPLAIN = Operation(
 JOBS = Group(
     name="Jobs",
     about="Submit work and hear what became of it. These need a tenant's key.",
-    operations=(SUBMIT, SUBMIT_BATCH, LIST, READ, HEAD, CANCEL, FOLLOW, EXPLAIN),
+    operations=(SUBMIT, SUBMIT_BATCH, LIST, READ, HEAD, RESCHEDULE, CANCEL, FOLLOW, EXPLAIN),
 )

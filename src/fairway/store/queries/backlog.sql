@@ -20,7 +20,8 @@ SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor.
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
-       job.deliveries, job.timeout_ms, job.payload, job.failures
+       job.deliveries, job.timeout_ms, job.payload, job.failures,
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[])
      AS stream (pool, tenant, lane, type, priority, cursor, most)
@@ -45,21 +46,3 @@ SELECT count(*) AS ahead FROM (
 -- Depth per tenant and pool; asked once when an owner takes over, never on a live path.
 SELECT pool, tenant, count(*) AS depth FROM jobs
 WHERE shard = :shard AND state = 1 GROUP BY pool, tenant
-
--- name: promote_due
--- Due jobs move to the backlog, oldest first, so many a round. The database's clock decides.
-UPDATE jobs SET state = 1, execute_at = NULL
-FROM (
-    SELECT tenant, id FROM jobs
-    WHERE shard = :shard AND state = 0 AND execute_at <= now()
-    ORDER BY execute_at, id LIMIT :limit
-) AS due
-WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id AND jobs.state = 0
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
-RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane, jobs.epoch,
-          jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures
-
--- name: next_due
--- How long until the next scheduled job is due, by the database's clock.
-SELECT extract(epoch FROM execute_at - now())::float8 AS seconds FROM jobs
-WHERE shard = :shard AND state = 0 ORDER BY execute_at LIMIT 1

@@ -1,7 +1,7 @@
 -- name: read_job
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint,
-       history
+       not_after, on_late, history
 FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id
 
 -- name: read_states
@@ -13,7 +13,8 @@ JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked
 -- name: list_jobs
 -- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
-       execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint
+       execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint,
+       not_after, on_late
 FROM jobs
 WHERE shard = :shard AND tenant = :tenant
   AND id < :before AND id >= :since

@@ -14,14 +14,16 @@ RETURNING jobs.id::text AS id
 -- name: read_running
 -- Every written lease of a shard, for an owner that has just taken over.
 SELECT id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
-       payload, failures, session::text AS session, token::text AS token,
+       payload, failures, job_timing(execute_at, not_after, on_late) AS timing,
+       session::text AS session, token::text AS token,
        extract(epoch FROM now() - started_at)::float8 AS running_seconds
 FROM jobs WHERE shard = :shard AND state = 2
 
 -- name: read_waiting
 -- Jobs that workers say they run although no lease was written: the short pool after a failover.
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
-       job.deliveries, job.timeout_ms, job.payload, job.failures
+       job.deliveries, job.timeout_ms, job.payload, job.failures,
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
 JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
 WHERE job.state = 1

@@ -13,7 +13,7 @@ WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jo
 -- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
 -- history, of which the last fifty are kept.
 UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
-                epoch = done.epoch, execute_at = done.execute_at,
+                epoch = done.epoch, execute_at = coalesce(done.execute_at, jobs.execute_at),
                 finished_at = CASE WHEN done.state >= 3 THEN now() END,
                 ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
                 failures = done.failures::smallint[], fingerprint = done.fingerprint,
@@ -38,7 +38,7 @@ JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked
 
 -- name: cancel_waiting
 -- A job that does not run is cancelled at once; the row lock decides against a racing promotion.
-UPDATE jobs SET state = 5, finished_at = now(), execute_at = NULL
+UPDATE jobs SET state = 5, finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state IN (0, 1)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING id

@@ -1,0 +1,123 @@
+"""Lateness is a fact: measured at every start of a job that had a time, and acted on.
+
+`sort_out` is asked when leases are about to go out: a job whose last moment has passed is expired
+instead, or flagged, as its submitter wished. `Expirer` ends those that wait without a worker.
+Jobs that were due at once and have no last moment never come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.core.retry import Decision
+from fairway.core.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
+from fairway.runtime.telemetry import Metrics
+from fairway.services.directory import Directory
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.sessions import End, Lease
+from fairway.services.store_clock import StoreClock
+from fairway.services.watch import Watchers
+from fairway.store import promotion as store
+from fairway.store.database import Database
+
+TOO_LATE = b'{"type":"TooLate","message":"Its last moment to start had passed."}'
+REST_SECONDS = 1.0
+JOBS_PER_ROUND = 500
+
+
+class LateExecution(NamedTuple):
+    """A job whose last moment passed before it could start."""
+
+    tenant: int
+    job: JobId
+    late_ms: int | None  # after its due time; unknown for one that never came to a worker
+    action: str  # skipped or flagged
+
+
+class Lateness:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        directory: Directory,
+        store_clock: StoreClock,
+        metrics: Metrics,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._directory = directory
+        self._store_clock = store_clock
+        self._metrics = metrics
+        self.announce: Callable[[LateExecution], None] = lambda late: None
+
+    def sort_out(self, leases: list[Lease]) -> list[Lease]:
+        """Those that may go out; the others end here, before any worker hears of them."""
+        now_ms = self._store_clock.unix_ms()
+        return [lease for lease in leases if self._may_go(lease, now_ms)]
+
+    def _may_go(self, lease: Lease, now_ms: int) -> bool:
+        if lease.job.timing is None:
+            return True
+        timing = Timing.of(lease.job.timing)
+        late_ms = lateness_ms(timing, now_ms)
+        if not may_start(timing, now_ms):
+            self._skip(lease, late_ms)
+            return False
+        name = self._directory.type_names.get(lease.job.type, "")
+        self._metrics.lateness.observe(name, late_ms / 1000)
+        if is_too_late(timing, now_ms):
+            self.tell(_action(timing), lease.job.tenant, lease.job.id, late_ms)
+        return True
+
+    def _skip(self, lease: Lease, late_ms: int) -> None:
+        job = lease.job
+        decision = Decision(State.EXPIRED, job.attempts, job.deliveries, 0, "too_late")
+        self._dispatcher.backlog.ending.add(job.id)  # the store shows it as queued until then
+        self._dispatcher.not_written(lease)
+        self._dispatcher.record_ends([End(lease, None, 0, None, decision, TOO_LATE)])
+        self.tell("skipped", job.tenant, job.id, late_ms)
+
+    def tell(self, action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
+        self._metrics.late.labels(action).inc()
+        if action != "run":
+            self.announce(LateExecution(tenant, job, late_ms, action))
+
+
+def _action(timing: Timing) -> str:
+    return "flagged" if timing.on_late == OnLate.FLAG else "run"
+
+
+class Expirer:
+    """Ends waiting jobs whose last moment has passed, so many a round; the database's clock."""
+
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, watchers: Watchers, lateness: Lateness
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._lateness = lateness
+
+    async def run_once(self, now_us: int) -> float:
+        counts = [await self._expire(shard) for shard in list(self._dispatcher.open_shards)]
+        return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
+
+    async def _expire(self, shard: int) -> int:
+        term = self._dispatcher.terms.get(shard)
+        if term is None:
+            return 0
+        async with self._database.hot() as connection:
+            found = await store.passed_last_moments(connection, shard, JOBS_PER_ROUND)
+            # A short job that runs may not be written as running; from now on none is granted.
+            busy = (self._dispatcher.leases, self._dispatcher.backlog.ending)
+            late = [job for job in found if not any(job.id in held for held in busy)]
+            if not late:
+                return 0
+            expired = await store.expire(connection, shard, term, late, TOO_LATE)
+        for job in late:
+            if job.id in expired:
+                self._dispatcher.backlog.remove(job.id, job.key)
+                self._lateness.tell("skipped", job.key.tenant, job.id, None)
+        self._watchers.tell(JobId(job) for job in expired)
+        return len(expired)

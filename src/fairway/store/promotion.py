@@ -1,0 +1,101 @@
+"""Scheduled jobs in the store: where due ones are, promoting them, moving and expiring them.
+
+Due jobs are found by *slices*: one tenant in one second. Finding and promoting touch rows that are
+due, and no others; the database's clock decides which those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+from fairway.core.job import QueuedJob
+from fairway.core.promotion import Slice
+from fairway.core.streams import StreamKey
+from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("promotion.sql")
+
+
+class LateJob(NamedTuple):
+    """A waiting job whose last moment has passed."""
+
+    id: JobId
+    key: StreamKey
+
+
+async def due_slices(
+    connection: Connection, shard: int, after: tuple[int, int], limit: int
+) -> list[Slice]:
+    """Slices in order, after the one of this (second, tenant); the present second is included."""
+    rows = await fetch(
+        connection, _SQL["due_slices"], shard=shard, second=after[0], tenant=after[1], limit=limit
+    )
+    return [Slice._make(row) for row in rows]
+
+
+async def seconds_to_next(connection: Connection, shard: int) -> float | None:
+    """Until the next second with a scheduled job begins."""
+    row = await fetch_row(connection, _SQL["next_second"], shard=shard)
+    return float(row["seconds"]) if row else None
+
+
+async def promote_due(
+    connection: Connection,
+    shard: int,
+    term: int,
+    slices: Sequence[Slice],
+    shares: Mapping[int, int],
+) -> list[QueuedJob]:
+    """Of these slices, at most so many jobs of each tenant; in the order of their ids."""
+    rows = await fetch(
+        connection,
+        _SQL["promote_due"],
+        shard=shard,
+        term=term,
+        tenants=list(shares),
+        limits=list(shares.values()),
+        slice_seconds=[slice_.second for slice_ in slices],
+        slice_tenants=[slice_.tenant for slice_ in slices],
+    )
+    return sorted(QueuedJob._make(row) for row in rows)
+
+
+async def reschedule(
+    connection: Connection, shard: int, term: int, tenant: int, job: JobId, execute_at: datetime
+) -> bool:
+    """True when the job was scheduled and now has this time."""
+    row = await fetch_row(
+        connection,
+        _SQL["reschedule"],
+        shard=shard,
+        term=term,
+        tenant=tenant,
+        id=job,
+        execute_at=execute_at,
+    )
+    return row is not None
+
+
+async def passed_last_moments(connection: Connection, shard: int, limit: int) -> list[LateJob]:
+    rows = await fetch(connection, _SQL["passed_last_moments"], shard=shard, limit=limit)
+    return [LateJob(JobId(row["id"]), StreamKey._make(tuple(row)[1:])) for row in rows]
+
+
+async def expire(
+    connection: Connection, shard: int, term: int, late: Sequence[LateJob], error: bytes
+) -> set[str]:
+    """Which of these were still waiting, and are expired now."""
+    rows = await fetch(
+        connection,
+        _SQL["expire"],
+        shard=shard,
+        term=term,
+        tenants=[job.key.tenant for job in late],
+        ids=[job.id for job in late],
+        error=error,
+    )
+    return {row["id"] for row in rows}

@@ -1,0 +1,76 @@
+-- name: due_slices
+-- Where due jobs are: the seconds up to the present one, and in each the tenants; one probe a slice
+-- along the index of scheduled rows, from a slice on. What is due later is not looked at.
+WITH RECURSIVE slice AS (
+    (SELECT due_second(execute_at) AS second, tenant, execute_at FROM jobs
+     WHERE shard = :shard AND state = 0
+       AND (due_second(execute_at), tenant) > (:second::bigint, :tenant::int)
+       AND due_second(execute_at) <= due_second(now())
+     ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1)
+    UNION ALL
+    SELECT next.second, next.tenant, next.execute_at
+    FROM slice
+    CROSS JOIN LATERAL (
+        SELECT due_second(execute_at) AS second, tenant, execute_at FROM jobs
+        WHERE shard = :shard AND state = 0
+          AND (due_second(execute_at), tenant) > (slice.second, slice.tenant)
+          AND due_second(execute_at) <= due_second(now())
+        ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
+    ) AS next
+)
+SELECT second, tenant, ceil(extract(epoch FROM now() - execute_at) * 1000)::bigint AS age_ms
+FROM slice LIMIT :limit
+
+-- name: next_second
+-- How long until the next second with a scheduled job begins, after the present one.
+SELECT due_second(execute_at) - extract(epoch FROM now())::float8 AS seconds FROM jobs
+WHERE shard = :shard AND state = 0 AND due_second(execute_at) > due_second(now())
+ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
+
+-- name: promote_due
+-- Due jobs move to the backlog: of these slices, the oldest first, so many of each tenant. A job that
+-- was cancelled or moved to another time at the same moment stays as it is.
+UPDATE jobs SET state = 1
+FROM (
+    SELECT job.tenant, job.id
+    FROM unnest(:tenants::int[], :limits::int[]) AS share (tenant, most)
+    CROSS JOIN LATERAL (
+        SELECT found.tenant, found.id
+        FROM unnest(:slice_seconds::bigint[], :slice_tenants::int[]) AS slice (second, tenant)
+        CROSS JOIN LATERAL (
+            SELECT tenant, id FROM jobs
+            WHERE shard = :shard AND state = 0 AND due_second(execute_at) = slice.second
+              AND tenant = slice.tenant AND execute_at <= now()
+            ORDER BY execute_at, id LIMIT share.most
+        ) AS found
+        WHERE slice.tenant = share.tenant
+        LIMIT share.most
+    ) AS job
+) AS due
+WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id
+  AND jobs.state = 0 AND jobs.execute_at <= now()
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane,
+          jobs.epoch, jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures,
+          job_timing(jobs.execute_at, jobs.not_after, jobs.on_late) AS timing
+
+-- name: reschedule
+-- Another time for a job that is still scheduled; the row lock decides against a racing promotion.
+UPDATE jobs SET execute_at = :execute_at
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 0
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+RETURNING id
+
+-- name: passed_last_moments
+-- Waiting jobs that may not start any more.
+SELECT id::text AS id, tenant, pool, type, priority, lane FROM jobs
+WHERE shard = :shard AND state <= 1 AND on_late = 1 AND not_after < now()
+ORDER BY not_after LIMIT :limit
+
+-- name: expire
+UPDATE jobs SET state = 6, finished_at = now(), error = :error::bytea
+FROM unnest(:tenants::int[], :ids::uuid[]) AS late (tenant, id)
+WHERE jobs.shard = :shard + 0 * late.tenant AND jobs.tenant = late.tenant AND jobs.id = late.id
+  AND jobs.state IN (0, 1) AND jobs.not_after < now()
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+RETURNING jobs.id::text AS id
