@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch
+from fairway.store.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("backlog.sql")
