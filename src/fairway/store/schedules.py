@@ -1,0 +1,244 @@
+"""Recurring schedules and their runs, as rows. What is due is held until its transaction ends.
+
+A run is claimed by its tick, in the transaction that writes its job: whoever comes second, be it
+another owner or a backfill, gets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+from fairway.store.database import Connection, Record, execute, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("schedules.sql")
+
+CLOCK, BACKFILL, BY_HAND = 0, 1, 2
+FIRED, SKIPPED, WAITING = 0, 1, 2
+
+
+class ScheduleTerms(NamedTuple):
+    """What a tenant says about a schedule."""
+
+    cron: str | None
+    every_ms: int | None
+    zone: str
+    type: int
+    pool: int
+    priority: int
+    timeout_ms: int | None
+    payload: bytes
+    tick_argument: str | None
+    jitter_ms: int
+    starts_at: datetime
+    ends_at: datetime | None
+    overlap: int
+    catch_up: int
+    window_ms: int
+    paused: bool
+    source: str
+
+
+class Place(NamedTuple):
+    """Where a schedule is."""
+
+    shard: int
+    tenant: int
+    name: str
+
+
+class StoredSchedule(NamedTuple):
+    place: Place
+    terms: ScheduleTerms
+    handled_at: datetime
+    next_at: datetime | None
+    waiting_tick: datetime | None
+    last_job: JobId | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Settled(NamedTuple):
+    """How far a schedule has come."""
+
+    tenant: int
+    name: str
+    handled_at: datetime
+    next_at: datetime | None
+    waiting_tick: datetime | None
+    last_job: JobId | None
+
+
+class Run(NamedTuple):
+    tenant: int
+    name: str
+    tick: datetime
+    cause: int
+    outcome: int
+    job: JobId | None
+
+
+class PastRun(NamedTuple):
+    tick: datetime
+    cause: int
+    outcome: int
+    job: JobId | None
+    recorded_at: datetime
+
+
+def _schedule(row: Record) -> StoredSchedule:
+    return StoredSchedule(
+        Place(row["shard"], row["tenant"], row["name"]),
+        ScheduleTerms._make(row[name] for name in ScheduleTerms._fields),
+        row["handled_at"],
+        row["next_at"],
+        row["waiting_tick"],
+        None if row["last_job"] is None else JobId(str(row["last_job"])),
+        row["created_at"],
+        row["updated_at"],
+    )
+
+
+async def put_schedule(
+    connection: Connection,
+    place: Place,
+    terms: ScheduleTerms,
+    handled_at: datetime,
+    next_at: datetime | None,
+) -> bool:
+    """True when it is new."""
+    row = await fetch_row(
+        connection,
+        _SQL["put_schedule"],
+        **place._asdict(),
+        **terms._asdict(),
+        handled_at=handled_at,
+        next_at=next_at,
+    )
+    return bool(row and row["is_new"])
+
+
+async def count_others(connection: Connection, place: Place) -> int:
+    row = await fetch_row(connection, _SQL["count_schedules"], **place._asdict())
+    return int(row["count"]) if row else 0
+
+
+async def read_schedule(connection: Connection, place: Place) -> StoredSchedule | None:
+    row = await fetch_row(connection, _SQL["read_schedule"], **place._asdict())
+    return _schedule(row) if row else None
+
+
+async def list_schedules(
+    connection: Connection, shard: int, tenant: int, after: str, limit: int
+) -> list[StoredSchedule]:
+    rows = await fetch(
+        connection, _SQL["list_schedules"], shard=shard, tenant=tenant, after=after, limit=limit
+    )
+    return [_schedule(row) for row in rows]
+
+
+async def pause_schedule(
+    connection: Connection,
+    place: Place,
+    paused: bool,
+    handled_at: datetime,
+    next_at: datetime | None,
+) -> bool:
+    row = await fetch_row(
+        connection,
+        _SQL["pause_schedule"],
+        **place._asdict(),
+        paused=paused,
+        handled_at=handled_at,
+        next_at=next_at,
+    )
+    return row is not None
+
+
+async def delete_schedule(connection: Connection, place: Place) -> bool:
+    """With its runs; the jobs they made stay."""
+    async with connection.transaction():
+        row = await fetch_row(connection, _SQL["delete_schedule"], **place._asdict())
+        await execute(connection, _SQL["delete_runs"], **place._asdict())
+    return row is not None
+
+
+# -- ticking, inside one transaction of the owner's ----------------------------------------------
+
+
+async def hold_shard(connection: Connection, shard: int, term: int) -> datetime | None:
+    """The database's time, if this term is in force; it stays so until the transaction ends."""
+    row = await fetch_row(connection, _SQL["hold_shard"], shard=shard, term=term)
+    return row["now"] if row else None
+
+
+async def due_schedules(connection: Connection, shard: int, limit: int) -> list[StoredSchedule]:
+    rows = await fetch(connection, _SQL["due_schedules"], shard=shard, limit=limit)
+    return [_schedule(row) for row in rows]
+
+
+async def waiting_schedules(
+    connection: Connection, shard: int, after: tuple[int, str], limit: int
+) -> list[StoredSchedule]:
+    rows = await fetch(
+        connection,
+        _SQL["waiting_schedules"],
+        shard=shard,
+        tenant=after[0],
+        after=after[1],
+        limit=limit,
+    )
+    return [_schedule(row) for row in rows]
+
+
+async def seconds_to_next(connection: Connection, shard: int) -> float | None:
+    row = await fetch_row(connection, _SQL["next_schedule"], shard=shard)
+    return float(row["seconds"]) if row else None
+
+
+async def claim_runs(connection: Connection, shard: int, runs: Sequence[Run]) -> set[str]:
+    """Jobs of the runs whose tick was free; the others must not be written."""
+    runs = sorted(runs, key=lambda run: run[:3])  # in one order for all: no deadlocks
+    rows = await fetch(
+        connection,
+        _SQL["claim_runs"],
+        shard=shard,
+        tenants=[run.tenant for run in runs],
+        names=[run.name for run in runs],
+        ticks=[run.tick for run in runs],
+        causes=[run.cause for run in runs],
+        outcomes=[run.outcome for run in runs],
+        jobs=[run.job for run in runs],
+    )
+    return {row["job"] for row in rows if row["job"] is not None}
+
+
+async def settle_schedules(connection: Connection, shard: int, done: Sequence[Settled]) -> None:
+    await execute(
+        connection,
+        _SQL["settle_schedules"],
+        shard=shard,
+        tenants=[one.tenant for one in done],
+        names=[one.name for one in done],
+        handled_ats=[one.handled_at for one in done],
+        next_ats=[one.next_at for one in done],
+        waiting_ticks=[one.waiting_tick for one in done],
+        last_jobs=[one.last_job for one in done],
+    )
+
+
+# -- history -------------------------------------------------------------------------------------
+
+
+async def list_runs(
+    connection: Connection, place: Place, before: datetime, limit: int
+) -> list[PastRun]:
+    rows = await fetch(connection, _SQL["list_runs"], **place._asdict(), before=before, limit=limit)
+    return [PastRun._make(row) for row in rows]
+
+
+async def forget_runs(connection: Connection, shard: int, before: datetime, limit: int) -> int:
+    return await execute(connection, _SQL["forget_runs"], shard=shard, before=before, limit=limit)
