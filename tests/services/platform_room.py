@@ -138,6 +138,7 @@ class Hand:
         self.types = types
         self.slots = slots or {"short": 4}
         self.tenant: int | None = None
+        self.build = ""
         self.number = 0
 
     async def say(
@@ -150,7 +151,8 @@ class Hand:
         draining: bool = False,
         goodbye: bool = False,
     ) -> News | None:
-        greeting = Hello([TypeTerms(name) for name in self.types], self.slots) if hello else None
+        types = [TypeTerms(name) for name in self.types]
+        greeting = Hello(types, self.slots, self.build) if hello else None
         return await self.platform.exchange.call(
             Call(
                 self.key, "hand", self.tenant, greeting, running,

@@ -20,6 +20,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments, Metrics, logger
 from fairway.services.admission import Admission
 from fairway.services.control import Control
+from fairway.services.dead_letters import DeadLetters
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.exchange import Exchange
@@ -33,6 +34,7 @@ from fairway.services.promoter import Promoter
 from fairway.services.pruner import Pruner
 from fairway.services.recorder import Recorder
 from fairway.services.refiller import Refiller
+from fairway.services.replayer import Replayer
 from fairway.services.rescuer import Rescuer
 from fairway.services.restraints import RestraintKeeper
 from fairway.services.share_keeper import ShareKeeper
@@ -129,6 +131,10 @@ class Platform:
         self.control = Control(
             self.database, self.dispatcher, self.insight, self.watchers, self.store_clock
         )
+        self.dead_letters = DeadLetters(
+            self.database, self.dispatcher, self.watchers, self.store_clock,
+            shard_count=self.cluster.shard_count,
+        )  # fmt: skip
 
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
@@ -155,6 +161,7 @@ class Platform:
         expirer = Expirer(database, dispatcher, self.watchers, self.lateness)
         marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
         pruner = Pruner(database, dispatcher, self.store_clock, self.settings.retention_days)
+        replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
         steps = {
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
@@ -167,6 +174,7 @@ class Platform:
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": promoter.run_once,
             "expirer": expirer.run_once,
+            "replayer": replayer.run_once,
             "pruner": pruner.run_once,
             "insight": self.insight.run_once,
             "gauges": self._gauge,
@@ -188,6 +196,7 @@ class Platform:
         await self.directory.load_types()
         await self.directory.run_once(0)
         await self.holds.run_once(0)
+        await self.restraints.run_once(0)
         for loop in self.loops.values():
             loop.start()
 

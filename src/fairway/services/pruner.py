@@ -7,7 +7,8 @@ from datetime import timedelta
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.store_clock import StoreClock
-from fairway.store import partitions, submissions
+from fairway.store import dead_letter_actions as actions
+from fairway.store import events, partitions, submissions
 from fairway.store.database import Database
 
 log = logger("pruner")
@@ -42,6 +43,8 @@ class Pruner:
                     carried = await partitions.retire(connection, partition, keep_since)
                     log.info("partition dropped", partition=partition.name, carried=carried)
             swept = await partitions.sweep_carried(connection, keep_since, ROWS_PER_ROUND)
+            swept += await events.forget_events(connection, keep_since, ROWS_PER_ROUND)
             for shard in list(self._dispatcher.open_shards):
                 swept += await submissions.forget_keys(connection, shard, ROWS_PER_ROUND)
+                swept += await actions.forget(connection, shard, keep_since, ROWS_PER_ROUND)
         return 1.0 if swept >= ROWS_PER_ROUND else REST_SECONDS

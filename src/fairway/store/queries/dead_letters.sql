@@ -20,7 +20,7 @@ SELECT count(*) AS matched FROM (
       AND (:pool::smallint IS NULL OR pool = :pool::smallint)
       AND (:fingerprint::bigint IS NULL OR fingerprint = :fingerprint::bigint)
     LIMIT :limit
-) AS some
+) AS found
 
 -- name: dead_causes
 -- The causes that a tenant's dead letters died of: a walk from one to the next along the index.
@@ -35,7 +35,7 @@ WITH RECURSIVE cause AS (
         ORDER BY fingerprint LIMIT 1
     ) AS next
 )
-SELECT cause.fingerprint, some.matched, last.id::text AS id, last.type, last.error,
+SELECT cause.fingerprint, found.matched, last.id::text AS id, last.type, last.error,
        last.finished_at
 FROM (SELECT fingerprint FROM cause LIMIT :limit) AS cause
 CROSS JOIN LATERAL (
@@ -45,7 +45,7 @@ CROSS JOIN LATERAL (
           AND fingerprint = cause.fingerprint
         LIMIT :count_max
     ) AS counted
-) AS some
+) AS found
 CROSS JOIN LATERAL (
     SELECT id, type, error, finished_at FROM jobs
     WHERE shard = :shard AND tenant = :tenant AND state = 4 AND fingerprint = cause.fingerprint
@@ -66,7 +66,7 @@ WITH RECURSIVE kind AS (
         ORDER BY type LIMIT 1
     ) AS next
 )
-SELECT kind.type, some.matched
+SELECT kind.type, found.matched
 FROM (SELECT type FROM kind LIMIT :limit) AS kind
 CROSS JOIN LATERAL (
     SELECT count(*) AS matched FROM (
@@ -75,7 +75,7 @@ CROSS JOIN LATERAL (
           AND type = kind.type
         LIMIT :count_max
     ) AS counted
-) AS some
+) AS found
 
 -- name: next_dead
 -- The next dead letters of an action after its cursor, oldest job first. A job that died after the

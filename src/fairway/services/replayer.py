@@ -1,0 +1,117 @@
+"""Carries out replays and discards of many dead letters, for the shards this server owns.
+
+A batch is one transaction: the jobs, and how far the action has come. So a server that dies in the
+middle loses nothing and doubles nothing; the next owner goes on after the last batch. The rate is
+the caller's; how fast the jobs then run is up to their tenant's fair share. A tenant whose queue is
+full is waited for.
+"""
+
+from __future__ import annotations
+
+from fairway.core.ids import JobId
+from fairway.core.job import QueuedJob
+from fairway.core.pools import BY_NUMBER
+from fairway.runtime.telemetry import logger
+from fairway.services.dead_letters import DeadLetters
+from fairway.services.directory import Directory
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.watch import Watchers
+from fairway.store import dead_letter_actions as actions
+from fairway.store import dead_letters as store
+from fairway.store.database import Connection, Database
+from fairway.store.dead_letter_actions import Action, RunningAction, Step
+from fairway.store.dead_letters import Replay, Walk
+
+log = logger("replayer")
+
+BATCH_MAX = 500
+BATCHES_PER_SECOND = 5
+ACTIONS_PER_ROUND = 50
+REST_SECONDS = 1.0
+
+
+class Replayer:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        directory: Directory,
+        dead_letters: DeadLetters,
+        watchers: Watchers,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._directory = directory
+        self._dead_letters = dead_letters
+        self._watchers = watchers
+        self._next_us: dict[str, int] = {}  # action → when its next batch may begin
+
+    async def run_once(self, now_us: int) -> float:
+        running: list[str] = []
+        for shard in list(self._dispatcher.open_shards):
+            async with self._database.calm() as connection:
+                found = await actions.running(connection, shard, ACTIONS_PER_ROUND)
+            running += [action.id for action in found]
+            for action in found:
+                if now_us >= self._next_us.get(action.id, 0) and self._has_room(action):
+                    await self._advance(shard, action, now_us)
+        self._next_us = {one: self._next_us.get(one, 0) for one in running}
+        soonest_us = min(self._next_us.values(), default=now_us + round(REST_SECONDS * 1e6))
+        return min(max((soonest_us - now_us) / 1e6, 0.01), REST_SECONDS)
+
+    def _has_room(self, action: RunningAction) -> bool:
+        tenant = self._directory.tenants.get(action.tenant)
+        depth = self._dispatcher.backlog.depth(action.tenant, BY_NUMBER)
+        return tenant is not None and depth + _batch(action.per_second) <= tenant.depth_limit
+
+    async def _advance(self, shard: int, running: RunningAction, now_us: int) -> None:
+        term = self._dispatcher.terms.get(shard)
+        if term is None:
+            return
+        coming = self._dispatcher.backlog.coming
+        ids: list[JobId] = []
+        try:
+            async with self._database.calm() as connection, connection.transaction():
+                action = await actions.lock(connection, shard, running.tenant, running.id)
+                if action is None:  # aborted or over
+                    return
+                limit = _batch(action.per_second)
+                walk = Walk(action.cursor, action.created_at, limit)
+                ids = await store.next_dead(connection, shard, action.tenant, action.wanted, walk)
+                coming.update(ids)  # a read must not bring them before they are announced
+                jobs, count = await self._do(connection, shard, term, action, ids)
+                is_over = len(ids) < limit
+                step = Step(count, ids[-1] if ids else action.cursor, is_over)
+                if not await actions.move(connection, shard, term, action, step):
+                    raise NotOwner  # undo: another server owns the shard now
+            if jobs:
+                self._dispatcher.arrived(shard, jobs)
+        except NotOwner:
+            return
+        finally:
+            coming.difference_update(ids)
+        self._watchers.tell(ids)
+        self._next_us[action.id] = now_us + len(ids) * 1_000_000 // action.per_second
+        if is_over:
+            log.info(
+                "action done", kind=action.kind, tenant=action.tenant, jobs=action.done + count
+            )
+
+    async def _do(
+        self, connection: Connection, shard: int, term: int, action: Action, ids: list[JobId]
+    ) -> tuple[list[QueuedJob], int]:
+        if not ids:
+            return [], 0
+        if action.kind == "discard":
+            return [], await store.discard(connection, shard, term, action.tenant, ids)
+        wanted = Replay(action.tenant, ids, action.payload, self._dead_letters.replay_note())
+        jobs = await store.replay(connection, shard, term, wanted)
+        return jobs, len(jobs)
+
+
+class NotOwner(Exception):
+    """The term is another's: nothing of the batch may stay."""
+
+
+def _batch(per_second: int) -> int:
+    return min(max(per_second // BATCHES_PER_SECOND, 1), BATCH_MAX)
