@@ -20,6 +20,7 @@ from fairway.core.retry import (
     Decision,
     RetryPolicy,
     Tally,
+    after_cancel,
     backoff_ms,
     decide,
     in_quarantine,
@@ -89,15 +90,14 @@ def test_the_table_of_counted_classes(failure: FailureClass, name: str) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
-@pytest.mark.parametrize("failure", [F.PERMANENT, F.RUNAWAY])
-def test_some_classes_are_final_at_once(failure: FailureClass, policy: RetryPolicy) -> None:
+def test_permanent_is_final_at_once(policy: RetryPolicy) -> None:
     for counters in (Counters(), Counters(1, 1, 1, 1, 1)):
-        decision = decide(policy, Tally(2, 4, counters), failed(failure, 99), MIDDLE)
-        assert decision == Decision(State.DEAD, Tally(3, 5, counters), 0, failure.value)
+        decision = decide(policy, Tally(2, 4, counters), failed(F.PERMANENT, 99), MIDDLE)
+        assert decision == Decision(State.DEAD, Tally(3, 5, counters), 0, "permanent")
 
 
 def test_the_table_has_every_class() -> None:
-    assert {*CLASSES, F.PERMANENT, F.RUNAWAY} == set(FailureClass)
+    assert {*CLASSES, F.PERMANENT} == set(FailureClass)
 
 
 @pytest.mark.parametrize("tally", [Tally(), Tally(4, 9, Counters(4, 1, 19, 1, 9))])
@@ -229,6 +229,17 @@ def test_in_quarantine_no_job_fails_more_than_twice(
         assert state is not State.DEAD
         state, tally, *_ = decide(policy, tally, failed(failure), sample)
     assert (state, tally.failures.of_the_job) == (State.DEAD, QUARANTINE_RUNS_MAX)
+
+
+@given(tallies, st.sampled_from(FailureClass), samples)
+def test_a_job_that_was_asked_to_stop_is_not_run_again(
+    tally: Tally, failure: FailureClass, sample: float
+) -> None:
+    decision = decide(POLICY, tally, failed(failure), sample)
+    stopped = after_cancel(decision)
+    assert stopped.state in (State.CANCELLED, State.DEAD)
+    assert (stopped == decision) == (decision.state is State.DEAD)
+    assert stopped.tally == decision.tally
 
 
 @given(tallies)

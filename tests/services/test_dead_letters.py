@@ -21,13 +21,13 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.dead_letter import DeadFilter
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.store.dead_letters import DeadFilter
 
 EVERYTHING = DeadFilter("ffffffff-ffff-ffff-ffff-ffffffffffff", LOWEST_JOB_ID)
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from fairway.api import docs, events, listing, operate, tenants
+from fairway.api import dead_letters, docs, events, listing, operate, restraints, tenants
 from fairway.api.exchange import ExchangeEndpoint
 from fairway.api.explain import ExplainJob
 from fairway.api.jobs import OneJob
@@ -49,6 +49,19 @@ HINT_BYTES_MAX = 4 << 20
 ROUTES = [
     Route("/v1/jobs", listing.list_jobs, methods=["GET"]),
     Route("/v1/jobs/{id}/events", events.job_events, methods=["GET"]),
+    Route("/v1/dead-letters", dead_letters.list_dead, methods=["GET"]),
+    Route("/v1/dead-letters/groups", dead_letters.groups, methods=["GET"]),
+    Route("/v1/dead-letters/replay", dead_letters.replay_many, methods=["POST"]),
+    Route("/v1/dead-letters/discard", dead_letters.discard_many, methods=["POST"]),
+    Route("/v1/dead-letters/actions", dead_letters.list_actions, methods=["GET"]),
+    Route("/v1/dead-letters/actions/{id}", dead_letters.one_action, methods=["GET"]),
+    Route("/v1/dead-letters/actions/{id}", dead_letters.abort, methods=["DELETE"]),
+    Route("/v1/dead-letters/{id}", dead_letters.show, methods=["GET"]),
+    Route("/v1/dead-letters/{id}", dead_letters.discard_one, methods=["DELETE"]),
+    Route("/v1/dead-letters/{id}/replay", dead_letters.replay_one, methods=["POST"]),
+    Route("/v1/restraints", restraints.restraints, methods=["GET"]),
+    Route("/v1/quarantines/{type}", restraints.lift_quarantine, methods=["DELETE"]),
+    Route("/v1/events", restraints.list_events, methods=["GET"]),
     Route("/v1/tenants", tenants.add_tenant, methods=["POST"]),
     Route("/v1/tenants/{name}", tenants.one_tenant, methods=["GET"]),
     Route("/v1/tenants/{name}", tenants.change_tenant, methods=["PATCH"]),
@@ -81,7 +94,7 @@ class Api:
         self._job = OneJob(platform, self.relay)
         self._explain = ExplainJob(platform, self.relay)
         self._exchange = ExchangeEndpoint(platform, self.relay)
-        self._calm = _Calm(platform)
+        self._calm = _Calm(platform, self.relay)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -125,12 +138,13 @@ class Api:
 class _Calm(Starlette):
     """Starlette without its own last resort, which answers in plain text: ours is in `Api`."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, relay: Relay) -> None:
         super().__init__(
             routes=ROUTES,
             exception_handlers={FairwayError: _problem, HTTPException: _http_problem},
         )
         self.state.platform = platform
+        self.state.relay = relay
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

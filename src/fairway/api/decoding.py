@@ -29,9 +29,9 @@ _NAMED = re.compile(r"field `([^`]*)`")
 Wanted = TypeVar("Wanted")
 
 
-async def decoded(request: Request, kind: type[Wanted]) -> Wanted:
+async def decoded(request: Request, kind: type[Wanted], bytes_max: int = BODY_BYTES_MAX) -> Wanted:
     """The message in a small body."""
-    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+    body = await read_body(request.scope, request.receive, bytes_max)
     try:
         return msgspec.json.decode(body, type=kind)
     except UNDECODABLE as error:

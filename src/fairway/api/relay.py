@@ -11,12 +11,14 @@ import asyncio
 import hmac
 from collections import defaultdict
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import httpx2
 import msgspec
+from starlette.responses import Response
 
-from fairway.api.plain import Scope, Send, header, send_bytes
+from fairway.api.plain import Receive, Scope, Send, header, send_bytes
 from fairway.core.errors import Unavailable
 from fairway.core.streams import StreamKey
 from fairway.runtime.telemetry import logger
@@ -117,6 +119,17 @@ class Relay:
         self._platform.dispatcher.hinted(int(hint["shard"]), keys)
         if not keys:  # only jobs for later were written
             self._platform.loops["promoter"].wake()
+
+
+class RelayedReply(Response):
+    """The owner's answer, for handlers that would give one of their own."""
+
+    def __init__(self, relay: Relay, body: bytes, shard: int) -> None:
+        super().__init__()
+        self._pass_on = partial(relay.pass_on, body=body, shard=shard)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._pass_on(scope, send=send)
 
 
 def _query(scope: Scope) -> str:

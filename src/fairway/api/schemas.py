@@ -18,7 +18,7 @@ from fairway.api.reference.field_notes import FIELD_NOTES
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.core.pools import BY_NAME
-from fairway.wire.messages import BATCH_MAX, END, JobError, JobRequest
+from fairway.wire.messages import BATCH_MAX, END, JobError, JobRequest, RunView
 from fairway.wire.problems import Problem
 
 Schema: TypeAlias = dict[str, Any]
@@ -32,6 +32,11 @@ TOLD_AS: dict[tuple[str, str], Any] = {
     ("JobView", "state"): Literal[tuple(BY_LABEL)],
     ("JobView", "payload"): dict[str, Any],
     ("JobView", "error"): JobError | None,
+    ("JobView", "history"): list[RunView],
+    ("RunView", "error"): JobError | None,
+    ("FailureGroup", "error"): JobError | None,
+    ("ReplayOne", "payload"): dict[str, Any] | None,
+    ("ReplayMany", "payload"): dict[str, Any] | None,
     ("Report", "kind"): Literal[tuple(kind.value for kind in OutcomeKind)],
     ("Report", "failure"): Literal[tuple(one.value for one in FailureClass)] | None,
     ("Report", "error"): JobError | None,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec import UNSET, Raw
 
+from fairway.core.fingerprint import as_text
 from fairway.core.ids import unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import BY_NUMBER
+from fairway.core.retry import Counters
 from fairway.core.timing import OnLate
 from fairway.services.directory import Directory
 from fairway.services.insight import JobSight
@@ -42,6 +45,9 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         payload=Raw(record.payload) if whole else UNSET,
         result=_raw(record.result),
         error=_raw(record.error),
+        failures=_failures(record.failures),
+        fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
+        history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )
 
 
@@ -50,6 +56,12 @@ def _late_seconds(due: datetime | None, started: datetime | None) -> float | Non
     if due is None or started is None or started < due:
         return None
     return (started - due).total_seconds()
+
+
+def _failures(counts: Sequence[int] | None) -> dict[str, int]:
+    """Failures by class, those that there were."""
+    found = Counters(*counts)._asdict() if counts else {}
+    return {name: count for name, count in found.items() if count}
 
 
 def _raw(text: bytes | None) -> Raw | None:

@@ -24,6 +24,9 @@ app = App(
 bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")
 app.command(bench)
 app.command("fairway.cli.jobs:app", name="jobs")
+app.command("fairway.cli.dead:app", name="dead")
+for _name in ("restraints", "events"):
+    app.command(f"fairway.cli.dead:{_name}", name=_name)
 app.command("fairway.cli.tenants:app", name="tenants")
 for _name in ("tiers", "limits", "pause", "resume"):
     app.command(f"fairway.cli.tenants:{_name}", name=_name)

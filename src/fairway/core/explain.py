@@ -39,7 +39,7 @@ SENTENCES = {
     Reason.FAIR_SHARE: "The tenant holds its fair slots; others have not got theirs yet.",
     Reason.SLOT: "All slots are busy; it starts when its turn comes.",
     "paused": "It is paused, by an operator or by the tenant.",
-    "dependency_circuit_open": "Something its job type leans on is away; it waits, and nothing is"
+    "circuit_open": "Something its job type leans on is away; it waits, and nothing is"
     " counted against it.",
     "recycling_throttled": "The tenant's jobs killed too many workers in this pool; they start one"
     " at a time.",

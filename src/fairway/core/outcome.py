@@ -24,7 +24,6 @@ class FailureClass(StrEnum):
     TIMEOUT = "timeout"
     DEPENDENCY = "dependency"
     RESOURCE = "resource"
-    RUNAWAY = "runaway"  # burns processor time and gives no sign of progress
 
 
 class Outcome(NamedTuple):

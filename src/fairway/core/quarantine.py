@@ -19,7 +19,6 @@ OWN_FAILURES = frozenset(
         FailureClass.PERMANENT,
         FailureClass.TIMEOUT,
         FailureClass.RESOURCE,
-        FailureClass.RUNAWAY,
     }
 )
 

@@ -28,6 +28,7 @@ from fairway.core.retry import (
     Decision,
     RetryPolicy,
     Tally,
+    after_cancel,
     decide,
     in_quarantine,
     is_retry,
@@ -84,6 +85,8 @@ class Aftermath:
         job = lease.job
         fault = fault_of(outcome.error)
         decision = self._judge(job, outcome, fault)
+        if lease.cancelling:
+            decision = after_cancel(decision)
         error, cause = outcome.error, None
         if outcome.failure is not None:
             error = error_document(outcome.failure, decision.reason, fault)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from fairway.core.dead_letter import Action, Cause, DeadFilter
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant, shard_of
 from fairway.core.job import JobRecord
@@ -22,8 +23,8 @@ from fairway.services.watch import Watchers
 from fairway.store import dead_letter_actions as actions
 from fairway.store import dead_letters as store
 from fairway.store.database import DISCONNECTED, Connection, Database
-from fairway.store.dead_letter_actions import Action, NewAction
-from fairway.store.dead_letters import Cause, DeadFilter, Replay
+from fairway.store.dead_letter_actions import NewAction
+from fairway.store.dead_letters import Replay
 
 COUNT_MAX = 1_000_000  # of one question; beyond it there are "at least" so many
 COUNT_EACH_MAX = 100_000  # of one group or type

@@ -19,6 +19,7 @@ from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments, Metrics, logger
 from fairway.services.admission import Admission
+from fairway.services.bulletin import Bulletin
 from fairway.services.control import Control
 from fairway.services.dead_letters import DeadLetters
 from fairway.services.directory import Directory
@@ -131,6 +132,7 @@ class Platform:
         self.control = Control(
             self.database, self.dispatcher, self.insight, self.watchers, self.store_clock
         )
+        self.bulletin = Bulletin(self.database)
         self.dead_letters = DeadLetters(
             self.database, self.dispatcher, self.watchers, self.store_clock,
             shard_count=self.cluster.shard_count,

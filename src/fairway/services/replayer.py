@@ -8,6 +8,7 @@ full is waited for.
 
 from __future__ import annotations
 
+from fairway.core.dead_letter import Action
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.pools import BY_NUMBER
@@ -19,7 +20,7 @@ from fairway.services.watch import Watchers
 from fairway.store import dead_letter_actions as actions
 from fairway.store import dead_letters as store
 from fairway.store.database import Connection, Database
-from fairway.store.dead_letter_actions import Action, RunningAction, Step
+from fairway.store.dead_letter_actions import RunningAction, Step
 from fairway.store.dead_letters import Replay, Walk
 
 log = logger("replayer")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fairway.core.event import NewEvent
 from fairway.core.pools import BY_NUMBER
 from fairway.services.aftermath import Change
 from fairway.services.directory import Directory
-from fairway.store.events import NewEvent
 
 _KINDS = {
     ("circuit", True): (

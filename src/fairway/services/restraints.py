@@ -7,24 +7,17 @@ What other owners wrote, or a person lifted, is read back. Rounds of probes star
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from fairway.core.circuits import Circuit
-from fairway.core.holds import Hold
-from fairway.core.ids import LOWEST_JOB_ID
-from fairway.core.job import QueuedJob
 from fairway.core.quarantine import Quarantine
-from fairway.core.streams import Stream, key_of
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
 from fairway.services.aftermath import Aftermath, Change, TypeKey
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.holds import HoldKeeper
+from fairway.services.probes import Prober, all_holds, due_probes
 from fairway.services.restraint_words import event_of
-from fairway.store import backlog as backlog_store
 from fairway.store import restraints as store
-from fairway.store.backlog import StreamRead
 from fairway.store.database import DISCONNECTED, Connection, Database
 from fairway.store.events import add_events
 from fairway.store.restraints import CircuitKey
@@ -32,8 +25,6 @@ from fairway.store.restraints import CircuitKey
 log = logger("restraints")
 
 SOURCE = "restraints"
-CIRCUIT_OPEN = "dependency_circuit_open"
-RECYCLING = "recycling_throttled"
 REST_SECONDS = 1.0
 
 
@@ -52,6 +43,7 @@ class RestraintKeeper:
         self._directory = directory
         self._holds = holds
         self._clock = clock
+        self._prober = Prober(database, dispatcher)
         self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
         self._shared_quarantines: set[tuple[int, int]] = set()
 
@@ -61,17 +53,17 @@ class RestraintKeeper:
 
     def changed(self) -> None:
         """Something began or ended: streams are held, or not, from this moment."""
-        self._holds.tell(SOURCE, self._all_holds())
+        self._holds.tell(SOURCE, all_holds(self._aftermath))
 
     async def run_once(self, now_us: int) -> float:
         async with self._database.calm() as connection:
             await self._write_news(connection)
             await self._read_shared(connection)
         self._end_throttles()
-        probes = self._begin_probes()
-        self._holds.tell(SOURCE, self._all_holds())
+        probes = due_probes(self._aftermath, self._clock.now_us())
+        self.changed()
         for hold, count in probes:
-            await self._probe(hold, count)
+            await self._prober.let_out(hold, count)
         self._aftermath.forget_idle(self._clock.now_us())
         return REST_SECONDS
 
@@ -148,65 +140,9 @@ class RestraintKeeper:
         if circuit is not None and not self._is_news(key):
             circuit.close()
 
-    # -- with the streams --------------------------------------------------------------------
-
-    def _all_holds(self) -> list[Hold]:
-        circuits = [
-            Hold(key.tenant, key.type, 0, CIRCUIT_OPEN)
-            for key, by_name in self._aftermath.circuits.items()
-            if any(circuit.is_open for circuit in by_name.values())
-        ]
-        throttled = [
-            Hold(tenant, 0, pool, RECYCLING)
-            for (tenant, pool), one in self._aftermath.recycling.items()
-            if one.is_throttled
-        ]
-        return circuits + throttled
-
-    def _begin_probes(self) -> list[tuple[Hold, int]]:
-        """Holds whose time for probes has come, and how many each may let out."""
-        now_us, found = self._clock.now_us(), []
-        for key, by_name in self._aftermath.circuits.items():
-            rounds = [one for one in by_name.values() if one.tick(now_us)]
-            if rounds:
-                most = max(one.probes_left for one in rounds)
-                found.append((Hold(key.tenant, key.type, 0, CIRCUIT_OPEN), most))
-        for (tenant, pool), one in self._aftermath.recycling.items():
-            if one.tick(now_us):
-                found.append((Hold(tenant, 0, pool, RECYCLING), 1))
-        return found
-
     def _end_throttles(self) -> None:
         now_us = self._clock.now_us()
         for place, one in self._aftermath.recycling.items():
             if one.is_over(now_us):
                 one.lift()
                 self._aftermath.news.append(Change("recycling", *place, is_on=False))
-
-    async def _probe(self, hold: Hold, count: int) -> None:
-        """Let so many of the oldest jobs out that this hold keeps back."""
-        backlog = self._dispatcher.backlog
-        streams = backlog.begin_probe(hold)
-        read: dict[Stream, list[QueuedJob]] = {stream: [] for stream in streams}
-        try:
-            for job in sorted(await self._read(streams, count))[:count]:
-                read[next(s for s in streams if s.key == job[1:6])].append(job)
-        finally:
-            let_out = [
-                job
-                for stream, jobs in read.items()
-                for job in backlog.end_probe(stream, jobs, self._dispatcher.leases)
-            ]
-        if let_out:
-            log.info("probes", reason=hold.reason, tenant=hold.tenant, jobs=len(let_out))
-            self._dispatcher.refilled(map(key_of, let_out))
-
-    async def _read(self, streams: list[Stream], count: int) -> list[QueuedJob]:
-        by_shard: dict[int, list[StreamRead]] = defaultdict(list)
-        for stream in streams:
-            by_shard[stream.shard].append(StreamRead(stream.key, LOWEST_JOB_ID, count))
-        found: list[QueuedJob] = []
-        for shard, reads in by_shard.items():
-            async with self._database.hot() as connection:
-                found += await backlog_store.read_streams(connection, shard, reads)
-        return found

@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.dead_letter import Action, DeadFilter
 from fairway.store.database import Connection, execute, fetch, fetch_row
-from fairway.store.dead_letters import DeadFilter
 from fairway.store.sql import load
 
 _SQL = load("dead_letter_actions.sql")
@@ -23,31 +23,6 @@ class NewAction(NamedTuple):
     payload: bytes | None
     per_second: int
     matched: int
-
-
-class Action(NamedTuple):
-    """A replay or a discard of many, and how far it has come."""
-
-    id: str
-    tenant: int
-    kind: str
-    state: str  # running | done | aborted
-    type: int | None
-    pool: int | None
-    fingerprint: int | None
-    since: str
-    before: str
-    payload: bytes | None
-    per_second: int
-    matched: int
-    done: int
-    cursor: str
-    created_at: datetime
-    finished_at: datetime | None
-
-    @property
-    def wanted(self) -> DeadFilter:
-        return DeadFilter(self.before, self.since, self.type, self.pool, self.fingerprint)
 
 
 class RunningAction(NamedTuple):

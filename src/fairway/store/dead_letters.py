@@ -10,33 +10,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.dead_letter import Cause, DeadFilter
 from fairway.core.ids import JobId
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.store.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("dead_letters.sql")
-
-
-class DeadFilter(NamedTuple):
-    """Which dead letters; ids are bounds in time (`since` ≤ id < `before`)."""
-
-    before: str
-    since: str
-    type: int | None = None
-    pool: int | None = None
-    fingerprint: int | None = None
-
-
-class Cause(NamedTuple):
-    """Dead letters with one fingerprint: how many, and the newest job of them."""
-
-    fingerprint: int
-    matched: int
-    id: JobId
-    type: int
-    error: bytes | None
-    finished_at: datetime
 
 
 async def list_dead(

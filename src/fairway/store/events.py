@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
+from fairway.core.event import Event, NewEvent
 from fairway.store.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("events.sql")
-
-
-class NewEvent(NamedTuple):
-    tenant: int
-    kind: str  # such as dependency_circuit_open
-    subject: str  # what it is about: a job type, a pool, a job
-    detail: str  # a sentence for people
-
-
-class Event(NamedTuple):
-    id: int
-    at: datetime
-    kind: str
-    subject: str
-    detail: str
 
 
 async def add_events(connection: Connection, events: Sequence[NewEvent]) -> None:

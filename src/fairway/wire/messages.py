@@ -94,6 +94,20 @@ class JobError(Struct, kw_only=True, omit_defaults=True):
     dependency: str = ""
 
 
+class RunView(Struct, kw_only=True):
+    """One run of a job that was no success, or a replay."""
+
+    delivery: int
+    attempt: int
+    outcome: str
+    ended_at: datetime
+    ran_seconds: float
+    worker: str
+    build: str
+    reason: str
+    error: Raw | None = None
+
+
 class JobView(Struct, kw_only=True):
     """A job as its tenant sees it."""
 
@@ -117,6 +131,9 @@ class JobView(Struct, kw_only=True):
     payload: Raw | UnsetType = UNSET
     result: Raw | None = None
     error: Raw | None = None
+    failures: dict[str, int] = {}
+    fingerprint: str | None = None
+    history: list[Raw] | UnsetType = UNSET
 
 
 class JobList(Struct, kw_only=True):

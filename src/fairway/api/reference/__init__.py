@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 
+from fairway.api.reference.failures import FAILURES
 from fairway.api.reference.jobs import JOBS
 from fairway.api.reference.machines import MACHINES
 from fairway.api.reference.operators import OPERATORS
 from fairway.api.reference.shape import Group, Operation
 from fairway.api.reference.workers import WORKERS
 
-GROUPS: tuple[Group, ...] = (JOBS, WORKERS, OPERATORS, MACHINES)
+GROUPS: tuple[Group, ...] = (JOBS, FAILURES, WORKERS, OPERATORS, MACHINES)
 OPERATIONS: tuple[Operation, ...] = tuple(op for group in GROUPS for op in group.operations)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fairway.api.reference.dead_letter_notes import DEAD_LETTER_NOTES
 from fairway.api.reference.tenancy_notes import TENANCY_NOTES
 
-FIELD_NOTES: dict[str, dict[str, str]] = TENANCY_NOTES | {
+FIELD_NOTES: dict[str, dict[str, str]] = {
+    **TENANCY_NOTES,
+    **DEAD_LETTER_NOTES,
     "JobRequest": {
         "type": "Which handler runs it, such as email.send.",
         "payload": "The handler's arguments by name. At most 64 KB, 64 levels deep, no key twice.",
@@ -39,7 +42,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = TENANCY_NOTES | {
     },
     "JobError": {
         "failure": "The failure class: app_error, permanent, worker_crash, timeout and so on.",
-        "reason": "What was decided: retrying, attempts_exhausted, permanent, poison.",
+        "reason": "What was decided: retrying, parked, permanent, poison, attempts_exhausted, …",
         "type": "The kind of error, such as ValueError.",
         "message": "What it said.",
         "stack": "Where it happened; the end of it, if it is long.",
@@ -66,6 +69,9 @@ FIELD_NOTES: dict[str, dict[str, str]] = TENANCY_NOTES | {
         "payload": "The arguments. Lists go without.",
         "result": "What the handler returned.",
         "error": "Why the last failed run failed.",
+        "failures": "How often it failed, by class.",
+        "fingerprint": "Stands for the cause of death, while it is a dead letter.",
+        "history": "Runs that were no success, and replays: the last fifty. Lists go without.",
     },
     "JobList": {
         "jobs": "Newest first.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.api.listing import PAGE_DEFAULT, PAGE_MAX
+from fairway.api.filters import PAGE_DEFAULT, PAGE_MAX
 from fairway.api.reference import shared
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply, ReplyHeader
 from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
@@ -11,7 +11,7 @@ from fairway.core.pools import BY_NAME
 from fairway.wire.explain import Explained
 from fairway.wire.messages import JobList, JobView, Reschedule
 
-_FILTERS = (
+FILTERS = (
     Parameter(
         name="state", place="query", example="queued,running", shell="queued,running",
         about=f"One or more of {', '.join(BY_LABEL)}, with commas between.",
@@ -47,7 +47,7 @@ LIST = Operation(
     about="Newest first, without payloads. Pages stay where they are while new jobs come in:"
     " follow `next_cursor`, or the `Link` header, until it is null.",
     key="tenant",
-    parameters=_FILTERS,
+    parameters=FILTERS,
     replies=(
         Reply(
             status=200,

@@ -31,8 +31,12 @@ JOB_EXAMPLE: dict[str, Any] = {
     "payload": {"to": "ada@example.com", "template": "welcome"},
     "result": {"message_id": "m-8841"},
     "error": None,
+    "failures": {},
+    "fingerprint": None,
+    "history": [],
 }
-LISTED_EXAMPLE = {name: value for name, value in JOB_EXAMPLE.items() if name != "payload"}
+WHOLE_ONLY = ("payload", "history")
+LISTED_EXAMPLE = {name: value for name, value in JOB_EXAMPLE.items() if name not in WHOLE_ONLY}
 QUEUED_EXAMPLE = JOB_EXAMPLE | {
     "state": "queued",
     "attempts": 0,

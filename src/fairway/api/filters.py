@@ -1,0 +1,108 @@
+"""The one filter grammar: for lists, for actions on many, and for the commands.
+
+Filters are a closed list, each checked before anything is asked of the store. A cursor is a place
+in the caller's own list, so a page stays where it was while new jobs come in above it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from datetime import datetime
+
+from starlette.datastructures import QueryParams
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.fingerprint import from_text
+from fairway.core.ids import lowest_id_at
+from fairway.core.lifecycle import BY_LABEL
+from fairway.core.pools import BY_NAME
+
+PAGE_DEFAULT = 50
+PAGE_MAX = 200
+HIGHEST_JOB_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+def check_names(query: QueryParams, known: Sequence[str]) -> None:
+    for name in query:
+        if name not in known:
+            raise InvalidRequest(
+                f"There is no filter {name[:64]!r}; there are {', '.join(known)}.", field=name
+            )
+        if len(query.getlist(name)) > 1:
+            raise InvalidRequest(f"The filter {name} is given more than once.", field=name)
+
+
+def states(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    unknown = [name for name in text.split(",") if name not in BY_LABEL]
+    if unknown:
+        raise InvalidRequest(
+            f"There is no state {unknown[0][:64]!r}; there are {', '.join(BY_LABEL)}.",
+            field="state",
+        )
+    return [BY_LABEL[name].value for name in text.split(",")]
+
+
+def pool(name: str | None) -> int | None:
+    if name is None:
+        return None
+    if name not in BY_NAME:
+        raise InvalidRequest(
+            f"There is no pool {name[:64]!r}; there are {', '.join(BY_NAME)}.",
+            code="UNKNOWN_POOL",
+            field="pool",
+        )
+    return BY_NAME[name].number
+
+
+def fingerprint(text: str | None) -> int | None:
+    if text is None:
+        return None
+    number = from_text(text)
+    if number is None:
+        raise InvalidRequest("A fingerprint is 16 hexadecimal digits.", field="fingerprint")
+    return number
+
+
+def limit(text: str | None) -> int:
+    if text is None:
+        return PAGE_DEFAULT
+    if text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= PAGE_MAX:
+        return int(text)
+    raise InvalidRequest(f"limit is a number from 1 to {PAGE_MAX}.", field="limit")
+
+
+def moment(text: str | None, field: str, default: str) -> str:
+    """A date and time as a bound on ids."""
+    if text is None:
+        return default
+    try:
+        found = datetime.fromisoformat(text.replace(" ", "+"))
+        if found.tzinfo is None:
+            raise ValueError
+        return lowest_id_at(max(0, int(found.timestamp() * 1000)))
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            f"{field} is a time with its zone, such as 2026-01-31T12:00:00Z.", field=field
+        ) from None
+
+
+def cursor_of(last: str) -> str:
+    return base64.urlsafe_b64encode(bytes.fromhex(last.replace("-", ""))).decode().rstrip("=")
+
+
+def place_of(cursor: str) -> str:
+    """A cursor is only a place in the caller's own list: a forged one can show nothing more."""
+    try:
+        digits = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).hex()
+    except (binascii.Error, ValueError):
+        digits = ""
+    place = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    if len(digits) != 32 or cursor_of(place) != cursor:  # the decoder overlooks characters
+        raise InvalidRequest(
+            "The cursor is not one of ours.", code="INVALID_CURSOR", field="cursor"
+        )
+    return place

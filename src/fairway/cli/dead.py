@@ -1,0 +1,247 @@
+"""`fairway dead …`: look at dead letters, replay or discard them; what holds failing jobs back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+from rich.table import Table
+
+from fairway.cli.remote import Remote, screen, show_json
+from fairway.core.errors import InvalidRequest
+
+app = App(name="dead", help="Look at dead letters, replay or discard them.")
+
+Json = Annotated[bool, Parameter(help="Print the server's JSON.")]
+LOOK_SECONDS = 0.5
+
+
+@app.command(name="list")
+def list_(
+    *,
+    type: str | None = None,
+    pool: str | None = None,
+    fingerprint: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    limit: int = 20,
+    json: Json = False,
+) -> int:
+    """The newest dead letters that these filters match."""
+    which = _filters(type, pool, fingerprint, since, until)
+    found = Remote("tenant").get("/v1/dead-letters", **which, limit=limit)
+    if json:
+        show_json(found)
+        return 0
+    table = Table(box=None, pad_edge=False)
+    table.add_column("id", no_wrap=True)
+    for name in ("type", "died", "why", "error", "fingerprint"):
+        table.add_column(name)
+    for job in found["jobs"]:
+        error = job["error"] or {}
+        table.add_row(
+            job["id"], job["type"], job["finished_at"][:19], error.get("reason", ""),
+            _short(error), job["fingerprint"],
+        )  # fmt: skip
+    screen.print(table if found["jobs"] else "No dead letters.")
+    return 0
+
+
+@app.command
+def groups(*, json: Json = False) -> int:
+    """Dead letters by cause, the largest group first."""
+    found = Remote("tenant").get("/v1/dead-letters/groups")
+    if json:
+        show_json(found)
+        return 0
+    table = Table("count", "type", "error", "last", "fingerprint", box=None, pad_edge=False)
+    for group in found["groups"]:
+        more = "" if group["count_is_exact"] else "+"
+        table.add_row(
+            f"{group['count']}{more}", group["type"], _short(group["error"] or {}),
+            group["last_died_at"][:19], group["fingerprint"],
+        )  # fmt: skip
+    screen.print(table if found["groups"] else "No dead letters.")
+    return 0
+
+
+@app.command
+def show(id: str) -> int:
+    """One dead letter with its payload and the history of its runs, as JSON."""
+    show_json(Remote("tenant").get(f"/v1/dead-letters/{id}"))
+    return 0
+
+
+@app.command
+def replay(
+    id: str | None = None,
+    *,
+    all: bool = False,
+    type: str | None = None,
+    pool: str | None = None,
+    fingerprint: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    payload: Path | None = None,
+    per_second: int = 100,
+    dry_run: bool = False,
+    wait: bool = True,
+) -> int:
+    """Put dead letters back into the queue, with fresh counters: one by id, or all that match.
+
+    Parameters
+    ----------
+    id
+        One dead letter. Without it, the filters say which.
+    all
+        Every dead letter; needed when no filter is given.
+    payload
+        A file with a JSON object to use in place of the jobs' own arguments.
+    per_second
+        At most so many in a second.
+    dry_run
+        Only count.
+    wait
+        Show progress until it is done; Ctrl-C aborts it.
+    """
+    arguments = msgspec.json.decode(payload.read_bytes()) if payload else None
+    remote = Remote("tenant")
+    if id is not None:
+        job = remote.call("POST", f"/v1/dead-letters/{id}/replay", {"payload": arguments})
+        screen.print(f"{job['id']} is {job['state']}.")
+        return 0
+    which = _narrowed(_filters(type, pool, fingerprint, since, until), all)
+    body = {"payload": arguments, "per_second": per_second, "dry_run": dry_run}
+    found = remote.call("POST", "/v1/dead-letters/replay", body, which)
+    return _follow(remote, found, wait)
+
+
+@app.command
+def discard(
+    id: str | None = None,
+    *,
+    all: bool = False,
+    type: str | None = None,
+    pool: str | None = None,
+    fingerprint: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    dry_run: bool = False,
+    wait: bool = True,
+) -> int:
+    """Take dead letters off the list: one by id, or all that match.
+
+    Parameters
+    ----------
+    id
+        One dead letter. Without it, the filters say which.
+    all
+        Every dead letter; needed when no filter is given.
+    dry_run
+        Only count.
+    """
+    remote = Remote("tenant")
+    if id is not None:
+        remote.call("DELETE", f"/v1/dead-letters/{id}")
+        screen.print("Discarded.")
+        return 0
+    which = _narrowed(_filters(type, pool, fingerprint, since, until), all)
+    found = remote.call("POST", "/v1/dead-letters/discard", {"dry_run": dry_run}, which)
+    return _follow(remote, found, wait)
+
+
+@app.command
+def actions(*, json: Json = False) -> int:
+    """Replays and discards of many, and how far each has come."""
+    found = Remote("tenant").get("/v1/dead-letters/actions")
+    if json:
+        show_json(found)
+        return 0
+    table = Table("id", "kind", "state", "done", "of", "began", box=None, pad_edge=False)
+    for one in found["actions"]:
+        table.add_row(
+            one["id"], one["kind"], one["state"], str(one["done"]), str(one["matched"]),
+            one["created_at"][:19],
+        )  # fmt: skip
+    screen.print(table if found["actions"] else "No actions.")
+    return 0
+
+
+@app.command
+def abort(id: str) -> int:
+    """Stop a replay or a discard; what is done stays done."""
+    one = Remote("tenant").call("DELETE", f"/v1/dead-letters/actions/{id}")
+    screen.print(f"Aborted after {one['done']} of {one['matched']}.")
+    return 0
+
+
+def restraints() -> int:
+    """What holds failing jobs back: circuits of dependencies, job types in quarantine."""
+    found = Remote("tenant").get("/v1/restraints")
+    for one in found["circuits"]:
+        screen.print(
+            f"{one['type']}: {one['dependency']} is away since {one['opened_at'][:19]};"
+            f" next try in {one['next_probe_seconds']:.0f} s"
+        )
+    for one in found["quarantines"]:
+        screen.print(f"{one['type']}: in quarantine since {one['since'][:19]}")
+    if not (found["circuits"] or found["quarantines"]):
+        screen.print("Nothing is held back.")
+    return 0
+
+
+def events(*, kind: str | None = None, limit: int = 20) -> int:
+    """What you should hear of, newest first."""
+    found = Remote("tenant").get("/v1/events", kind=kind, limit=limit)
+    for event in found["events"]:
+        screen.print(f"{event['at'][:19]}  {event['kind']}  {event['detail']}")
+    if not found["events"]:
+        screen.print("No events.")
+    return 0
+
+
+# -- helpers -------------------------------------------------------------------------------------
+
+
+def _filters(
+    type: str | None, pool: str | None, fingerprint: str | None, since: str | None,
+    until: str | None,
+) -> dict[str, str | None]:  # fmt: skip
+    return {
+        "type": type,
+        "pool": pool,
+        "fingerprint": fingerprint,
+        "since": since,
+        "until": until,
+    }
+
+
+def _narrowed(which: dict[str, str | None], all_: bool) -> dict[str, str | None]:
+    if not all_ and not any(which.values()):
+        raise InvalidRequest("Say which: an id, a filter such as --type, or --all.")
+    return which
+
+
+def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> int:
+    """Show how far an action has come until it is over."""
+    if "is_exact" in found:
+        screen.print(f"{'' if found['is_exact'] else 'More than '}{found['matched']} match.")
+        return 0
+    path = f"/v1/dead-letters/actions/{found['id']}"
+    try:
+        while wait and found["state"] == "running":
+            time.sleep(LOOK_SECONDS)
+            found = remote.get(path)
+            screen.print(f"{found['done']} of {found['matched']}", end="\r")
+    except KeyboardInterrupt:
+        found = remote.call("DELETE", path)
+    screen.print(f"{found['kind']} {found['id']}: {found['state']}, {found['done']} done.")
+    return 0
+
+
+def _short(error: dict[str, Any]) -> str:
+    text = ": ".join(str(error[key]) for key in ("type", "message") if error.get(key))
+    return text if len(text) <= 60 else text[:59] + "…"

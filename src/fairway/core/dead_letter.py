@@ -1,0 +1,54 @@
+"""Dead letters as the parts of the platform hand them around: filters, causes, actions on many."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+
+
+class DeadFilter(NamedTuple):
+    """Which dead letters; ids are bounds in time (`since` ≤ id < `before`)."""
+
+    before: str
+    since: str
+    type: int | None = None
+    pool: int | None = None
+    fingerprint: int | None = None
+
+
+class Cause(NamedTuple):
+    """Dead letters with one fingerprint: how many, and the newest job of them."""
+
+    fingerprint: int
+    matched: int
+    id: JobId
+    type: int
+    error: bytes | None
+    finished_at: datetime
+
+
+class Action(NamedTuple):
+    """A replay or a discard of many, and how far it has come."""
+
+    id: str
+    tenant: int
+    kind: str
+    state: str  # running | done | aborted
+    type: int | None
+    pool: int | None
+    fingerprint: int | None
+    since: str
+    before: str
+    payload: bytes | None
+    per_second: int
+    matched: int
+    done: int
+    cursor: str
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def wanted(self) -> DeadFilter:
+        return DeadFilter(self.before, self.since, self.type, self.pool, self.fingerprint)

@@ -1,0 +1,48 @@
+"""What a tenant asks about its failing jobs: what holds them back, and what it was told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from fairway.core.errors import Unavailable
+from fairway.core.event import Event
+from fairway.store import restraints as store
+from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.events import list_events
+from fairway.store.restraints import CircuitKey, OpenCircuit
+
+
+class Bulletin:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def restraints(
+        self, tenant: int
+    ) -> tuple[dict[CircuitKey, OpenCircuit], dict[int, datetime]]:
+        """Its circuits that are not closed, and its types in quarantine with since when."""
+        async with self._calm() as connection:
+            circuits = await store.all_circuits(connection)
+            quarantines = await store.all_quarantines(connection)
+        return (
+            {key: found for key, found in circuits.items() if key.tenant == tenant},
+            {type_: since for (owner, type_), since in quarantines.items() if owner == tenant},
+        )
+
+    async def lift_quarantine(self, tenant: int, type_: int) -> bool:
+        """Whether it was in quarantine; every owner sees within its next look."""
+        async with self._calm() as connection:
+            return await store.lift_quarantine(connection, tenant, type_)
+
+    async def events(self, tenant: int, before: int, kind: str | None, limit: int) -> list[Event]:
+        async with self._calm() as connection:
+            return await list_events(connection, tenant, before, kind, limit)
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._database.calm() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error
