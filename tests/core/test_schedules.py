@@ -1,4 +1,4 @@
-"""Which ticks fire: every catch-up policy gives exactly its runs, every overlap policy its order."""
+"""Which ticks fire: each catch-up policy gives exactly its runs, each overlap policy its order."""
 
 from __future__ import annotations
 

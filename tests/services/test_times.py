@@ -14,15 +14,22 @@ from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.core.timing import OnLate, Wish
-from fairway.services.lateness import LateExecution
+from fairway.services.lateness import EVENTS_PER_TENANT, Expirer, LateExecution, late_events
 from fairway.services.platform import Platform
+from fairway.store.events import list_events
 
 
 @pytest.fixture
 def told(platform: Platform) -> list[LateExecution]:
     """What was announced, as it comes."""
     heard: list[LateExecution] = []
-    platform.lateness.announce = heard.append
+    lateness, tell = platform.lateness, platform.lateness.tell
+
+    def listen(action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
+        tell(action, tenant, job, late_ms)
+        heard.extend(lateness.news[-1:] if action != "run" else [])
+
+    lateness.tell = listen  # type: ignore[method-assign]  # heard before the events are written
     return heard
 
 
@@ -129,6 +136,20 @@ async def test_a_late_job_is_skipped_with_an_event(
     await until(lambda: is_expired(platform, job))
     assert [(late.job, late.action) for late in told] == [(job, "skipped")]
     assert platform.dispatcher.backlog.depth(tenant.id, (1, 2, 3)) == 0
+    await until(lambda: has_event(platform, tenant, job))
+
+
+async def has_event(platform: Platform, tenant: Tenant, job: JobId) -> bool:
+    async with platform.database.calm() as connection:
+        found = await list_events(connection, tenant.id, 2**60, "late_execution", 10)
+    return [event.subject for event in found] == [job]
+
+
+def test_very_many_late_jobs_are_counted_in_one_event() -> None:
+    late = [LateExecution(1, JobId(f"j{n}"), 5, "skipped") for n in range(500)]
+    events = late_events([*late, LateExecution(2, JobId("x"), None, "flagged")])
+    assert len(events) == EVENTS_PER_TENANT + 2
+    assert "480 more" in next(event.detail for event in events if event.subject == "jobs")
 
 
 async def test_a_late_job_never_reaches_a_worker(
@@ -180,8 +201,6 @@ async def test_a_running_job_is_not_expired(platform: Platform, tenant: Tenant) 
 
 
 async def platform_expirer_round(platform: Platform) -> None:
-    from fairway.services.lateness import Expirer
-
     expirer = Expirer(platform.database, platform.dispatcher, platform.watchers, platform.lateness)
     await expirer.run_once(0)
 

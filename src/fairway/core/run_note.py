@@ -21,10 +21,11 @@ class RunNote(NamedTuple):
     build: str = ""
     reason: str = ""  # what was decided
     error: bytes | None = None  # JSON text
+    late_ms: int | None = None  # after its due time it began, if it had one
 
 
 def note_text(note: RunNote) -> bytes:
-    facts = {
+    facts: dict[str, str | int | float] = {
         "delivery": note.delivery,
         "attempt": note.attempt,
         "outcome": note.outcome,
@@ -34,5 +35,7 @@ def note_text(note: RunNote) -> bytes:
         "build": note.build,
         "reason": note.reason,
     }
+    if note.late_ms is not None:
+        facts["late_seconds"] = note.late_ms / 1000
     text = json.dumps(facts, separators=(",", ":")).encode()
     return text if note.error is None else text[:-1] + b',"error":' + note.error + b"}"

@@ -97,15 +97,6 @@ class Metrics:
             "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
         )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
-        self.promoted = Counter("fairway_jobs_promoted_total", "Scheduled jobs that came due.", **r)
-        self.oldest_due = Gauge(
-            "fairway_oldest_due_unpromoted_age_seconds",
-            "How long the oldest due job has waited to be promoted.",
-            **r,
-        )
-        self.late = Counter(
-            "fairway_late_executions_total", "Jobs past their last moment.", ["action"], **r
-        )
         self.commit_jobs = Histogram(
             "fairway_group_commit_jobs", "Jobs in one commit.", ["kind"], buckets=SIZES, **r
         )
@@ -130,6 +121,22 @@ class Metrics:
             SECONDS,
         )
         self.registry.register(self.pickup)
+        self._add_times()
+
+    def _add_times(self) -> None:
+        r: dict[str, Any] = {"registry": self.registry}
+        self.promoted = Counter("fairway_jobs_promoted_total", "Scheduled jobs that came due.", **r)
+        self.oldest_due = Gauge(
+            "fairway_oldest_due_unpromoted_age_seconds",
+            "How long the oldest due job has waited to be promoted.",
+            **r,
+        )
+        self.late = Counter(
+            "fairway_late_executions_total", "Jobs past their last moment.", ["action"], **r
+        )
+        self.ticks = Counter(
+            "fairway_schedule_ticks_total", "Ticks of recurring schedules.", ["outcome"], **r
+        )
         self.lateness = TypeSummary(
             "fairway_lateness_seconds", "From the due time of a job that had one to its start."
         )

@@ -7,7 +7,7 @@ Jobs that were due at once and have no last moment never come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
@@ -15,17 +15,21 @@ from fairway.core.lifecycle import State
 from fairway.core.retry import Decision
 from fairway.core.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
 from fairway.runtime.telemetry import Metrics
+from fairway.services.aftermath import tally_of
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.sessions import End, Lease
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import promotion as store
-from fairway.store.database import Database
+from fairway.store.database import DISCONNECTED, Database
+from fairway.store.events import NewEvent, add_events
 
 TOO_LATE = b'{"type":"TooLate","message":"Its last moment to start had passed."}'
 REST_SECONDS = 1.0
 JOBS_PER_ROUND = 500
+EVENTS_PER_TENANT = 20  # within one round; the rest are counted in one
+NEWS_MAX = 10_000
 
 
 class LateExecution(NamedTuple):
@@ -49,7 +53,7 @@ class Lateness:
         self._directory = directory
         self._store_clock = store_clock
         self._metrics = metrics
-        self.announce: Callable[[LateExecution], None] = lambda late: None
+        self.news: list[LateExecution] = []  # to be written as events
 
     def sort_out(self, leases: list[Lease]) -> list[Lease]:
         """Those that may go out; the others end here, before any worker hears of them."""
@@ -72,16 +76,17 @@ class Lateness:
 
     def _skip(self, lease: Lease, late_ms: int) -> None:
         job = lease.job
-        decision = Decision(State.EXPIRED, job.attempts, job.deliveries, 0, "too_late")
+        decision = Decision(State.EXPIRED, tally_of(job), 0, "too_late")
         self._dispatcher.backlog.ending.add(job.id)  # the store shows it as queued until then
         self._dispatcher.not_written(lease)
-        self._dispatcher.record_ends([End(lease, None, 0, None, decision, TOO_LATE)])
+        end = End(lease, None, 0, None, decision, TOO_LATE, said="skipped")
+        self._dispatcher.record_ends([end])
         self.tell("skipped", job.tenant, job.id, late_ms)
 
     def tell(self, action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
         self._metrics.late.labels(action).inc()
         if action != "run":
-            self.announce(LateExecution(tenant, job, late_ms, action))
+            self.news.append(LateExecution(tenant, job, late_ms, action))
 
 
 def _action(timing: Timing) -> str:
@@ -89,7 +94,7 @@ def _action(timing: Timing) -> str:
 
 
 class Expirer:
-    """Ends waiting jobs whose last moment has passed, so many a round; the database's clock."""
+    """Ends waiting jobs whose last moment has passed, so many a round, and writes the events."""
 
     def __init__(
         self, database: Database, dispatcher: Dispatcher, watchers: Watchers, lateness: Lateness
@@ -101,6 +106,7 @@ class Expirer:
 
     async def run_once(self, now_us: int) -> float:
         counts = [await self._expire(shard) for shard in list(self._dispatcher.open_shards)]
+        await self._write_news()
         return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
 
     async def _expire(self, shard: int) -> int:
@@ -121,3 +127,36 @@ class Expirer:
                 self._lateness.tell("skipped", job.key.tenant, job.id, None)
         self._watchers.tell(JobId(job) for job in expired)
         return len(expired)
+
+    async def _write_news(self) -> None:
+        news, self._lateness.news = self._lateness.news, []
+        if not news:
+            return
+        try:
+            async with self._database.calm() as connection:
+                await add_events(connection, late_events(news))
+        except DISCONNECTED:
+            self._lateness.news = news + self._lateness.news[:NEWS_MAX]
+            raise
+
+
+def late_events(news: list[LateExecution]) -> list[NewEvent]:
+    """An event a job; of very many at once, one that counts the rest."""
+    by_tenant: dict[int, list[LateExecution]] = defaultdict(list)
+    for late in news:
+        by_tenant[late.tenant].append(late)
+    events = []
+    for tenant, found in by_tenant.items():
+        events += [_event(late) for late in found[:EVENTS_PER_TENANT]]
+        rest = len(found) - EVENTS_PER_TENANT
+        if rest > 0:
+            detail = f"{rest} more jobs were too late within the same second."
+            events.append(NewEvent(tenant, "late_execution", "jobs", detail))
+    return events
+
+
+def _event(late: LateExecution) -> NewEvent:
+    after = "" if late.late_ms is None else f", {late.late_ms / 1000:g} s after its due time"
+    what = "was skipped" if late.action == "skipped" else "ran all the same"
+    detail = f"Its last moment to start had passed{after}: it {what}."
+    return NewEvent(late.tenant, "late_execution", late.job, detail)

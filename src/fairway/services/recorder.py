@@ -16,6 +16,7 @@ from typing import TypeVar
 from fairway.core.ids import SHARD_DIGITS, JobId
 from fairway.core.lifecycle import State
 from fairway.core.run_note import RunNote, note_text
+from fairway.core.timing import Timing, lateness_ms
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatcher import Dispatcher
@@ -103,13 +104,19 @@ class Recorder:
             due = now + timedelta(milliseconds=decision.delay_ms)
         note = RunNote(
             job.deliveries + 1, job.attempts + 1, end.said, now, end.ran_us, session.worker,
-            session.build, decision.reason, end.error,
+            session.build, decision.reason, end.error, self._late_ms(end),
         )  # fmt: skip
         return outcomes.Settlement(
             job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
             due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
             end.fingerprint, note_text(note),
         )  # fmt: skip
+
+    def _late_ms(self, end: End) -> int | None:
+        if end.lease.job.timing is None:
+            return None
+        began = self._store_clock.at_us(end.lease.granted_us)
+        return lateness_ms(Timing.of(end.lease.job.timing), int(began.timestamp() * 1000))
 
     async def _until_written(
         self,

@@ -24,6 +24,7 @@ from fairway.core.schedules import Every
 
 CRON_LENGTH_MAX = 200
 GAPS_LOOKED_AT = 100
+ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, DAY, NONE = timedelta(seconds=1), timedelta(days=1), timedelta(0)
 
 
@@ -151,7 +152,7 @@ class Cron:
     @property
     def text(self) -> str:
         """In English, as `At 09:00 on Monday through Friday (Europe/Lisbon)`."""
-        words = CronSim(self._expression, datetime(2026, 1, 1)).explain()  # noqa: DTZ001
+        words = CronSim(self._expression, ANY_TIME).explain()
         return f"{words} ({self._zone_name})"
 
 
@@ -193,7 +194,7 @@ def _parsed(cron: str, zone: str) -> Cron:
     try:
         if len(cron) > CRON_LENGTH_MAX:
             raise CronSimError(f"more than {CRON_LENGTH_MAX} characters")
-        CronSim(cron, datetime(2026, 1, 1))  # noqa: DTZ001  # only to be told what is wrong with it
+        CronSim(cron, ANY_TIME)  # only to be told what is wrong with it
     except (CronSimError, ValueError, AssertionError) as error:
         raise InvalidRequest(
             f"{cron[:64]!r} is no cron expression ({error}): write minute, hour, day of month,"
