@@ -6,15 +6,18 @@ the refiller whose reads see an old snapshot, workers, the recorder, the sweeper
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fairway.core.backlog import Backlog, WindowLimits
+from fairway.core.holds import Hold, Holds
 from fairway.core.ids import JobId, make_job_id, unix_ms_of
 from fairway.core.job import QueuedJob
-from fairway.core.streams import AGEING_MS, Stream, StreamKey
+from fairway.core.streams import AGEING_MS, Stream, StreamKey, key_of
 
 POOL = 1
 LIMITS = WindowLimits(jobs_total=12, bytes_total=1000, jobs_per_stream=5, jobs_per_read=4)
@@ -23,17 +26,18 @@ START_MS = 1_700_000_000_000
 # Mostly one stream: interleavings are what goes wrong, not numbers of streams.
 TENANTS = st.sampled_from([1, 1, 1, 1, 2])
 TYPES = st.sampled_from([1, 1, 1, 1, 2])
+LANES = st.sampled_from([0, 0, 0, 0, 0, 7])
+HOLDS = st.lists(
+    st.sampled_from([Hold(tenant=1), Hold(type=1), Hold(pool=POOL), Hold(1, 2), Hold(2, 1, POOL)]),
+    max_size=2,
+)
 
 
-def make(
-    number: int, *, tenant: int = 1, type_id: int = 1, priority: int = 5, ms: int = 0, size: int = 2
-) -> QueuedJob:
+def make(number: int, *, ms: int = 0, size: int = 2, **more: Any) -> QueuedJob:
+    """A job of tenant 1, type 1, priority 5 and no lane, unless told otherwise."""
     job_id = make_job_id(0, START_MS + ms, number, 0)
-    return QueuedJob(job_id, tenant, POOL, type_id, priority, 0, 0, 0, 0, None, b"x" * size)
-
-
-def key_of(job: QueuedJob) -> StreamKey:
-    return StreamKey(job.tenant, job.pool, job.type, job.priority)
+    plain = QueuedJob(job_id, 1, POOL, 1, 5, 0, 0, 0, 0, None, b"x" * size)
+    return plain._replace(**more)
 
 
 class Read:
@@ -47,7 +51,7 @@ class Read:
 class BacklogMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.backlog = Backlog(LIMITS)
+        self.backlog = Backlog(LIMITS, lambda: 1000 * self.ms)
         self.queued: dict[str, QueuedJob] = {}  # what the store shows as queued
         self.unannounced: list[QueuedJob] = []  # committed here, not told yet
         self.leases: dict[str, QueuedJob] = {}
@@ -59,15 +63,15 @@ class BacklogMachine(RuleBasedStateMachine):
 
     # -- jobs come
 
-    def _new(self, tenant: int, type_id: int, age_ms: int, size: int = 2) -> QueuedJob:
+    def _new(self, tenant: int, type_id: int, lane: int, *, age_ms: int = 0) -> QueuedJob:
         self.number += 1
         self.ms += 1
         ms = max(0, self.ms - age_ms)
-        return make(self.number, tenant=tenant, type_id=type_id, ms=ms, size=size)
+        return make(self.number, ms=ms, tenant=tenant, type=type_id, lane=lane)
 
-    @rule(tenant=TENANTS, type_id=TYPES, size=st.integers(0, 200))
-    def commit(self, tenant: int, type_id: int, size: int) -> None:
-        job = self._new(tenant, type_id, 0, size)
+    @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, size=st.integers(0, 200))
+    def commit(self, tenant: int, type_id: int, lane: int, size: int) -> None:
+        job = self._new(tenant, type_id, lane)._replace(payload=b"x" * size)
         self.backlog.coming.add(job.id)
         self.queued[job.id] = job
         self.unannounced.append(job)
@@ -79,14 +83,18 @@ class BacklogMachine(RuleBasedStateMachine):
         self.backlog.arrived([job])
         self.backlog.coming.discard(job.id)
 
-    @rule(tenant=TENANTS, type_id=TYPES, age_ms=st.integers(0, 50))
-    def written_by_another_server(self, tenant: int, type_id: int, age_ms: int) -> None:
-        job = self._new(tenant, type_id, age_ms)
+    @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, age_ms=st.integers(0, 50))
+    def written_by_another_server(self, tenant: int, type_id: int, lane: int, age_ms: int) -> None:
+        job = self._new(tenant, type_id, lane, age_ms=age_ms)
         self.queued[job.id] = job
 
-    @rule(tenant=TENANTS, type_id=TYPES)
-    def hint(self, tenant: int, type_id: int) -> None:
-        self.backlog.hinted(StreamKey(tenant, POOL, type_id, 5), 0)
+    @rule(tenant=TENANTS, type_id=TYPES, lane=LANES)
+    def hint(self, tenant: int, type_id: int, lane: int) -> None:
+        self.backlog.hinted(StreamKey(tenant, POOL, type_id, 5, lane), 0)
+
+    @rule(holds=HOLDS)
+    def hold_and_release(self, holds: list[Hold]) -> None:
+        self.backlog.set_holds(Holds(holds))
 
     # -- reads
 
@@ -137,6 +145,7 @@ class BacklogMachine(RuleBasedStateMachine):
             assert job.id in self.queued, "handed out after its end"
             assert job.id not in {ended.id for ended, _ in self.unrecorded}, "ended already"
             assert (job.tenant, job.type in types) == (tenant, True)
+            assert self.backlog.holds.on(key_of(job)) is None, "handed out while held"
             self.leases[job.id] = job
 
     @precondition(lambda self: self.queued)
@@ -153,6 +162,7 @@ class BacklogMachine(RuleBasedStateMachine):
     @rule(goes_back=st.booleans())
     def a_run_ends(self, goes_back: bool) -> None:
         job = self.leases.pop(next(iter(self.leases)))
+        self.backlog.run_ended(job)
         self.backlog.ending.add(job.id)
         self.unrecorded.append((job, goes_back))
 
@@ -171,6 +181,7 @@ class BacklogMachine(RuleBasedStateMachine):
     def a_run_fails_and_waits(self) -> None:
         job = self.leases.pop(next(iter(self.leases)))
         del self.queued[job.id]
+        self.backlog.run_ended(job)
         self.backlog.ending.add(job.id)
         self.backlog.ended([job.id])
         self.waiting_retry.append(job)
@@ -224,13 +235,20 @@ class BacklogMachine(RuleBasedStateMachine):
             assert self.backlog.depth(tenant, [POOL]) >= backlog.ready
 
     @invariant()
+    def what_is_held_takes_no_memory(self) -> None:
+        for backlog in self.backlog._tenants.values():
+            for stream in backlog.streams.values():
+                assert not (stream.window and self.backlog.holds.on(stream.key))
+
+    @invariant()
     def no_window_holds_a_job_twice(self) -> None:
         for backlog in self.backlog._tenants.values():
             ids = [job.id for s in backlog.streams.values() for job in s.window]
             assert len(ids) == len(set(ids))
 
     def teardown(self) -> None:
-        """In the end everything that is queued was handed out, once."""
+        """In the end, with all holds gone, everything that is queued was handed out, once."""
+        self.backlog.set_holds(Holds())
         for job in self.unannounced:
             self.backlog.arrived([job])
             self.backlog.coming.discard(job.id)
@@ -381,7 +399,7 @@ def test_what_is_leased_is_skipped_and_forgotten(backlog: Backlog) -> None:
 def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: Backlog) -> None:
     urgent = make(1, priority=9, ms=AGEING_MS)
     normal = make(2, priority=5, ms=AGEING_MS)
-    old = make(3, priority=5, type_id=2, ms=AGEING_MS - 4 * AGEING_MS - 1)
+    old = make(3, priority=5, type=2, ms=AGEING_MS - 4 * AGEING_MS - 1)
     low = make(4, priority=0, ms=AGEING_MS)
     backlog.arrived([low, normal, urgent, old])
     assert take_all(backlog)[:1] == [old.id]  # four steps of priority are four minutes of waiting

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable
 
 from fairway.core.backlog_counts import BacklogCounts
 from fairway.core.holds import Holds
-from fairway.core.ids import LOWEST_JOB_ID, shard_of
+from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.reading import Reading
 from fairway.core.streams import Stream, StreamKey, key_of
@@ -56,7 +56,7 @@ class Backlog(BacklogCounts):
             if (stream.more and job.id > stream.cursor) or self._is_full(stream):
                 self._leave_in_store(stream)
                 if job.id <= stream.cursor:
-                    stream.cursor = LOWEST_JOB_ID
+                    stream.rewind()
             else:
                 stream.window.append(job)
                 self.jobs_held += 1
@@ -71,32 +71,37 @@ class Backlog(BacklogCounts):
         """A job that was taken is free again: it keeps its place at the head."""
         stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
-        if self._may_run(stream):
+        if stream.blocked:
+            self._evict(stream)
+        else:
             stream.window.appendleft(job)
             self._count(job, +1)
             self._ready(stream)
-        else:
-            self._evict(stream)
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
         stream = self._stream(key, first)
         if first <= stream.cursor:
-            stream.cursor = LOWEST_JOB_ID
+            stream.rewind()
         self._leave_in_store(stream)
 
     def hinted(self, key: StreamKey, shard: int) -> None:
         """Another server wrote jobs to this stream."""
-        self.has_lanes = self.has_lanes or key.lane > 0
-        tenant = self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
-        self._leave_in_store(tenant.stream(key, shard))
+        self._leave_in_store(self._known(key) or self._new_stream(key, shard))
 
     def _stream(self, key: StreamKey, job_id: str) -> Stream:
+        return self._known(key) or self._new_stream(key, shard_of(job_id))
+
+    def _known(self, key: StreamKey) -> Stream | None:
         tenant = self._tenants.get((key.pool, key.tenant))
-        if tenant is None:
-            tenant = self._tenants[key.pool, key.tenant] = TenantBacklog()
+        return tenant.streams.get(key) if tenant is not None else None
+
+    def _new_stream(self, key: StreamKey, shard: int) -> Stream:
+        tenant = self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
         self.has_lanes = self.has_lanes or key.lane > 0
-        return tenant.streams.get(key) or tenant.stream(key, shard_of(job_id))
+        stream = tenant.new_stream(key, shard)
+        stream.blocked = not self._may_run(key)
+        return stream
 
     def _ready(self, stream: Stream) -> None:
         """The stream's window has jobs again."""
@@ -106,12 +111,8 @@ class Backlog(BacklogCounts):
 
     def _is_full(self, stream: Stream) -> bool:
         limits = self.limits
-        return (
-            not self._may_run(stream)
-            or len(stream.window) >= limits.jobs_per_stream
-            or self.jobs_held >= limits.jobs_total
-            or self.bytes_held >= limits.bytes_total
-        )
+        has_room = self.jobs_held < limits.jobs_total and self.bytes_held < limits.bytes_total
+        return stream.blocked or len(stream.window) >= limits.jobs_per_stream or not has_room
 
     def _leave_in_store(self, stream: Stream) -> None:
         stream.more = True
@@ -125,34 +126,37 @@ class Backlog(BacklogCounts):
         is_tight = self.jobs_held > self.limits.jobs_total // 2
         for backlog in self._tenants.values():
             for stream in backlog.streams.values():
-                if self._may_run(stream):
-                    if stream.more and len(stream.window) <= self._jobs_per_read // 4:
-                        self._want(stream)
-                elif is_tight:
-                    self._evict(stream)
+                stream.blocked = not self._may_run(stream.key)
+                if stream.blocked:
+                    if is_tight:
+                        self._evict(stream)
+                elif stream.more and len(stream.window) <= self._jobs_per_read // 4:
+                    self._want(stream)
 
     def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
         """What must not start from now on; answers each (pool, tenant) with nothing left to run."""
         self.holds = holds
         for backlog in self._tenants.values():
             for stream in backlog.streams.values():
+                stream.blocked = not self._may_run(stream.key)
                 if holds.on(stream.key):
                     self._evict(stream)
                 elif stream.more and not stream.window:
                     self._want(stream)
         return [key for key, backlog in self._tenants.items() if not backlog.ready]
 
-    def _may_run(self, stream: Stream) -> bool:
-        if self.holds and self.holds.on(stream.key):
+    def _may_run(self, key: StreamKey) -> bool:
+        if self.holds and self.holds.on(key):
             return False
-        return self._runnable is None or stream.key.type in self._runnable
+        return self._runnable is None or key.type in self._runnable
 
     def _evict(self, stream: Stream) -> None:
         """Give up a window: its jobs are in the store, and are read again when they can run."""
         for job in stream.window:
             self._count(job, -1)
         stream.window.clear()
-        stream.cursor, stream.more, stream.missed = LOWEST_JOB_ID, True, stream.reading
+        stream.more, stream.missed = True, stream.reading
+        stream.rewind()
 
     def _count(self, job: QueuedJob, sign: int) -> None:
         self.jobs_held += sign
@@ -231,14 +235,13 @@ class Backlog(BacklogCounts):
     def remove(self, job_id: str, key: StreamKey) -> None:
         """A waiting job was cancelled: take it out of its window, if it is there."""
         self.ended([job_id])
-        backlog = self._tenants.get((key.pool, key.tenant))
-        stream = backlog.streams.get(key) if backlog else None
+        stream = self._known(key)
         for job in list(stream.window) if stream else ():
             if stream is not None and job.id == job_id:
                 stream.window.remove(job)
                 self._count(job, -1)
-        if backlog is not None:
-            self._left(backlog)
+        if (key.pool, key.tenant) in self._tenants:
+            self._left(self._tenants[key.pool, key.tenant])
 
     def forget_shard(self, shard: int) -> None:
         """The shard has another owner now."""
@@ -267,7 +270,7 @@ class Backlog(BacklogCounts):
     # -- reads -------------------------------------------------------------------------------
 
     def _want(self, stream: Stream) -> None:
-        if self._may_run(stream):
+        if not stream.blocked:
             self._reading.want(stream)
 
     @property
@@ -300,6 +303,8 @@ class Backlog(BacklogCounts):
             self._reading.over(stream)
             self._evict(stream)
             return False
+        if stream.rewound:  # since this read began: what comes first is still to be read
+            jobs = []
         known = {job.id for job in stream.window}
         for job in jobs:
             if not (job.id in held or job.id in known or self._is_underway(job.id)):
@@ -329,15 +334,13 @@ class Backlog(BacklogCounts):
 
     def _is_ours(self, stream: Stream) -> bool:
         """False when its shard went to another owner while it was read."""
-        backlog = self._tenants.get((stream.key.pool, stream.key.tenant))
-        return backlog is not None and backlog.streams.get(stream.key) is stream
+        return self._known(stream.key) is stream
 
     def knows(self, key: StreamKey, job_id: str) -> bool:
         """Whether a head found in the store is no news: it is here, was here, or will be."""
         if self._is_underway(job_id):
             return True
-        backlog = self._tenants.get((key.pool, key.tenant))
-        stream = backlog.streams.get(key) if backlog else None
+        stream = self._known(key)
         if stream is None:
             return False
         if stream.reading or (stream.more and job_id > stream.cursor):

@@ -93,7 +93,7 @@ def start_of(facts: Facts) -> Start | None:
         return Start(due_us, due_us, due_us + SPREAD * facts.run_us)
     if reason not in (Reason.RATE, Reason.CAPPED, Reason.FAIR_SHARE, Reason.SLOT):
         return None
-    if facts.free_slots > facts.jobs_ahead:
+    if reason != Reason.CAPPED and facts.free_slots > facts.jobs_ahead:
         return Start(0, 0, facts.run_us)
     slots_milli = max(facts.fair_slots_milli, 1)
     owed_us = facts.jobs_ahead * facts.run_us + max(facts.debt_us, 0) + facts.run_us // 2

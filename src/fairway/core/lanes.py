@@ -22,6 +22,11 @@ def lane_of(fair_key: str | None) -> int:
     return 1 + zlib.crc32(fair_key.encode()) % LANES_MAX if fair_key else 0
 
 
+def _goes_on(stream: Stream) -> bool:
+    """Whether more of it is about to be read: its lane is not idle, only waits for the store."""
+    return not stream.blocked and (stream.more or stream.reading)
+
+
 class Lane:
     __slots__ = ("granted_sum_us", "is_idle", "mark_us", "running", "spent_us", "streams", "waits")
 
@@ -61,10 +66,12 @@ class LaneShare:
         lane = self.lanes[number]
         if lane.waits:
             return
-        if lane.is_idle and not lane.running:
-            lane.spent_us = max(lane.spent_us, self._floor_us)
+        cost_us = lane.cost_us(now_us)
+        if lane.is_idle and cost_us < self._floor_us:
+            lane.spent_us += self._floor_us - cost_us
+            cost_us = self._floor_us
         lane.is_idle, lane.waits = False, True
-        self._push(number, lane, lane.cost_us(now_us))
+        self._push(number, lane, cost_us)
 
     def next_stream(self, types: Container[int], now_us: int) -> Stream | None:
         """The stream to take from: of the lane with the least slot-time that a worker can run."""
@@ -80,7 +87,7 @@ class LaneShare:
                 cannot_run.append(number)
             else:
                 lane.waits = False
-                lane.is_idle = not any(s.more or s.reading for s in lane.streams)
+                lane.is_idle = not any(_goes_on(stream) for stream in lane.streams)
         for number in cannot_run:
             self._push(number, self.lanes[number], self.lanes[number].mark_us)
         return found

@@ -35,7 +35,7 @@ class Reading:
     def start(self, stream: Stream) -> None:
         self._wanting.pop(stream.key, None)
         self._under_way += 1
-        stream.reading, stream.missed = True, False
+        stream.reading, stream.missed, stream.rewound = True, False, False
 
     def over(self, stream: Stream) -> None:
         stream.reading = False

@@ -68,21 +68,19 @@ class ShareInsight:
 
     def totals(self, tenants: Iterable[int], now_us: int) -> list[Totals]:
         """Slot-time so far of those that the pool knows."""
-        nodes = self._roster.nodes
-        return [
-            Totals(tenant, now_us, node.received_us(now_us), node.entitled_us)
-            for tenant in tenants
-            if (node := nodes.get(tenant)) is not None
-        ]
+        found = []
+        for tenant in tenants:
+            node = self._roster.nodes.get(tenant)
+            if node is not None:
+                node.queue.settle(node, now_us)
+                received_us = node.received_us(now_us)
+                found.append(Totals(tenant, now_us, received_us, node.entitled_us))
+        return found
 
     def standing(self, tenant: int, now_us: int) -> Standing:
         node = self._roster.nodes.get(tenant)
         if node is None:
-            received_us, entitled_us = self._roster.past_us.get(tenant, (0, 0))
-            return Standing(
-                waiting=Waiting.NO_WORK, running=0, ahead=0, debt_us=0, fair_slots_milli=0,
-                received_us=received_us, entitled_us=entitled_us,
-            )  # fmt: skip
+            return self._standing_of_absent(tenant)
         node.accrue(now_us)
         node.queue.settle(node, now_us)
         return Standing(
@@ -94,6 +92,16 @@ class ShareInsight:
             received_us=node.received_us(now_us),
             entitled_us=node.entitled_us,
         )
+
+    def _standing_of_absent(self, tenant: int) -> Standing:
+        """One without work or debt: it would start where everybody does."""
+        received_us, entitled_us = self._roster.past_us.get(tenant, (0, 0))
+        newcomer = ShareNode(tenant, self._roster.terms(tenant), self._roster.queue_of(tenant))
+        return Standing(
+            waiting=Waiting.NO_WORK, running=0, ahead=0, debt_us=0,
+            fair_slots_milli=_fair_slots_milli(newcomer),
+            received_us=received_us, entitled_us=entitled_us,
+        )  # fmt: skip
 
     def estimate(self, type_id: int) -> EstimateFacts:
         known = self._estimates.peek(type_id)
@@ -131,4 +139,4 @@ def _ahead(node: ShareNode) -> int:
 def _fair_slots_milli(node: ShareNode) -> int:
     queue = node.queue
     weight = queue.weight if node.eligible else queue.weight + node.weight
-    return 1000 * queue.slots * node.weight // weight
+    return min(1000 * queue.slots * node.weight // weight, 1000 * node.cap)

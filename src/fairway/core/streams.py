@@ -40,7 +40,9 @@ def key_of(job: QueuedJob) -> StreamKey:
 class Stream:
     """The head of a stream in memory, and how far it was read."""
 
-    __slots__ = ("cursor", "key", "missed", "more", "reading", "shard", "window")
+    __slots__ = (
+        "blocked", "cursor", "key", "missed", "more", "reading", "rewound", "shard", "window",
+    )  # fmt: skip
 
     def __init__(self, key: StreamKey, shard: int) -> None:
         self.key = key
@@ -50,6 +52,12 @@ class Stream:
         self.more = False  # the store may hold jobs past the cursor
         self.reading = False
         self.missed = False  # a job arrived that a read under way may not see
+        self.rewound = False  # the cursor went back while a read was under way
+        self.blocked = False  # is held, or no worker runs its type: takes no memory
+
+    def rewind(self) -> None:
+        """Read it again from its head; what a read under way finds past that is out of turn."""
+        self.cursor, self.rewound = LOWEST_JOB_ID, self.reading
 
 
 def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | None:

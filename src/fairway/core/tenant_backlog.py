@@ -17,19 +17,17 @@ class TenantBacklog:
         self.ready = 0  # jobs in all windows
         self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
 
-    def stream(self, key: StreamKey, shard: int) -> Stream:
-        found = self.streams.get(key)
-        if found is None:
-            found = self.streams[key] = Stream(key, shard)
-            if self.lanes is not None:
-                self.lanes.add(found)
-            elif key.lane:
-                self.lanes = LaneShare()
-                for stream in self.streams.values():
-                    self.lanes.add(stream)
-                    if stream.window:
-                        self.lanes.wake(stream.key.lane, 0)
-        return found
+    def new_stream(self, key: StreamKey, shard: int) -> Stream:
+        made = self.streams[key] = Stream(key, shard)
+        if self.lanes is not None:
+            self.lanes.add(made)
+        elif key.lane:
+            self.lanes = LaneShare()
+            for stream in self.streams.values():
+                self.lanes.add(stream)
+                if stream.window:
+                    self.lanes.wake(stream.key.lane, 0)
+        return made
 
     def next_stream(self, types: Container[int], now_us: int) -> Stream | None:
         if self.lanes is not None:
