@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
+from fairway.core.event import NewEvent
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.retry import Decision
@@ -23,7 +24,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import promotion as store
 from fairway.store.database import DISCONNECTED, Database
-from fairway.store.events import NewEvent, add_events
+from fairway.store.events import add_events
 
 TOO_LATE = b'{"type":"TooLate","message":"Its last moment to start had passed."}'
 REST_SECONDS = 1.0
