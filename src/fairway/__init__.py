@@ -15,7 +15,15 @@ from fairway.sdk.failures import (
 )
 from fairway.sdk.handle import Handle
 from fairway.sdk.job import Job
-from fairway.sdk.vocabulary import Cancel, DependencyFailed, Fail, Retry, Snooze
+from fairway.sdk.limits import Limits
+from fairway.sdk.vocabulary import (
+    Cancel,
+    DependencyFailed,
+    Fail,
+    HandBack,
+    Retry,
+    Snooze,
+)
 
 __all__ = [
     "CTX",
@@ -26,6 +34,7 @@ __all__ = [
     "DependencyFailed",
     "Fail",
     "FairwayError",
+    "HandBack",
     "Handle",
     "InvalidArguments",
     "Job",
@@ -33,6 +42,7 @@ __all__ = [
     "JobEnded",
     "JobExpired",
     "JobFailed",
+    "Limits",
     "Retry",
     "Snooze",
     "StillRunning",

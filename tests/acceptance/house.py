@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,14 @@ def free_port() -> int:
 class Server(Program):
     """`fairway server`; its writes carry its name in the trace."""
 
-    def __init__(self, dsn: str, name: str, port: int, log: Path) -> None:
+    def __init__(
+        self, dsn: str, name: str, port: int, log: Path, settings: Mapping[str, str]
+    ) -> None:
         self.name = name
         self.url = f"http://127.0.0.1:{port}"
         own = f"{dsn}&acceptance.server={name}"
         super().__init__(
-            ["server", "--port", str(port)], QUICK | {"FAIRWAY_DATABASE_URL": own}, log
+            ["server", "--port", str(port)], {**settings, "FAIRWAY_DATABASE_URL": own}, log
         )
 
     async def ready(self, within_seconds: float = 20.0) -> float:
@@ -56,7 +58,8 @@ class House:
         self.ledger = Ledger(room / "ledger.jsonl")
         self.servers: list[Server] = []
         self.programs: list[Program] = []
-        self.api_key = self.worker_key = ""
+        self.api_key = self.worker_key = self.operator_key = ""
+        self.settings = dict(QUICK)  # of servers that are started from now on
         self._http = httpx2.AsyncClient(timeout=10, trust_env=False)
         self._numbers = itertools.count(1)
 
@@ -66,24 +69,25 @@ class House:
 
     async def furnish(self) -> None:
         """Keys for a tenant and for workers, straight into the store; and the trace."""
-        api, worker = new_api_key("tenant"), new_api_key("worker")
+        api, worker, operator = map(new_api_key, ("tenant", "worker", "operator"))
         connection = await asyncpg.connect(self.dsn)
         try:
             tenant = await tenants.add_tenant(connection, "acme", TenantSettings(tier="enterprise"))
             assert tenant is not None
-            for key, owner in ((api, tenant.id), (worker, None)):
+            for key, owner in ((api, tenant.id), (worker, None), (operator, None)):
                 stored = tenants.StoredKey(key.id, key.scope, owner, key.secret_hash)
                 await tenants.add_key(connection, stored)
         finally:
             await connection.close()
-        self.api_key, self.worker_key = api.text, worker.text
+        self.api_key, self.worker_key, self.operator_key = api.text, worker.text, operator.text
         await self.book.trace()
 
     # -- programs ----------------------------------------------------------------------------
 
     def start_server(self, port: int | None = None) -> Server:
         name = f"server-{next(self._numbers)}"
-        server = Server(self.dsn, name, port or free_port(), self.room / f"{name}.log")
+        log = self.room / f"{name}.log"
+        server = Server(self.dsn, name, port or free_port(), log, self.settings)
         self.servers.append(server)
         self.programs.append(server)
         return server
@@ -98,14 +102,16 @@ class House:
         urls: Sequence[str] | None = None,
         pools: Sequence[str] = ("short=20", "medium=8", "long=2"),
         grace: float = 5.0,
+        app: str = APP,
     ) -> Program:
         name = f"worker-{next(self._numbers)}"
         environment = {
             "FAIRWAY_URL": ",".join(urls or self.urls),
             "FAIRWAY_API_KEY": self.worker_key,
             "ACCEPTANCE_LEDGER": str(self.ledger.path),
+            "FAIRWAY_DATA_DIR": str(self.room),
         }
-        arguments = ["worker", APP, "--name", name, "--grace", str(grace), "--pool", *pools]
+        arguments = ["worker", app, "--name", name, "--grace", str(grace), "--pool", *pools]
         worker = Program(arguments, environment, self.room / f"{name}.log")
         self.programs.append(worker)
         return worker

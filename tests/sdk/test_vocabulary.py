@@ -128,6 +128,14 @@ def test_retry_needs_an_attempt() -> None:
         Retry(0)
 
 
+def test_bounds_are_of_classes_that_have_one() -> None:
+    assert Retry(3, most={"timeout": 2}).most == {"timeout": 2}
+    with pytest.raises(ValueError, match="none of timeout, resource"):
+        Retry(3, most={"app_error": 2})
+    with pytest.raises(ValueError, match="at least 1"):
+        Retry(3, most={"timeout": 0})
+
+
 def test_an_end_travels_between_processes() -> None:
     end = run_end(error=ValueError("x"))
     assert pickle.loads(pickle.dumps(end)) == end  # noqa: S301  (our own bytes)

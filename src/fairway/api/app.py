@@ -16,7 +16,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from fairway.api import dead_letters, docs, events, listing, operate, restraints, tenants
+from fairway.api import (
+    dead_letters,
+    docs,
+    events,
+    listing,
+    operate,
+    restraints,
+    tenants,
+    workers,
+)
 from fairway.api.exchange import ExchangeEndpoint
 from fairway.api.explain import ExplainJob
 from fairway.api.jobs import OneJob
@@ -71,6 +80,8 @@ ROUTES = [
     Route("/v1/pauses", tenants.list_pauses, methods=["GET"]),
     Route("/v1/pauses", tenants.pause, methods=["POST"]),
     Route("/v1/pauses", tenants.resume, methods=["DELETE"]),
+    Route("/v1/workers", workers.list_workers, methods=["GET"]),
+    Route("/v1/workers/{name}/drain", workers.drain_worker, methods=["POST"]),
     Route("/v1/keys", operate.add_key, methods=["POST"]),
     Route("/v1/keys/{id}", operate.revoke_key, methods=["DELETE"]),
     Route("/livez", operate.livez, methods=["GET"]),

@@ -88,6 +88,7 @@ class ExchangeEndpoint:
             cancel=news.cancels,
             revoked=news.revoked,
             more=news.more,
+            drain=news.drain,
             beat_ms=self._beat_ms,
         )
 
@@ -128,7 +129,7 @@ def _hello(hello: wire.Hello | None) -> Hello | None:
         )
         for one in hello.types
     ]  # fmt: skip
-    return Hello(terms, hello.slots, hello.build)
+    return Hello(terms, hello.slots, hello.build, hello.limits)
 
 
 def _outcome(one: wire.Report) -> Outcome:

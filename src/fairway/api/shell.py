@@ -39,6 +39,8 @@ def _method(operation: Operation) -> str:
             return "--head "
         case "DELETE" | "PATCH" | "PUT":
             return f"-X {operation.method} "
+        case "POST" if operation.body is None:
+            return "-X POST "
         case _:
             return "-N " if operation.path.endswith("/events") else ""
 

@@ -14,6 +14,7 @@ from fairway.runtime.settings import load
 from fairway.store.embedded import EmbeddedPostgres
 from fairway.store.inspection import inspect_database
 from fairway.store.tuning import Finding
+from fairway.worker.levels import Levels
 
 screen = Console(highlight=False)
 
@@ -25,10 +26,18 @@ def run(*, database_url: str | None, data_dir: Path | None) -> int:
     for finding in findings:
         colour = "red" if finding.level == "error" else "yellow"
         screen.print(f"[{colour}]{finding.level}[/]  {finding.what}  {finding.remedy}")
+    _say_levels()
     errors = sum(finding.level == "error" for finding in findings)
     if not findings:
         screen.print("[green]ok[/]  The settings and the database are as they should be.")
     return 1 if errors else 0
+
+
+def _say_levels() -> None:
+    """How firmly a worker on this machine could hold jobs in processes to their limits."""
+    words = Levels.find(os.environ.get("FAIRWAY_CGROUP")).words()
+    told = "; ".join(f"{limit}: {means}" for limit, means in words.items())
+    screen.print(f"[dim]limits of process jobs here[/]  {told}", soft_wrap=True)
 
 
 async def _inspect(database_url: str | None, data_dir: Path) -> list[Finding]:

@@ -21,6 +21,10 @@ app = App(
     help_format="plaintext",  # markdown would cost a parser at every start
     help="Accept now, process later, at each tenant's fair share of worker time.",
 )
+workers = App(name="worker", help="Run an app's jobs; or look after workers that run.")
+app.command(workers)
+for _name in ("ls", "drain"):
+    workers.command(f"fairway.cli.workers:{_name}", name=_name)
 bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")
 app.command(bench)
 app.command("fairway.cli.jobs:app", name="jobs")
@@ -86,7 +90,7 @@ def server(
     )
 
 
-@app.command
+@workers.default
 def worker(
     target: str,
     *,
@@ -95,6 +99,9 @@ def worker(
     url: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     name: str | None = None,
     grace: float = 25.0,
+    limit: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    cgroup: str | None = None,
+    journal: Path | None = None,
 ) -> int:
     """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs, then exits 0.
 
@@ -112,10 +119,20 @@ def worker(
         The worker's name in logs and lists (default: host and process id).
     grace
         Seconds that running jobs get to finish after SIGTERM.
+    limit
+        The most that any job in a process of its own may use: memory=1GB, cpu=10m, file_size=1GB,
+        open_files=256, processes=512 (the default). A job type may declare less.
+    cgroup
+        Make control groups below this one (default FAIRWAY_CGROUP, else one that is delegated).
+    journal
+        The folder of the outcome journal (default: journal in the data folder).
     """
     from fairway.cli import work as command
 
-    return command.run(target, pools=pool, slots=slots, urls=url, name=name, grace_seconds=grace)
+    return command.run(
+        target, pools=pool, slots=slots, urls=url, name=name, grace_seconds=grace,
+        limits=limit, cgroup=cgroup, journal=journal,
+    )  # fmt: skip
 
 
 @app.command

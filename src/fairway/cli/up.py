@@ -190,6 +190,9 @@ class Worker:
             status = await self._run(target, keys)
             if self._stopping.is_set():
                 return
+            if status == 0:
+                log.warning("the worker drained as it was asked to; no other is started")
+                return
             lived = asyncio.get_running_loop().time() - began
             failures = failures + 1 if lived < 30 else 1
             seconds = min(0.2 * 2 ** min(failures, 10), WORKER_PAUSE_MAX_SECONDS)

@@ -7,18 +7,24 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
 from fairway.cli.local_keys import FILE_NAME, read_keys
 from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
+from fairway.core.limits import RunLimits
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.runtime.memory import calm_collector
 from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
-from fairway.worker.keeper import Keeper, WorkerOptions
+from fairway.sdk.limits import Limits
+from fairway.worker.keeper import CEILING, Keeper, WorkerOptions
+
+LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 
 
 def run(
@@ -29,6 +35,9 @@ def run(
     urls: list[str] | None,
     name: str | None,
     grace_seconds: float,
+    limits: list[str] | None = None,
+    cgroup: str | None = None,
+    journal: Path | None = None,
 ) -> int:
     configure_logging(json_lines=not sys.stderr.isatty())
     if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
@@ -42,6 +51,10 @@ def run(
         slots=parse_pools(pools, slots),
         grace_seconds=grace_seconds,
         build=os.environ.get("FAIRWAY_BUILD", ""),
+        ceiling=parse_limits(limits or []),
+        cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
+        journal=journal or Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / "journal",
+        owns_process=True,
     )
     uvloop.run(_main(options))
     return 0
@@ -64,6 +77,21 @@ async def _main(options: WorkerOptions) -> None:
     calm_collector()
     stop_on_signals(keeper.stop)
     await keeper.run()
+
+
+def parse_limits(texts: list[str]) -> RunLimits:
+    """`["memory=1GB", "processes=64"]` over the default ceiling."""
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in LIMITS or not value:
+            raise InvalidRequest(f"--limit {text}: write it as one of {', '.join(LIMITS)} = value.")
+        given[name] = int(value) if value.isdigit() else value
+    try:
+        terms = Limits(**given).terms
+    except ValueError as error:
+        raise InvalidRequest(f"--limit: {error}.") from None
+    return replace(terms, processes=terms.processes or CEILING.processes)
 
 
 def parse_pools(pools: list[str] | None, slots: int | None) -> dict[str, int]:

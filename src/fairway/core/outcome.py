@@ -24,6 +24,7 @@ class FailureClass(StrEnum):
     TIMEOUT = "timeout"
     DEPENDENCY = "dependency"
     RESOURCE = "resource"
+    RUNAWAY = "runaway"  # burns processor time and gives no sign of progress
 
 
 class Outcome(NamedTuple):

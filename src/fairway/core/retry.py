@@ -93,8 +93,8 @@ def _after_failure(policy: RetryPolicy, run: Tally, outcome: Outcome, sample: fl
     failure = outcome.failure or FailureClass.APP_ERROR
     if failure in _ATTEMPTS:
         run = run._replace(attempts=run.attempts + 1)
-    if failure is FailureClass.PERMANENT:
-        return Decision(State.DEAD, run, 0, "permanent")
+    if failure in _FINAL:
+        return Decision(State.DEAD, run, 0, failure.value)
     count = getattr(run.failures, failure.value) + 1
     run = run._replace(failures=run.failures._replace(**{failure.value: count}))
     most, reason = _bound(policy, failure)
@@ -112,7 +112,15 @@ def _is_enough(policy: RetryPolicy, failures: Counters) -> bool:
 
 
 #: Failures that the job answers for with an attempt.
-_ATTEMPTS = frozenset({FailureClass.APP_ERROR, FailureClass.PERMANENT, FailureClass.TIMEOUT})
+_ATTEMPTS = frozenset(
+    {
+        FailureClass.APP_ERROR,
+        FailureClass.PERMANENT,
+        FailureClass.TIMEOUT,
+        FailureClass.RUNAWAY,
+    }
+)
+_FINAL = frozenset({FailureClass.PERMANENT, FailureClass.RUNAWAY})
 
 
 def _bound(policy: RetryPolicy, failure: FailureClass) -> tuple[int, str]:
@@ -138,13 +146,6 @@ def _pause_ms(policy: RetryPolicy, count: int, outcome: Outcome, sample: float) 
     return backoff_ms(policy.dependency_backoff_seconds, count, sample)
 
 
-def after_cancel(decision: Decision) -> Decision:
-    """Somebody asked the job to stop while it ran: it is not run again, however the run ended."""
-    if decision.state.is_final:
-        return decision
-    return decision._replace(state=State.CANCELLED, delay_ms=0, reason="cancelled")
-
-
 def backoff_ms(row: tuple[float, ...], count: int, sample: float) -> int:
     """The pause after the n-th failure, spread by the sample so that herds break up."""
     base = row[min(count, len(row)) - 1]
@@ -152,6 +153,13 @@ def backoff_ms(row: tuple[float, ...], count: int, sample: float) -> int:
 
 
 # -- what the surroundings make of it ------------------------------------------------------------
+
+
+def after_cancel(decision: Decision) -> Decision:
+    """Somebody asked the job to stop while it ran: it is not run again, however the run ended."""
+    if decision.state.is_final:
+        return decision
+    return decision._replace(state=State.CANCELLED, delay_ms=0, reason="cancelled")
 
 
 def in_quarantine(policy: RetryPolicy) -> RetryPolicy:

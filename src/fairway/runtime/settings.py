@@ -30,6 +30,7 @@ FOREIGN = frozenset(
         "BENCH_DELAYS",
         "BENCH_RUNS",
         "DIE_WITH_PARENT",
+        "CGROUP",
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
         "PROPERTY_EXAMPLES",

@@ -20,13 +20,15 @@ from msgspec import UNSET, UnsetType
 
 from fairway.core.errors import InvalidRequest
 from fairway.sdk.context import Ctx
-from fairway.sdk.vocabulary import Cancel, Snooze
+from fairway.sdk.vocabulary import Cancel, HandBack, Snooze
 
 _REFUSED_KINDS: dict[Any, str] = {
     inspect.Parameter.VAR_POSITIONAL: "*",
     inspect.Parameter.VAR_KEYWORD: "**",
     inspect.Parameter.POSITIONAL_ONLY: "positional-only ",
 }
+
+_SAYINGS = (Snooze, Cancel, HandBack)
 
 
 class InvalidArguments(InvalidRequest):
@@ -110,8 +112,8 @@ def is_ctx(hint: Any) -> bool:
 def result_type(hint: Any) -> Any:
     """The return annotation without what a handler may say instead of a result."""
     if get_origin(hint) not in (Union, types.UnionType):
-        return None if hint in (Snooze, Cancel) else hint
-    kept = tuple(part for part in get_args(hint) if part not in (Snooze, Cancel))
+        return None if hint in _SAYINGS else hint
+    kept = tuple(part for part in get_args(hint) if part not in _SAYINGS)
     return Union[kept] if kept else None  # noqa: UP007  (made at run time from a tuple)
 
 

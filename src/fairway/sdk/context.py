@@ -20,9 +20,12 @@ import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sized
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
+
+if TYPE_CHECKING:
+    from fairway.sdk.threads import ThreadRun
 
 Item = TypeVar("Item")
 
@@ -30,7 +33,10 @@ TRACK_PERIOD_SECONDS = 0.5
 
 
 class CtxSink(Protocol):
-    """Where a running job's words go. Called from any thread, as often as the handler likes."""
+    """Where a running job's words go. Called from any thread, as often as the handler likes.
+
+    A sink with a true `draining` belongs to a worker that ends soon.
+    """
 
     def progress(self, job_id: str, progress: bytes) -> None:
         """Keep the last `{"done", "total", "text"}`; older ones may be dropped."""
@@ -65,6 +71,8 @@ class RunFacts(NamedTuple):
 
 class Ctx:
     """One run of one job."""
+
+    thread: ThreadRun | None = None  # the call under way, when the job runs in a thread
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
         self.job_id = facts.job_id
@@ -104,6 +112,14 @@ class Ctx:
     def cancelled(self) -> bool:
         """Whether somebody asked this job to stop. Loops in sync handlers should look."""
         return self._cancelled
+
+    def draining(self) -> bool:
+        """Whether the worker is about to end: checkpoint, and hand the job back."""
+        return bool(getattr(self._sink, "draining", False))
+
+    def should_stop(self) -> bool:
+        """Cancelled or draining. A loop that looks here saves its state and raises HandBack."""
+        return self._cancelled or self.draining()
 
     def ask_to_stop(self) -> None:
         """For whoever runs the job: makes `cancelled()` true."""

@@ -11,13 +11,25 @@ import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
+from fairway.core.limits import CANCEL_GRACE_MS, UNLIMITED
 from fairway.core.pools import BY_NAME
 from fairway.sdk.codec import Codec, refuse_unnamed_parameters
-from fairway.sdk.durations import Duration, seconds_of
+from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
 from fairway.sdk.enqueue import Call, EnqueueOptions, Enqueuer, checked_pool, checked_priority
 from fairway.sdk.handle import Handle
+from fairway.sdk.limits import Limits
 from fairway.sdk.vocabulary import Retry
 from fairway.wire.messages import JOB_TYPE_PATTERN
 
@@ -41,6 +53,9 @@ class JobOptions(TypedDict, total=False):
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     attempts: int  # short for retry=Retry(attempts)
     retry: Retry
+    limits: Limits  # of a process of its own
+    cancel_grace: Duration  # from being asked to stop until it is stopped; 5 minutes
+    runaway_after: Duration  # processor time without progress or checkpoint; 0 for never
 
 
 class Job(Generic[P, R]):
@@ -58,7 +73,10 @@ class Job(Generic[P, R]):
         self.priority = checked_priority(options.get("priority", 5))
         self.timeout_seconds = seconds_of(options["timeout"]) if "timeout" in options else None
         self.retry = _chosen_retry(options)
-        self.run_mode = _chosen_mode(options.get("mode"), self.pool, self.is_async)
+        self.limits = options["limits"].terms if "limits" in options else UNLIMITED
+        self.run_mode = _chosen_mode(options, self.pool, self.is_async)
+        self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
+        self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function
 
@@ -130,18 +148,29 @@ def _checked_name(name: str) -> str:
     return name
 
 
+@overload
+def _milliseconds(duration: Duration | None, default: int) -> int: ...
+@overload
+def _milliseconds(duration: Duration | None, default: None) -> int | None: ...
+def _milliseconds(duration: Duration | None, default: int | None) -> int | None:
+    return default if duration is None else milliseconds_of(duration)
+
+
 def _chosen_retry(options: JobOptions) -> Retry:
     if "attempts" in options and "retry" in options:
         raise ValueError("give either attempts= or retry=, not both")
     return options.get("retry") or Retry(options.get("attempts"))
 
 
-def _chosen_mode(mode: RunMode | None, pool: str, is_async: bool) -> RunMode:
-    """Long jobs get a process of their own; else a coroutine the loop, a function a thread."""
+def _chosen_mode(options: JobOptions, pool: str, is_async: bool) -> RunMode:
+    """Long and limited jobs get a process; else a coroutine the loop, a function a thread."""
+    mode = options.get("mode")
     if mode is not None:
         if mode not in RUN_MODES:
             raise ValueError(f"mode must be one of {', '.join(RUN_MODES)}, not {mode!r}")
+        if "limits" in options and mode != "process":
+            raise ValueError(f"limits need mode='process', not {mode!r}")
         return mode
-    if pool == "long":
+    if pool == "long" or "limits" in options:
         return "process"
     return "loop" if is_async else "thread"

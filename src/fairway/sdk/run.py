@@ -10,8 +10,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.sdk.alarm import alarm
 from fairway.sdk.context import Ctx, running
 from fairway.sdk.job import Job
+from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, run_end
 
 T = TypeVar("T")
@@ -29,7 +32,7 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
             if job.is_async and ctx.timeout_seconds is None:
                 value = await job.function(**arguments)  # the hot way: no frame in between
             else:
-                value = await _within_limit(_called(job, arguments), ctx)
+                value = await _within_limit(_called(job, arguments, ctx), ctx)
     except asyncio.CancelledError as error:
         if _cancelled_from_outside():
             raise
@@ -40,11 +43,15 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
 
 
 def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
-    """Run to the end in this thread; for threads and child processes. Takes no time limit."""
+    """Run to the end in this thread. A time limit holds in the main thread only."""
     try:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         with running(ctx):
-            value = job.function(**arguments)
+            if ctx.timeout_seconds is None:
+                value = job.function(**arguments)
+            else:
+                with alarm(ctx.time_left(), limit_passed(ctx)):
+                    value = job.function(**arguments)
             value = asyncio.run(value) if job.is_async else value
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         return conclude(job, ctx, error=error)
@@ -55,7 +62,17 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> RunEnd:
     """What this value or error means for this job at this attempt."""
-    return run_end(value, error, encode=job.encode_result, retry=job.retry, attempt=ctx.attempt)
+    end = run_end(value, error, encode=job.encode_result, retry=job.retry, attempt=ctx.attempt)
+    return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
+
+
+def _handed_back(ctx: Ctx, end: RunEnd) -> RunEnd:
+    """A job stops because it was asked to; else handing it back would run it for ever."""
+    if ctx.cancelled():
+        return RunEnd(OutcomeKind.CANCELLED)
+    if ctx.draining():
+        return RunEnd(OutcomeKind.RETURNED)
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=end.error)
 
 
 def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[str, Any]:
@@ -65,12 +82,14 @@ def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[st
     return arguments
 
 
-async def _called(job: Job[..., Any], arguments: dict[str, Any]) -> Any:
+async def _called(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
     if job.is_async:
         return await job.function(**arguments)
     if job.run_mode == "loop":
-        return job.function(**arguments)
-    return await asyncio.to_thread(job.function, **arguments)
+        with alarm(ctx.time_left(), limit_passed(ctx)):
+            return job.function(**arguments)
+    ctx.thread = ThreadRun(job.function, arguments)
+    return await ctx.thread.call()
 
 
 async def _within_limit(work: Coroutine[Any, Any, T], ctx: Ctx) -> T:
@@ -81,7 +100,11 @@ async def _within_limit(work: Coroutine[Any, Any, T], ctx: Ctx) -> T:
     except TimeoutError as error:
         if not limit.expired():
             raise
-        raise TimeLimitPassed(f"the time limit of {ctx.timeout_seconds:g} s passed") from error
+        raise limit_passed(ctx) from error
+
+
+def limit_passed(ctx: Ctx) -> TimeLimitPassed:
+    return TimeLimitPassed(f"the time limit of {ctx.timeout_seconds or 0:g} s passed")
 
 
 def _cancelled_from_outside() -> bool:

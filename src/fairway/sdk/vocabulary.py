@@ -5,6 +5,7 @@
     raise DependencyFailed("stripe") failed because something it leans on did; tried again soon
     return Snooze("5m")              run me again later; costs no attempt   (may be raised too)
     return Cancel("reason")          stop, this need not be done            (may be raised too)
+    return HandBack()                asked to stop, so I do: another worker goes on (or raised)
     raise anything else              failed; tried again by the job's `Retry`
 
 `run_end` is the one place that reads this table. It is pure: it neither logs nor looks at a clock,
@@ -13,8 +14,10 @@ and it never lets an error of its own escape: a result that cannot be encoded is
 
 from __future__ import annotations
 
+import errno
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,6 +26,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.durations import Duration, milliseconds_of
 
+BOUNDED = ("timeout", "resource", "dependency", "worker_crash")  # classes with a bound of their own
 STACK_BYTES_MAX = 8 * 1024
 MESSAGE_BYTES_MAX = 2 * 1024
 
@@ -44,7 +48,11 @@ class DependencyFailed(Exception):
         return self.message
 
 
-class Snooze(Exception):
+class Saying(Exception):
+    """What a handler may return or raise instead of a result."""
+
+
+class Snooze(Saying):
     """Run this job again after a while; costs no attempt."""
 
     def __init__(self, delay: Duration) -> None:
@@ -52,8 +60,16 @@ class Snooze(Exception):
         self.delay_ms = milliseconds_of(delay)
 
 
-class Cancel(Exception):
+class Cancel(Saying):
     """Stop here: the work is no longer wanted."""
+
+
+class HandBack(Saying):
+    """Stop here because `ctx.should_stop()` said so.
+
+    On a worker that drains the job goes back to its queue and costs no attempt; a job that
+    somebody cancelled is cancelled. Nobody asked: a failure like any other.
+    """
 
 
 class TimeLimitPassed(Exception):
@@ -63,8 +79,10 @@ class TimeLimitPassed(Exception):
 class Retry:
     """How a job is tried again: at most `attempts` times, `on` these errors, after `backoff`.
 
-    An error outside `on` is final. The last pause of `backoff` repeats. What is left out is
-    decided by the platform's policy for the job's pool; it also keeps count of the attempts.
+    `most` bounds the runs that end otherwise, by failure class: `most={"timeout": 2}` gives a job
+    that is too slow one more try. An error outside `on` is final. The last pause of `backoff`
+    repeats. What is left out is decided by the platform's policy for the job's pool; it also keeps
+    count of the attempts.
     """
 
     def __init__(
@@ -73,18 +91,29 @@ class Retry:
         *,
         on: tuple[type[Exception], ...] = (Exception,),
         backoff: Sequence[Duration] = (),
+        most: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         if attempts is not None and attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
         self.attempts = attempts
         self.on = on
         self.backoff_ms = tuple(milliseconds_of(pause) for pause in backoff)
+        self.most = _checked_bounds(most)
 
     def pause_ms(self, attempt: int) -> int:
         """The pause after this attempt; 0 leaves it to the platform."""
         if not self.backoff_ms:
             return 0
         return self.backoff_ms[min(attempt, len(self.backoff_ms)) - 1]
+
+
+def _checked_bounds(most: Mapping[str, int]) -> dict[str, int]:
+    for name, number in most.items():
+        if name not in BOUNDED:
+            raise ValueError(f"most: {name!r} is none of {', '.join(BOUNDED)}")
+        if number < 1:
+            raise ValueError(f"most: {name} must be at least 1, not {number}")
+    return dict(most)
 
 
 class RunEnd(NamedTuple):
@@ -101,6 +130,7 @@ class RunEnd(NamedTuple):
 
 
 _PLATFORM_POLICY = Retry()
+_OVER_A_LIMIT = (errno.EFBIG, errno.EMFILE)  # a file too large, too many open files
 
 
 def run_end(
@@ -113,10 +143,8 @@ def run_end(
 ) -> RunEnd:
     """What a returned value, or an exception when there is one, means for the job."""
     said = value if error is None else error
-    if isinstance(said, Snooze):
-        return RunEnd(OutcomeKind.SNOOZED, delay_ms=said.delay_ms)
-    if isinstance(said, Cancel):
-        return RunEnd(OutcomeKind.CANCELLED, error=encode_error(said))
+    if isinstance(said, Saying):
+        return _said(said)
     if error is not None:
         return _failed(error, retry, attempt)
     return _succeeded(value, encode)
@@ -132,6 +160,14 @@ def encode_error(error: BaseException) -> bytes:
     if isinstance(error, DependencyFailed):
         document["dependency"] = error.name
     return msgspec.json.encode(document)
+
+
+def _said(saying: Saying) -> RunEnd:
+    if isinstance(saying, Snooze):
+        return RunEnd(OutcomeKind.SNOOZED, delay_ms=saying.delay_ms)
+    if isinstance(saying, HandBack):
+        return RunEnd(OutcomeKind.RETURNED, error=encode_error(saying))
+    return RunEnd(OutcomeKind.CANCELLED, error=encode_error(saying))
 
 
 def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> RunEnd:
@@ -162,6 +198,8 @@ def _failure_class(error: BaseException, retry: Retry) -> FailureClass:
         case TimeLimitPassed():
             return FailureClass.TIMEOUT
         case MemoryError():
+            return FailureClass.RESOURCE
+        case OSError() if error.errno in _OVER_A_LIMIT:
             return FailureClass.RESOURCE
         case Exception() if not isinstance(error, retry.on):
             return FailureClass.PERMANENT

@@ -11,12 +11,15 @@ from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.streams import StreamKey
 from fairway.core.timing import Wish, timing_of
+from fairway.runtime.loops import pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import outcomes, promotion
 from fairway.store.database import DISCONNECTED, Database
+
+END_LOOK_SECONDS = 0.01
 
 
 class Control:
@@ -40,8 +43,14 @@ class Control:
         sight = await self._insight.job(tenant, job)
         if State(sight.record.state).is_final:
             raise Conflict(f"The job has ended already: it is {State(sight.record.state).label}.")
-        if not self._ask_to_stop(tenant, job):
-            await self._cancel_waiting(tenant, job, sight)
+        while not (
+            self._ask_to_stop(tenant, job) or await self._cancel_waiting(tenant, job, sight)
+        ):
+            # Its run has ended and that is on its way to disk: then it waits again, or is final.
+            await pause(END_LOOK_SECONDS)
+            sight = await self._insight.job(tenant, job)
+            if State(sight.record.state).is_final:
+                return sight
         return await self._insight.job(tenant, job)
 
     async def reschedule(self, tenant: int, job: JobId, wish: Wish) -> JobSight:
@@ -82,7 +91,7 @@ class Control:
             lease.session.ring()
         return True
 
-    async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> None:
+    async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> bool:
         shard = shard_of(job)
         term = self._term(shard)
         try:
@@ -91,8 +100,8 @@ class Control:
         except DISCONNECTED as error:
             raise Unavailable() from error
         if not done:
-            self._ask_to_stop(tenant, job)  # it was granted at the same moment
-            return
+            return False
+        self._dispatcher.tombstones.raise_for(job, self._dispatcher.backlog.now_us())
         record = sight.record
         key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         self._dispatcher.backlog.remove(job, key)
@@ -100,3 +109,4 @@ class Control:
         if lease is not None:  # granted while we wrote: the cancellation stands
             self._dispatcher.revoke(lease)
         self._watchers.tell([job])
+        return True

@@ -21,12 +21,14 @@ from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
 from fairway.core.probing import ProbingBacklog
+from fairway.core.retry import Decision
 from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
+from fairway.core.tombstones import Tombstones
 from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
-from fairway.services.aftermath import Aftermath
+from fairway.services.aftermath import Aftermath, tally_of
 from fairway.services.session_book import LEASES_PER_REPLY, SessionBook
 from fairway.services.sessions import End, Holding, Lease, Session, waits
 
@@ -48,6 +50,7 @@ class Dispatcher(SessionBook):
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}
+        self.tombstones = Tombstones()
         self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
         self.aftermath = Aftermath(clock)
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
@@ -60,7 +63,7 @@ class Dispatcher(SessionBook):
     def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
         """Jobs of one shard are on disk and due."""
         if shard in self.open_shards:
-            self._wake(self.backlog.arrived(jobs))
+            self._wake(self.backlog.arrived(self.tombstones.without_dead(jobs)))
 
     def hinted(self, shard: int, keys: Iterable[StreamKey]) -> None:
         """Another server wrote jobs; they will be read from the store."""
@@ -149,6 +152,11 @@ class Dispatcher(SessionBook):
     def written(self, lease: Lease) -> None:
         """The lease is on disk: now its worker may hear of it."""
         lease.written = True
+        if lease.cancelling:  # asked to stop before it began: it never does
+            self._end(lease, self._clock.now_us())
+            cancelled = Decision(State.CANCELLED, tally_of(lease.job))
+            self.record_ends([End(lease, None, 0, None, cancelled, said="cancelled")])
+            return
         lease.session.outbox.append(lease)
         lease.session.ring()
 
@@ -215,7 +223,7 @@ class Dispatcher(SessionBook):
                 epoch=end.lease.epoch, attempts=tally.attempts, deliveries=tally.deliveries,
                 failures=tally.failures,
             )  # fmt: skip
-            if end.lease.shard in self.open_shards:
+            if end.lease.shard in self.open_shards and job.id not in self.tombstones:
                 self.backlog.put_back(job)
                 self._wake([(job.pool, job.tenant)])
 

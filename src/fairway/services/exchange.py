@@ -92,6 +92,7 @@ class Exchange:
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
         session.ring()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
+            self._take_over(session, call)
             await self._greet(session, call.hello, call.running or [])
         elif not session.greeted:
             return None
@@ -116,8 +117,20 @@ class Exchange:
             asked = {name: most for name, most in limits.items() if most is not None}
             if asked:
                 self._dispatcher.aftermath.policies[type_ids[terms.name]] = asked
+        session.limits = hello.limits
         await self._reconcile(session, holdings)
         self._dispatcher.equip(session, _slots(hello.slots))
+
+    def _take_over(self, session: Session, call: Call) -> None:
+        """A worker's next life reports what the last one finished: the token proves its right."""
+        said = [(one.job, one.epoch, one.token) for one in call.successes]
+        said += [(one.job, one.epoch, one.token) for one in call.reports]
+        for job, epoch, token in said:
+            lease = self._dispatcher.leases.get(job)
+            if lease is None or (lease.epoch, lease.token) != (epoch, token):
+                continue
+            if session.tenant in (None, lease.job.tenant):
+                session.take_over(lease)
 
     async def _reconcile(self, session: Session, holdings: list[Holding]) -> None:
         """Bring both sides to one truth: what it runs, and what we think it runs."""

@@ -38,6 +38,7 @@ from fairway.services.refiller import Refiller
 from fairway.services.replayer import Replayer
 from fairway.services.rescuer import Rescuer
 from fairway.services.restraints import RestraintKeeper
+from fairway.services.roster import Roster
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission import Submissions
@@ -137,6 +138,7 @@ class Platform:
             self.database, self.dispatcher, self.watchers, self.store_clock,
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
+        self.roster = Roster(self.dispatcher, self.clock)
 
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:

@@ -56,8 +56,9 @@ class SessionBook:
             lease.delivered = True
         more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
         news = News(
-            leases, session.recorded, session.refused, session.cancels, session.revoked, more
-        )
+            leases, session.recorded, session.refused, session.cancels, session.revoked, more,
+            session.must_drain,
+        )  # fmt: skip
         session.outbox, session.recorded, session.refused = [], [], []
         session.cancels, session.revoked = [], []
         return news

@@ -42,9 +42,9 @@ class Lease:
 
 class Session:
     __slots__ = (
-        "acks_due", "build", "cancels", "draining", "greeted", "in_use", "key", "leases", "outbox",
-        "poll", "recorded", "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us",
-        "slots", "tenant", "types", "worker",
+        "acks_due", "build", "cancels", "drain_asked", "draining", "greeted", "in_use", "key",
+        "leases", "limits", "outbox", "poll", "recorded", "recording", "refused", "revoked",
+        "ring_due", "rung_us", "seen_us", "slots", "tenant", "types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
@@ -59,6 +59,9 @@ class Session:
         self.seen_us = now_us
         self.greeted = False  # has said hello to this owner
         self.draining = False
+        self.drain_asked = False  # by an operator
+        self.build = ""
+        self.limits: dict[str, str] = {}  # limit → what holds it there, for people
         self.poll: asyncio.Future[None] | None = None  # the call that is held open
         self.outbox: list[Lease] = []
         self.recording: set[int] = set()  # numbers of reports on their way to disk
@@ -81,9 +84,20 @@ class Session:
         if self.leases.pop(lease.job.id, None) is not None:
             self.in_use[lease.job.pool] -= 1
 
+    def take_over(self, lease: Lease) -> None:
+        """Its holder goes on in a new life: the lease is this session's now."""
+        if lease.session is not self:
+            lease.session.drop(lease)
+            lease.session = self
+            self.hold(lease)
+
+    @property
+    def must_drain(self) -> bool:
+        return self.drain_asked and not self.draining
+
     @property
     def has_news(self) -> bool:
-        return bool(self.outbox or self.cancels or self.revoked or self.refused)
+        return bool(self.outbox or self.cancels or self.revoked or self.refused or self.must_drain)
 
     def ring(self) -> None:
         """Answer the held call now."""
@@ -131,6 +145,7 @@ class Hello(NamedTuple):
     types: list[TypeTerms]
     slots: dict[str, int]  # pool name → slots in all
     build: str = ""
+    limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
 
 
 class Holding(NamedTuple):
@@ -152,6 +167,7 @@ class News(NamedTuple):
     cancels: list[str]
     revoked: list[str]
     more: bool = False
+    drain: bool = False
 
 
 def waits(leases: list[Lease], unix_ms: int) -> list[float]:

@@ -53,6 +53,7 @@ class Hello(Struct, kw_only=True):
     types: list[TypeTerms]
     slots: dict[str, Slots]  # pool → slots in all
     build: str = ""
+    limits: dict[str, str] = {}  # limit → what holds it on that machine, for people
 
 
 class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -116,6 +117,7 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     refused: list[int] = []  # numbers of reports whose lease was no longer in force
     cancel: list[str] = []  # jobs that somebody asked to stop
     revoked: list[str] = []  # jobs this worker must stop: the lease is another's
+    drain: bool = False  # an operator wants this worker to hand back what it runs, and to end
     resync: bool = False
     more: bool = False  # call again at once: there may be more leases for free slots
     beat_ms: int = 3000  # call again at least this often while anything runs

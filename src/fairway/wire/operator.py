@@ -1,4 +1,4 @@
-"""What operators and machines send and get: keys, health. Tenants are in `tenancy.py`."""
+"""What operators and machines send and get: keys, workers, health; tenants: `tenancy.py`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,26 @@ class KeyAdded(Struct, kw_only=True):
     scope: str
     tenant: str | None
     api_key: str
+
+
+class WorkerView(Struct, kw_only=True):
+    """One life of one worker."""
+
+    name: str
+    session: str
+    tenant: str | None
+    build: str
+    slots: dict[str, int]
+    running: dict[str, int]
+    draining: bool
+    silent_seconds: float
+    limits: dict[str, str]
+
+
+class WorkerList(Struct, kw_only=True):
+    """The workers that the platform hears, by name."""
+
+    workers: list[WorkerView]
 
 
 class Health(Struct, kw_only=True, omit_defaults=True):

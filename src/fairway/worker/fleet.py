@@ -1,25 +1,33 @@
 """The runners of one worker: which process runs which job.
 
-Job types of the modes `loop` and `thread` share one runner; a job of the mode `process` gets a
-runner of its own, kept warm between jobs and killed with everything it started when its time is
-up. A runner that dies is replaced after a pause that grows while runners keep dying young. A job
-that was lost with its runner before is tried apart from others, so that a poisonous job takes its
-neighbours with it twice at most.
+Job types of the modes `loop` and `thread` share one runner; a job of the mode `process` gets one
+of its own (`lone.py`). A runner that dies is replaced after a pause that grows while runners keep
+dying young. A shared runner that does not answer although a job is past its time limit is killed;
+one that lost too many threads to jobs that would not stop is replaced, and ends when its jobs have.
+A job that was lost with its runner before is tried apart from others, so that a poisonous job takes
+its neighbours with it twice at most.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.limits import RunLimits, timed_out
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, TypeTerms
-from fairway.worker.pipe import Declared, Ended, Words
-from fairway.worker.runners import RunnerProcess
+from fairway.worker import ends
+from fairway.worker.ledger import End
+from fairway.worker.levels import Levels
+from fairway.worker.lone import LoneRuns
+from fairway.worker.overdue import Overdue, limit_of
+from fairway.worker.pipe import Declared, Orders, Words
+from fairway.worker.runners import Death, Listener, RunnerProcess
+from fairway.worker.usage import Orphans
 
 log = logger("fleet")
 
@@ -27,7 +35,8 @@ START_SECONDS_MAX = 60.0
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 10.0
 YOUNG_SECONDS = 30.0
-KILL_GRACE_SECONDS = 1.0  # past its time limit before a process is killed from outside
+LOOK_SECONDS = 1.0
+ANSWER_SECONDS_MAX = 10.0  # a runner with an overdue job that is silent for longer is killed
 SHARED_DELIVERIES = 2  # a job that lost its runner so often runs apart: it may be the one to blame
 SUSPECTS_MAX = 4  # such jobs at a time
 SUSPECT_LOOK_SECONDS = 0.05
@@ -38,29 +47,45 @@ class Fleet:
         self,
         target: str,
         slots: int,
+        levels: Levels,
+        ceiling: RunLimits,
         on_words: Callable[[Words], None],
-        on_death: Callable[[Iterable[str], str], None],
+        on_end: Callable[[Lease, End], None],
     ) -> None:
         self._target = target
-        self._slots = slots
+        self._threads = slots + slots // 4 + 1  # some may be lost before the runner is replaced
         self._on_words = on_words
-        self._on_death = on_death
+        self._on_end = on_end
         self._declared: dict[str, Declared] = {}
+        self._listener = Listener(self._hear, self._bury)
         self._shared: RunnerProcess | None = None  # for loop and thread
-        self._alone: set[RunnerProcess] = set()  # one job each
-        self._place: dict[str, RunnerProcess] = {}
+        self._retired: set[RunnerProcess] = set()  # finish what they have
+        self._living: set[RunnerProcess] = set()  # those two, and one that starts
+        self._lone = LoneRuns(target, levels, ceiling, on_words, on_end)
+        self._lone.ready = self._ready
         self._suspects: dict[str, Lease] = {}  # wait to run apart
         self._apart = asyncio.Semaphore(SUSPECTS_MAX)
-        self._waiting: list[Lease] = []  # arrived while the shared runner was being replaced
+        self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
+        self._overdue = Overdue()
+        self._unanswered: dict[RunnerProcess, tuple[float, dict[str, Lease]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._deaths_in_row = 0
         self._born = 0.0
         self._stopping = False
+        self.running: Callable[[], Mapping[str, Lease]] = dict  # what the keeper holds
+        self.orphans: Orphans | None = None  # killed, when this process has no other children
 
     @property
     def types(self) -> list[TypeTerms]:
         return [
-            TypeTerms(name=one.name, attempts_max=one.attempts_max)
+            TypeTerms(
+                name=one.name,
+                attempts_max=one.attempts_max,
+                timeouts_max=one.most.get("timeout"),
+                resources_max=one.most.get("resource"),
+                dependencies_max=one.most.get("dependency"),
+                deliveries_max=one.most.get("worker_crash"),
+            )
             for one in self._declared.values()
         ]
 
@@ -70,13 +95,15 @@ class Fleet:
 
     async def start(self) -> None:
         await self._start_shared()
+        self._spawn(self._lone.watch())
+        self._spawn(self._watch())
 
     def run(self, leases: list[Lease]) -> None:
         together = []
         for lease in leases:
             declared = self._declared.get(lease.type)
             if declared is not None and declared.mode == "process":
-                self._spawn(self._run_alone(lease, declared))
+                self._spawn(self._lone.run(lease, declared))
             elif declared is not None and lease.delivery > SHARED_DELIVERIES:
                 self._suspects[lease.job] = lease
                 self._spawn(self._run_apart(lease, declared))
@@ -85,57 +112,69 @@ class Fleet:
         if not together:
             return
         if self._shared is None:
-            self._waiting += together
+            self._waiting.update((lease.job, lease) for lease in together)
         else:
-            self._give(self._shared, together)
+            self._shared.run(together)
 
     def cancel(self, jobs: list[str]) -> None:
+        """Ask them to stop; those that have not begun never do."""
         for job in jobs:
-            if job in self._place:
-                self._place[job].cancel([job])
-            elif job in self._suspects:
-                epoch = self._suspects.pop(job).epoch
-                ended = Ended(job=job, epoch=epoch, kind="cancelled", ran_us=0)
-                self._on_words(Words(ended=[ended]))
+            if job in self._lone:
+                self._lone.cancel(job)
+            elif runner := self._place(job):
+                runner.send(Orders(cancel=[job]))
+            elif lease := self._not_begun(job):
+                self._on_end(lease, ends.cancelled())
 
     def give_up(self, jobs: list[str]) -> None:
         """Nobody waits for these any more: stop them without a report."""
         for job in jobs:
-            self._suspects.pop(job, None)
-            runner = self._place.pop(job, None)
-            if runner is not None and runner in self._alone:
-                runner.kill()
-            elif runner is not None:
+            self._not_begun(job)
+            if job in self._lone:
+                self._lone.give_up(job)
+            elif runner := self._place(job):
                 runner.give_up([job])
+
+    def drain(self) -> None:
+        """Handlers that look will checkpoint and hand back."""
+        self._lone.drain()
+        for runner in self._sharing():
+            runner.send(Orders(drain=True))
 
     def kill_all(self) -> None:
         self._stopping = True
-        self._place.clear()
-        for runner in (self._shared, *self._alone):
-            if runner is not None:
-                runner.jobs.clear()
-                runner.kill()
+        self._lone.kill_all()
+        for runner in self._sharing():
+            runner.kill()
 
     async def stop(self) -> None:
         self._stopping = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for runner in [self._shared, *self._alone]:
-            if runner is not None:
-                await runner.stop()
+        await asyncio.gather(self._lone.stop(), *(one.stop() for one in self._sharing()))
+
+    def _sharing(self) -> list[RunnerProcess]:
+        return [*self._retired, *([self._shared] if self._shared else [])]
+
+    def _place(self, job: str) -> RunnerProcess | None:
+        return next((runner for runner in self._sharing() if job in runner.jobs), None)
+
+    def _not_begun(self, job: str) -> Lease | None:
+        return self._suspects.pop(job, None) or self._waiting.pop(job, None)
 
     # -- the shared runner -------------------------------------------------------------------
 
     async def _start_shared(self) -> None:
-        runner = RunnerProcess(self._target, self._slots, self._hear, self._bury)
+        runner = RunnerProcess(self._target, self._threads, self._listener)
+        self._living.add(runner)
         self._born = time.monotonic()
         declared = await self._ready(runner)
         self._declared = {one.name: one for one in declared}
         self._shared = runner
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         if waiting:
-            self._give(runner, waiting)
+            runner.run(list(waiting.values()))
 
     async def _ready(self, runner: RunnerProcess) -> list[Declared]:
         await runner.start()
@@ -160,59 +199,92 @@ class Fleet:
             except InvalidRequest as error:
                 log.error("no runner yet", error=error.message)
 
-    def _give(self, runner: RunnerProcess, leases: list[Lease]) -> None:
-        for lease in leases:
-            self._place[lease.job] = runner
-        runner.run(leases)
+    def _retire(self, runner: RunnerProcess) -> None:
+        """It takes nothing new; another does."""
+        log.warning("runner lost threads to jobs that do not stop; replacing it", pid=runner.pid)
+        self._retired.add(runner)
+        self._shared = None
+        self._spawn(self._replace_shared())
+        self._end_retired(runner)
 
-    # -- runners of one job ------------------------------------------------------------------
-
-    async def _run_alone(self, lease: Lease, declared: Declared) -> None:
-        runner = next((one for one in self._alone if not one.jobs), None)
-        if runner is None:
-            runner = RunnerProcess(self._target, 1, self._hear, self._bury)
-            self._alone.add(runner)
-            runner.jobs.add(lease.job)  # taken, before the first await lets others look
-            try:
-                await self._ready(runner)
-            except InvalidRequest:
-                self._on_death([lease.job], "lost while it loaded the app")
-                return
-        self._give(runner, [lease])
-        timeout_ms = lease.timeout_ms or declared.timeout_ms
-        if timeout_ms is not None:
-            await pause(timeout_ms / 1000 + KILL_GRACE_SECONDS)
-            if lease.job in runner.jobs:
-                runner.kill()
+    def _end_retired(self, runner: RunnerProcess) -> None:
+        if runner in self._retired and not runner.jobs:
+            runner.kill()
 
     async def _run_apart(self, lease: Lease, declared: Declared) -> None:
         async with self._apart:
             if self._suspects.pop(lease.job, None) is lease:
-                await self._run_alone(lease, declared)
-            while lease.job in self._place:
+                await self._lone.run(lease, declared)
+            while lease.job in self._lone:
                 await pause(SUSPECT_LOOK_SECONDS)
+
+    # -- the watch ---------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            self._ask_overdue(time.monotonic())
+            if self.orphans is not None:
+                known = {runner.pid for runner in self._living if runner.pid is not None}
+                self.orphans.kill(known | self._lone.pids)
+            await pause(LOOK_SECONDS)
+
+    def _ask_overdue(self, now: float) -> None:
+        """Tell runners which jobs are overdue; kill one that has no answer."""
+        running = self.running()
+        for job in self._overdue.look(running, self._declared, now):
+            runner = self._place(job)
+            if runner is not None:
+                _, asked = self._unanswered.setdefault(runner, (now, {}))
+                asked[job] = running[job]
+                runner.send(Orders(overdue=[job]))
+        for runner, (since, asked) in list(self._unanswered.items()):
+            if now - since >= ANSWER_SECONDS_MAX:
+                self._kill_silent(runner, asked)
+
+    def _kill_silent(self, runner: RunnerProcess, asked: dict[str, Lease]) -> None:
+        log.error("runner does not answer; killing it", pid=runner.pid, overdue=len(asked))
+        for job, lease in asked.items():
+            if job in runner.jobs:
+                runner.jobs.discard(job)
+                limit_ms = limit_of(lease, self._declared.get(lease.type)) or 0
+                self._on_end(lease, ends.judged(timed_out(limit_ms), limit_ms * 1000))
+        runner.kill()
 
     # -- what runners say and how they end ---------------------------------------------------
 
     def _hear(self, runner: RunnerProcess, words: Words) -> None:
-        for ended in words.ended:
-            self._place.pop(ended.job, None)
         self._on_words(words)
+        if self._unanswered:
+            self._unanswered.pop(runner, None)
+        if words.stuck and runner is self._shared and not self._stopping:
+            self._retire(runner)
+        elif self._retired:
+            self._end_retired(runner)
 
-    def _bury(self, runner: RunnerProcess, how: str) -> None:
-        jobs = [job for job in runner.jobs if self._place.pop(job, None) is not None]
+    def _bury(self, runner: RunnerProcess, death: Death) -> None:
         if not runner.declared.done():
-            message = f"{self._target} could not be loaded: the runner {how}; see its words above."
-            runner.declared.set_exception(InvalidRequest(message))
-        self._alone.discard(runner)
+            how = f"the runner {death.how}; see its words above."
+            runner.declared.set_exception(
+                InvalidRequest(f"{self._target} could not be loaded: {how}")
+            )
+        self._living.discard(runner)
+        self._retired.discard(runner)
+        self._unanswered.pop(runner, None)
         if self._stopping:
             return
-        if jobs:
-            log.warning("runner died", how=how, jobs=len(jobs))
-            self._on_death(jobs, how)
+        self._report_lost(runner, death)
         if runner is self._shared:
             self._shared = None
             self._spawn(self._replace_shared())
+
+    def _report_lost(self, runner: RunnerProcess, death: Death) -> None:
+        held = self.running()
+        lost = [held[job] for job in runner.jobs if job in held]
+        runner.jobs.clear()
+        if lost:
+            log.warning("runner died", how=death.how, jobs=len(lost))
+        for lease in lost:
+            self._on_end(lease, ends.crashed(death.how))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

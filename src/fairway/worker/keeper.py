@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-import msgspec
-from msgspec import Raw
+from pathlib import Path
 
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, Unavailable
+from fairway.core.limits import RunLimits
 from fairway.runtime.identity import session_key
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
+from fairway.worker.confine import adopt_orphans
+from fairway.worker.ends import returned
 from fairway.worker.fleet import Fleet
+from fairway.worker.journal import Journal
 from fairway.worker.ledger import End, Ledger
+from fairway.worker.levels import Levels
 from fairway.worker.pipe import Ended, Words
 from fairway.worker.session import Session
+from fairway.worker.usage import Orphans
 
 log = logger("worker")
 
@@ -34,6 +37,9 @@ LINGER_SECONDS = 0.003  # a report waits this long for company while others stil
 LINGER_BUSY_SECONDS = 0.008  # and this long while very many do
 BUSY_JOBS = 200
 CALLS_MAX = 2  # one held open, one that speaks
+LEASE_BEATS = 3  # a lease outlives so many beats
+JOURNALED_POOLS = frozenset({"medium", "long"})
+CEILING = RunLimits(processes=512)  # of one job, unless the operator says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,10 @@ class WorkerOptions:
     slots: dict[str, int]  # pool → slots
     grace_seconds: float = 25.0
     build: str = ""
+    ceiling: RunLimits = CEILING  # for jobs in a process of their own
+    cgroup: str | None = None  # below which groups may be made
+    journal: Path | None = None  # the folder; None for no journal
+    owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
 
 
 class Keeper:
@@ -52,10 +62,17 @@ class Keeper:
         self._options = options
         self._session = Session(options.urls, options.api_key, options.name)
         self._key = session_key()
-        self._ledger = Ledger()
+        self._journal = self._open_journal()
+        self._ledger = Ledger(JOURNALED_POOLS if self._journal else ())
+        self._levels = Levels.find(options.cgroup)
         self._fleet = Fleet(
-            options.target, sum(options.slots.values()), self._hear_runner, self._runner_died
-        )
+            options.target, sum(options.slots.values()), self._levels, options.ceiling,
+            self._hear_runner, self._run_ended,
+        )  # fmt: skip
+        self._fleet.running = lambda: self._ledger.running
+        if options.owns_process:
+            adopt_orphans()
+            self._fleet.orphans = Orphans()
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._must_greet = True
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
@@ -76,6 +93,8 @@ class Keeper:
         try:
             await self._fleet.start()
             log.info("worker ready", name=self._options.name, types=self._fleet.type_names)
+            log.info("limits are held by", **self._levels.words())
+            self._inherit()
             while not self._stopping.is_set():
                 await self._turn()
             await self._drain()
@@ -85,6 +104,8 @@ class Keeper:
             await asyncio.gather(*self._calls, return_exceptions=True)
             await self._fleet.stop()
             self._session.close()
+            if self._journal is not None:
+                self._journal.close()
 
     # -- the conversation --------------------------------------------------------------------
 
@@ -130,8 +151,9 @@ class Keeper:
         hello = None
         if self._must_greet:
             hello = wire.Hello(
-                types=self._fleet.types, slots=self._options.slots, build=self._options.build
-            )
+                types=self._fleet.types, slots=self._options.slots, build=self._options.build,
+                limits=self._levels.words(),
+            )  # fmt: skip
             running: list[wire.Holding] | None
             running, reports = self._ledger.everything()
             self._must_greet = False
@@ -143,8 +165,10 @@ class Keeper:
         )  # fmt: skip
 
     async def _exchange(self, request: wire.ExchangeRequest) -> None:
+        called_at = time.monotonic()
         try:
-            self._hear(await self._session.exchange(request))
+            reply = await self._session.exchange(request)
+            self._hear(reply, time.monotonic() - called_at)
         except FairwayError as error:
             self._failure = error
             self._must_greet = True
@@ -167,12 +191,18 @@ class Keeper:
         log.warning("exchange failed", error=error.message, retry_in_seconds=round(seconds, 2))
         await pause(seconds)
 
-    def _hear(self, reply: wire.ExchangeReply) -> None:
+    def _hear(self, reply: wire.ExchangeReply, seconds: float) -> None:
+        if seconds > LEASE_BEATS * reply.beat_ms / 1000:
+            # This process was stopped for a while: the leases may be lost before they began.
+            log.warning("reply is too old to act on; asking anew", seconds=round(seconds, 1))
+            reply.leases, self._must_greet = [], True
         self._beat_ms = reply.beat_ms
         self._wants_more = reply.more
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         self._ledger.heard(reply.recorded)
         self._ledger.heard(reply.refused)
+        if self._journal is not None:
+            self._journal.heard(reply.recorded + reply.refused)
         if reply.refused:
             log.warning("outcomes refused: the leases were lost", count=len(reply.refused))
         # What is lost goes first: the same reply may bring the same job under a new lease.
@@ -183,6 +213,8 @@ class Keeper:
             self._fleet.run(new)
         if reply.cancel:
             self._fleet.cancel(reply.cancel)
+        if reply.drain:
+            self.stop()
 
     # -- the runners -------------------------------------------------------------------------
 
@@ -191,23 +223,43 @@ class Keeper:
             self._ledger.ended(ended.job, _end(ended), ended.epoch)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
+        self._note_in_journal()
         self._has_word.set()
 
-    def _runner_died(self, jobs: Iterable[str], how: str) -> None:
-        """The platform hears at once which jobs died with their runner; no attempt is used."""
-        text = msgspec.json.encode(
-            {"type": "WorkerCrash", "message": f"The runner was {how} while it ran this job."}
-        )
-        for job in jobs:
-            crash = End("failed", failure="worker_crash", error=Raw(text))
-            self._ledger.ended(job, crash)
+    def _run_ended(self, lease: wire.Lease, end: End) -> None:
+        """A run that could not say so itself; the platform hears of it at once."""
+        self._ledger.ended(lease.job, end, lease.epoch)
+        self._note_in_journal()
         self._has_word.set()
+
+    # -- the journal -------------------------------------------------------------------------
+
+    def _open_journal(self) -> Journal | None:
+        folder = self._options.journal
+        if folder is None or JOURNALED_POOLS.isdisjoint(self._options.slots):
+            return None
+        try:
+            return Journal(folder, self._key, self._options.urls)
+        except OSError as error:
+            log.warning("no outcome journal", folder=str(folder), error=str(error))
+            return None
+
+    def _note_in_journal(self) -> None:
+        if self._journal is not None and (reports := self._ledger.take_for_journal()):
+            self._journal.note(reports)
+
+    def _inherit(self) -> None:
+        """Say what an earlier life of a worker here had no time to say."""
+        if self._journal is not None and (reports := self._journal.inherit()):
+            log.info("reporting outcomes of a worker that died", outcomes=len(reports))
+            self._journal.note(self._ledger.inherit(reports))
 
     # -- the end -----------------------------------------------------------------------------
 
     async def _drain(self) -> None:
         """Let jobs finish, hand the rest back, and stay until every report is heard of."""
         deadline = time.monotonic() + self._options.grace_seconds
+        self._fleet.drain()
         while self._ledger.running and time.monotonic() < deadline:
             await self._speak()
         if self._ledger.running:
@@ -222,7 +274,7 @@ class Keeper:
 
     def _hand_back(self) -> None:
         for job in list(self._ledger.running):
-            self._ledger.ended(job, End("returned"))
+            self._ledger.ended(job, returned())
         self._fleet.kill_all()
 
     async def _speak(self) -> None:

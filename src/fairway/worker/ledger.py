@@ -6,8 +6,10 @@ it was sent once and *unheard* until its number comes back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Raw
 
 from fairway.wire.exchange import NULL, Holding, Lease, Report
@@ -25,11 +27,13 @@ class End(NamedTuple):
 
 
 class Ledger:
-    def __init__(self) -> None:
+    def __init__(self, journaled_pools: Iterable[str] = ()) -> None:
+        self._journaled_pools = frozenset(journaled_pools)
+        self._for_journal: list[Report] = []
+        self._last_words: list[Holding] = []  # progress of runs that ended without success
         self.running: dict[str, Lease] = {}  # started and not ended
         self._reported: dict[str, int] = {}  # job → number of its report, while unheard
         self._unheard: dict[int, Report] = {}
-        self._leases_of: dict[int, Lease] = {}
         self._fresh: list[Report] = []
         self._progress: dict[str, Raw] = {}
         self._number = 0
@@ -54,16 +58,30 @@ class Ledger:
         if lease is None or epoch not in (None, lease.epoch):
             return  # revoked meanwhile: nobody may hear of it
         del self.running[job]
-        self._progress.pop(job, None)
+        if self._progress and (progress := self._progress.pop(job, None)) is not None:
+            self._last_words.append(_holding(lease, progress))  # heard before the report is
         self._number += 1
         report = Report(
             n=self._number, job=job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
             kind=end.kind, ran_us=end.ran_us, result=end.result, failure=end.failure,
             error=end.error, delay_ms=end.delay_ms,
         )  # fmt: skip
+        if lease.pool in self._journaled_pools:
+            self._for_journal.append(report)
+        self._keep(report)
+
+    def inherit(self, reports: Iterable[Report]) -> list[Report]:
+        """Take over what an earlier life had still to say; answers it with our own numbers."""
+        renumbered = []
+        for report in reports:
+            self._number += 1
+            renumbered.append(msgspec.structs.replace(report, n=self._number))
+            self._keep(renumbered[-1])
+        return renumbered
+
+    def _keep(self, report: Report) -> None:
         self._unheard[report.n] = report
-        self._leases_of[report.n] = lease
-        self._reported[job] = report.n
+        self._reported[report.job] = report.n
         self._fresh.append(report)
 
     def progressed(self, job: str, progress: Raw) -> None:
@@ -74,7 +92,6 @@ class Ledger:
         """These reports need not be sent again."""
         for number in numbers:
             report = self._unheard.pop(number, None)
-            self._leases_of.pop(number, None)
             if report is not None and self._reported.get(report.job) == number:
                 del self._reported[report.job]
 
@@ -104,10 +121,15 @@ class Ledger:
         fresh, self._fresh = self._fresh, []
         return fresh
 
+    def take_for_journal(self) -> list[Report]:
+        reports, self._for_journal = self._for_journal, []
+        return reports
+
     def take_progress(self) -> list[Holding] | None:
         """News of progress since the last call, as holdings."""
         news, self._progress = self._progress, {}
-        found = [
+        found, self._last_words = self._last_words, []
+        found += [
             _holding(self.running[job], progress)
             for job, progress in news.items()
             if job in self.running
@@ -116,13 +138,13 @@ class Ledger:
 
     def everything(self) -> tuple[list[Holding], list[Report]]:
         """The whole truth, for a resync: all that is held, and all reports not heard of."""
-        self._fresh = []
+        self._fresh, self._last_words = [], []
         held = [_holding(lease) for lease in self.running.values()]
-        held += [_holding(lease) for lease in self._leases_of.values()]
+        held += [_holding(report) for report in self._unheard.values()]
         return held, list(self._unheard.values())
 
 
-def _holding(lease: Lease, progress: Raw = NULL) -> Holding:
+def _holding(lease: Lease | Report, progress: Raw = NULL) -> Holding:
     return Holding(
         job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token, progress=progress
     )

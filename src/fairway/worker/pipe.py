@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from fairway.core.limits import CANCEL_GRACE_MS, UNLIMITED, RunLimits
 from fairway.wire.exchange import NULL, Lease
 
 _LENGTH = struct.Struct("!I")
@@ -27,6 +28,8 @@ class Orders(Struct, kw_only=True, omit_defaults=True):
     leases: list[Lease] = []
     cancel: list[str] = []  # ask these jobs to stop
     give_up: list[str] = []  # cancel these at once: nobody waits for them any more
+    overdue: list[str] = []  # past their time limit and still here: report that, let them be
+    drain: bool = False  # the worker ends soon: let handlers know
 
 
 class Declared(Struct, kw_only=True):
@@ -36,6 +39,10 @@ class Declared(Struct, kw_only=True):
     mode: str
     timeout_ms: int | None = None
     attempts_max: int | None = None
+    most: dict[str, int] = {}  # failure class → runs that may end so
+    limits: RunLimits = UNLIMITED
+    cancel_grace_ms: int = CANCEL_GRACE_MS
+    runaway_after_ms: int | None = None
 
 
 class Ended(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -62,6 +69,7 @@ class Words(Struct, kw_only=True, omit_defaults=True):
     declared: list[Declared] | None = None  # the first word of every runner
     ended: list[Ended] = []
     progress: list[Progress] = []
+    stuck: bool = False  # too many of its threads are lost to jobs that would not stop
 
 
 class Pipe(asyncio.Protocol, Generic[Message]):

@@ -14,11 +14,12 @@ import sys
 import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
 
+from fairway.core.limits import RunLimits
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.runtime.memory import calm_collector
 from fairway.runtime.parent import die_with_parent
@@ -27,19 +28,36 @@ from fairway.sdk.context import Ctx, RunFacts
 from fairway.sdk.job import Job
 from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job, run_job_here
-from fairway.sdk.vocabulary import RunEnd
+from fairway.sdk.threads import ThreadRun
+from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import NULL, Lease
+from fairway.worker import confine
 from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, Words
 
 RESULT_BYTES_MAX = 1 << 20
+INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
+
+
+class Run(NamedTuple):
+    """A job that runs as a task."""
+
+    task: asyncio.Task[None]
+    ctx: Ctx
+    lease: Lease
+    began_ns: int
 
 
 class Runner:
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, threads: int, limits: RunLimits | None) -> None:
         self._app = app
+        self._limits = limits  # when this runner runs one job at a time, under limits
+        self._threads = threads
+        self.draining = False  # read by every Ctx
         self._pipe: Pipe[Orders] | None = None
-        self._tasks: dict[str, tuple[asyncio.Task[None], Ctx]] = {}
+        self._runs: dict[str, Run] = {}
         self._given_up: set[asyncio.Task[None]] = set()
+        self._timed: dict[str, tuple[Job[..., Any], Lease, RunFacts]] = {}  # wait for their turn
+        self._lost_threads: set[ThreadRun] = set()
         self._ended: list[Ended] = []
         self._progress: dict[str, bytes] = {}
         self._flush_due = False
@@ -59,10 +77,10 @@ class Runner:
         for job in orders.cancel:
             self._ask_to_stop(job)
         for job in orders.give_up:
-            if job in self._tasks:
-                task, _ = self._tasks.pop(job)
-                self._given_up.add(task)
-                self._loop.call_soon(task.cancel)
+            self._give_up(job)
+        for job in orders.overdue:
+            self._end_overdue(job)
+        self.draining = self.draining or orders.drain
 
     def _start(self, lease: Lease) -> None:
         job = self._app.jobs[lease.type]
@@ -70,22 +88,61 @@ class Runner:
         facts = RunFacts(
             lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery, seconds
         )
-        ctx = Ctx(facts, self)
         if job.run_mode == "loop" and not job.is_async:
-            self._run_inline(job, lease, ctx)
+            if seconds is None:
+                self._run_inline(job, lease, Ctx(facts, self))
+            else:
+                self._run_in_turn(job, lease, facts)
         else:
-            task = self._loop.create_task(self._run(job, lease, ctx))
-            self._tasks[lease.job] = task, ctx
+            ctx = Ctx(facts, self)
+            began_ns = time.monotonic_ns()
+            task = self._loop.create_task(self._run(job, lease, ctx, began_ns))
+            self._runs[lease.job] = Run(task, ctx, lease, began_ns)
 
     def _ask_to_stop(self, job: str) -> None:
         """Coroutines are cancelled; functions in threads must look at `ctx.cancelled()`."""
-        found = self._tasks.get(job)
-        if found is None:
+        if waiting := self._timed.pop(job, None):
+            self._ended.append(_ended(waiting[1], RunEnd(OutcomeKind.CANCELLED), 0))
+            self._flush_soon()
+        run = self._runs.get(job)
+        if run is None or run.ctx.cancelled():
             return
-        task, ctx = found
-        ctx.ask_to_stop()
-        if self._app.jobs[ctx.type].is_async:
-            self._loop.call_soon(task.cancel)  # after its first step: it must say how it ended
+        run.ctx.ask_to_stop()
+        handler = self._app.jobs[run.ctx.type]
+        if handler.is_async:
+            self._loop.call_soon(run.task.cancel)  # after its first step: it must say how it ended
+        self._loop.call_later(handler.cancel_grace_ms / 1000, self._insist, run)
+
+    def _insist(self, run: Run) -> None:
+        """It was asked to stop, and its grace is over."""
+        if self._runs.get(run.lease.job) is run:
+            self._end_for(run, RunEnd(OutcomeKind.CANCELLED))
+
+    def _end_overdue(self, job: str) -> None:
+        """The keeper says that it should have ended. Any word in answer shows that we live."""
+        run = self._runs.get(job)
+        if run is not None:
+            error = TimeLimitPassed("the time limit passed, and the handler did not stop")
+            failure = FailureClass.TIMEOUT
+            self._end_for(
+                run, RunEnd(OutcomeKind.FAILED, failure=failure, error=encode_error(error))
+            )
+        elif self._pipe is not None:
+            self._pipe.send(Words())
+
+    def _end_for(self, run: Run, end: RunEnd) -> None:
+        """Say how it ended in its place, and let it be."""
+        self._give_up(run.lease.job)
+        ran_us = (time.monotonic_ns() - run.began_ns) // 1000
+        self._ended.append(_ended(run.lease, end, ran_us))
+        self._flush_soon()
+
+    def _give_up(self, job: str) -> None:
+        self._timed.pop(job, None)
+        run = self._runs.pop(job, None)
+        if run is not None:
+            self._given_up.add(run.task)
+            self._loop.call_soon(run.task.cancel)
 
     # -- one run -----------------------------------------------------------------------------
 
@@ -100,8 +157,22 @@ class Runner:
         self._ended.append(_ended(lease, end, ran_us))
         self._flush_soon()
 
-    async def _run(self, job: Job[..., Any], lease: Lease, ctx: Ctx) -> None:
-        began_ns = time.monotonic_ns()
+    def _run_in_turn(self, job: Job[..., Any], lease: Lease, facts: RunFacts) -> None:
+        """A plain function with a time limit: one a turn of the loop, so that we hear orders."""
+        if not self._timed:
+            self._loop.call_soon(self._next_turn)
+        self._timed[lease.job] = job, lease, facts
+
+    def _next_turn(self) -> None:
+        if self._timed:
+            job, lease, facts = self._timed.pop(next(iter(self._timed)))
+            self._run_inline(job, lease, Ctx(facts, self))
+        if self._timed:
+            self._loop.call_soon(self._next_turn)
+
+    async def _run(self, job: Job[..., Any], lease: Lease, ctx: Ctx, began_ns: int) -> None:
+        if self._limits is not None:
+            confine.allow_processor_time(self._limits)
         try:
             end = await run_job(job, bytes(lease.payload), ctx)
         except asyncio.CancelledError:
@@ -109,13 +180,27 @@ class Runner:
         except BaseException as error:  # a defect of ours must not lose the job
             end = _defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
+        if ctx.thread is not None and not ctx.thread.is_over:
+            self._interrupt(ctx.thread)
         task = asyncio.current_task()
         if task in self._given_up:  # another run of the same job may be here already
             self._given_up.discard(task)
             return
-        del self._tasks[lease.job]
+        del self._runs[lease.job]
         self._ended.append(_ended(lease, end, ran_us))
         self._flush_soon()
+
+    # -- threads that do not stop ------------------------------------------------------------
+
+    def _interrupt(self, thread: ThreadRun) -> None:
+        """Its job has ended without it."""
+        thread.interrupt(TimeLimitPassed)
+        self._loop.call_later(INTERRUPTION_SECONDS, self._count_lost, thread)
+
+    def _count_lost(self, thread: ThreadRun) -> None:
+        self._lost_threads = {one for one in (*self._lost_threads, thread) if not one.is_over}
+        if len(self._lost_threads) * 5 >= self._threads and self._pipe is not None:
+            self._pipe.send(Words(stuck=True))
 
     # -- words -------------------------------------------------------------------------------
 
@@ -176,28 +261,38 @@ def _declared(app: App) -> list[Declared]:
             mode=job.run_mode,
             timeout_ms=None if job.timeout_seconds is None else round(job.timeout_seconds * 1000),
             attempts_max=job.retry.attempts,
+            most=job.retry.most,
+            limits=job.limits,
+            cancel_grace_ms=job.cancel_grace_ms,
+            runaway_after_ms=job.runaway_after_ms,
         )
         for name, job in app.jobs.items()
     ]
 
 
-async def _main(target: str, descriptor: int, threads: int) -> None:
+async def _main(end: socket.socket, target: str, threads: int, limits: RunLimits | None) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="job"))
-    end = socket.socket(fileno=descriptor)
     app: Any = App.load(target)
     calm_collector()
-    await Runner(app).run(end)
+    if limits is not None:
+        confine.apply(limits)
+    await Runner(app, threads, limits).run(end)
 
 
 def main() -> None:
-    """`python -m fairway.worker.runner TARGET DESCRIPTOR THREADS`; started by a keeper only."""
+    """`python -m fairway.worker.runner DESCRIPTOR TARGET THREADS [LIMITS]`; by a keeper only."""
     die_with_parent(signal.SIGKILL)  # belt and braces: the pipe's end says the same soon
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the keeper's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    target, descriptor, threads = sys.argv[1:4]
+    confine.adopt_orphans()
+    confine.die_before_the_keeper()
+    descriptor, target, threads, *terms = sys.argv[1:]
+    end = socket.socket(fileno=int(descriptor))
+    end.set_inheritable(False)  # what a job starts must not hold its runner's line to the keeper
+    limits = msgspec.json.decode(terms[0], type=RunLimits) if terms else None
     try:
-        _run(_main(target, int(descriptor), int(threads)))
+        _run(_main(end, target, int(threads), limits))
     except LoadError as error:
         sys.exit(f"fairway: {error}")
 

@@ -8,25 +8,55 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
+import msgspec
+
+from fairway.core.limits import RunLimits
+from fairway.runtime.loops import pause
 from fairway.wire.exchange import Lease
+from fairway.worker.cgroups import Room
 from fairway.worker.pipe import Declared, Orders, Pipe, Words
+from fairway.worker.usage import kill_descendants, kill_tree
+
+REMOVE_TRIES = 40
+REMOVE_PAUSE_SECONDS = 0.05
+
+
+class Death(NamedTuple):
+    """How a runner ended: its status, or the signal that ended it as a negative number."""
+
+    status: int
+
+    @property
+    def how(self) -> str:
+        if self.status < 0:
+            return f"killed by {signal.Signals(-self.status).name}"
+        return f"ended with status {self.status}"
+
+
+class Listener(NamedTuple):
+    """Who hears what a runner says, and of its death, once."""
+
+    on_words: Callable[[RunnerProcess, Words], None]
+    on_death: Callable[[RunnerProcess, Death], None]
 
 
 class RunnerProcess:
-    """One runner. `on_words` hears what it says; `on_death` is called once, with a description."""
+    """One runner; with limits, it holds itself to them, and a room holds it where there is one."""
 
     def __init__(
         self,
         target: str,
         threads: int,
-        on_words: Callable[[RunnerProcess, Words], None],
-        on_death: Callable[[RunnerProcess, str], None],
+        listener: Listener,
+        limits: RunLimits | None = None,
+        room: Room | None = None,
     ) -> None:
-        self._target = target
-        self._threads = threads
-        self._on_words = on_words
-        self._on_death = on_death
+        self._arguments = [target, str(threads)]
+        self._listener = listener
+        self.limits = limits
+        self.room = room
         self._process: asyncio.subprocess.Process | None = None
         self._pipe: Pipe[Words] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -40,33 +70,45 @@ class RunnerProcess:
     async def start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._pipe = await Pipe.join(ours, Words, self._hear, lambda: None)
+        terms = [] if self.limits is None else [msgspec.json.encode(self.limits).decode()]
         with theirs:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fairway.worker.runner", self._target, str(theirs.fileno()),
-                str(self._threads),
+                sys.executable, "-m", "fairway.worker.runner", str(theirs.fileno()),
+                *self._arguments, *terms,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # a group of its own: killed whole, untouched by Ctrl-C
             )  # fmt: skip
+        if self.room is not None:
+            self.room.take_in(self._process.pid)
         self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
 
     def run(self, leases: list[Lease]) -> None:
         self.jobs.update(lease.job for lease in leases)
-        self._send(Orders(leases=leases))
-
-    def cancel(self, jobs: list[str]) -> None:
-        self._send(Orders(cancel=jobs))
+        self.send(Orders(leases=leases))
 
     def give_up(self, jobs: list[str]) -> None:
         self.jobs.difference_update(jobs)  # no word will come of how they ended
-        self._send(Orders(give_up=jobs))
+        self.send(Orders(give_up=jobs))
+
+    def send(self, orders: Orders) -> None:
+        if self._pipe is not None:
+            self._pipe.send(orders)
 
     def kill(self) -> None:
-        """End the runner and everything it started."""
-        if self._process is not None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
+        """End the runner and everything it started, also what left its process group."""
+        if self._process is None:
+            return
+        kill_tree(self._process.pid)
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)  # when the runner itself is dead already
+        except ProcessLookupError:
+            pass
+        if self.room is not None:
+            self.room.kill()
+
+    def kill_strays(self) -> int:
+        """What a job started and left behind; answers how many there were."""
+        return 0 if self._process is None else kill_descendants(self._process.pid)
 
     async def stop(self) -> None:
         """Close the pipe; a runner that does not end by itself is killed."""
@@ -80,26 +122,24 @@ class RunnerProcess:
                 self.kill()
                 await self._watch
 
-    def _send(self, orders: Orders) -> None:
-        if self._pipe is not None:
-            self._pipe.send(orders)
-
     def _hear(self, words: Words) -> None:
         if words.declared is not None and not self.declared.done():
             self.declared.set_result(words.declared)
         for end in words.ended:
             self.jobs.discard(end.job)
-        self._on_words(self, words)
+        self._listener.on_words(self, words)
 
     async def _wait(self) -> None:
         assert self._process is not None
         status = await self._process.wait()
         self.kill()  # what it started must not outlive it
         await asyncio.sleep(0)  # let the last frames of the pipe be heard first
-        self._on_death(self, _description(status))
+        self._listener.on_death(self, Death(status))
+        await self._leave_room()
 
-
-def _description(status: int) -> str:
-    if status < 0:
-        return f"killed by {signal.Signals(-status).name}"
-    return f"ended with status {status}"
+    async def _leave_room(self) -> None:
+        """The kernel takes a moment to bury the dead; a group that still holds some stays."""
+        tries = 0
+        while self.room is not None and tries < REMOVE_TRIES and not self.room.remove():
+            tries += 1
+            await pause(REMOVE_PAUSE_SECONDS)

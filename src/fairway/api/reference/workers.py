@@ -1,10 +1,11 @@
-"""What a worker says and hears."""
+"""What a worker says and hears, and what operators ask of workers."""
 
 from __future__ import annotations
 
 from fairway.api.reference import shared
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply
 from fairway.wire.exchange import ExchangeReply, ExchangeRequest
+from fairway.wire.operator import WorkerList
 
 _TOKEN = "5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"  # an example of a lease's token
 
@@ -72,8 +73,67 @@ EXCHANGE = Operation(
     ),
 )
 
+_WORKER = {
+    "name": "worker-1",
+    "session": "0123456789abcdef0123456789abcdef",
+    "tenant": None,
+    "build": "2025-06-01",
+    "slots": {"short": 50, "long": 2},
+    "running": {"long": 1},
+    "draining": False,
+    "silent_seconds": 0.41,
+    "limits": {"memory": "cgroup v2, watched", "cpu": "rlimit of each process, watched"},
+}
+
+LIST_WORKERS = Operation(
+    name="listWorkers",
+    method="GET",
+    path="/v1/workers",
+    summary="List workers",
+    about="Every worker that the platform hears, with what it runs and how firmly its machine"
+    " holds jobs to their limits.",
+    key="operator",
+    replies=(
+        Reply(
+            status=200,
+            about="The workers, by name.",
+            kind=WorkerList,
+            example={"workers": [_WORKER]},
+        ),
+    ),
+    problems=("NOT_OWNER",),
+)
+
+DRAIN_WORKER = Operation(
+    name="drainWorker",
+    method="POST",
+    path="/v1/workers/{name}/drain",
+    summary="Drain a worker",
+    about="The worker takes no more jobs, asks those it runs to checkpoint and hand themselves"
+    " back, waits as long as its own grace allows, and ends. No job uses an attempt for it.",
+    key="operator",
+    parameters=(
+        Parameter(
+            name="name",
+            place="path",
+            about="The worker's name, for all its lives; or a session, for that one.",
+            example="worker-1",
+            shell="worker-1",
+        ),
+    ),
+    replies=(
+        Reply(
+            status=202,
+            about="It was asked; the list shows what it still runs.",
+            kind=WorkerList,
+            example={"workers": [_WORKER | {"draining": True}]},
+        ),
+    ),
+    problems=("NOT_FOUND", "NOT_OWNER"),
+)
+
 WORKERS = Group(
     name="Workers",
-    about="Run jobs in any language. This needs a worker's key.",
-    operations=(EXCHANGE,),
+    about="Run jobs in any language, with a worker's key; look after workers, with the operator's.",
+    operations=(EXCHANGE, LIST_WORKERS, DRAIN_WORKER),
 )

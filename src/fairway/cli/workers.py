@@ -1,0 +1,43 @@
+"""`fairway worker ls` and `drain`: what an operator asks about workers, and of them."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from rich.table import Table
+
+from fairway.cli.remote import Remote, screen
+
+
+def ls() -> int:
+    """List the workers that the platform hears. Needs the operator's key."""
+    names = ("name", "session", "running / slots", "draining", "silent", "limits are held by")
+    table = Table(*names, box=None, pad_edge=False)
+    for one in Remote("operator").get("/v1/workers")["workers"]:
+        table.add_row(
+            one["name"],
+            one["session"],
+            ", ".join(f"{p} {one['running'].get(p, 0)}/{n}" for p, n in one["slots"].items()),
+            "yes" if one["draining"] else "",
+            f"{one['silent_seconds']:.1f} s",
+            "; ".join(f"{limit}: {means}" for limit, means in one["limits"].items()),
+        )
+    screen.print(table)
+    return 0
+
+
+def drain(name: str) -> int:
+    """Ask a worker to hand back or finish what it runs, and to end. Needs the operator's key.
+
+    Parameters
+    ----------
+    name
+        The worker's name, or the session of one life of it.
+    """
+    asked = Remote("operator").call("POST", f"/v1/workers/{quote(name, safe='')}/drain")
+    for one in asked["workers"]:
+        running = sum(one["running"].values())
+        screen.print(
+            f"{one['name']} ({one['session']}) was asked to drain; it runs {running} jobs."
+        )
+    return 0

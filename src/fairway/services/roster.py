@@ -1,0 +1,58 @@
+"""The workers that this server hears: who they are, what they do, and asking one to drain.
+
+It is a view of the dispatcher's sessions; what a worker does about a wish is the worker's affair.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.core.pools import BY_NUMBER
+from fairway.runtime.clock import Clock
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.sessions import Session
+
+
+class WorkerSight(NamedTuple):
+    """One life of one worker."""
+
+    name: str
+    session: str
+    tenant: int | None
+    build: str
+    slots: dict[str, int]  # pool name → slots in all
+    running: dict[str, int]  # pool name → of those, in use
+    draining: bool
+    silent_seconds: float
+    limits: dict[str, str]
+
+
+class Roster:
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._clock = clock
+
+    def workers(self) -> list[WorkerSight]:
+        here = [one for one in self._dispatcher.sessions.values() if one.greeted]
+        return sorted((self._sight(session) for session in here), key=lambda one: one.name)
+
+    def ask_to_drain(self, name: str) -> list[WorkerSight]:
+        """Every life of that name, or the one session; none when it is not heard of here."""
+        found = [
+            session
+            for session in self._dispatcher.sessions.values()
+            if session.greeted and name in (session.worker, session.key)
+        ]
+        for session in found:
+            session.drain_asked = True
+            session.ring()
+        return [self._sight(session) for session in found]
+
+    def _sight(self, session: Session) -> WorkerSight:
+        return WorkerSight(
+            session.worker, session.key, session.tenant, session.build,
+            {BY_NUMBER[pool].name: slots for pool, slots in session.slots.items()},
+            {BY_NUMBER[pool].name: used for pool, used in session.in_use.items() if used},
+            session.draining or session.drain_asked,
+            max(self._clock.now_us() - session.seen_us, 0) / 1e6, session.limits,
+        )  # fmt: skip

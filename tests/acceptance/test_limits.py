@@ -1,0 +1,126 @@
+"""Jobs that want too much: contained, of the right class, and the worker lives on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from tests.acceptance.house import House
+from tests.acceptance.processes import Program, is_alive, until
+
+HARD = "tests.acceptance.hard_jobs:app"
+
+
+async def failed(house: House, job: str, within_seconds: float = 40.0) -> dict[str, Any]:
+    """How its first failed run ended, whatever becomes of the job then."""
+    began = time.monotonic()
+    while (view := await house.view(job))["error"] is None:
+        assert time.monotonic() - began < within_seconds, view
+        assert view["finished_at"] is None, view
+        await asyncio.sleep(0.05)
+    error: dict[str, Any] = view["error"]
+    return error
+
+
+async def lives_on(house: House, worker: Program, runners: list[int]) -> None:
+    """The same worker, the same shared runner, and they still work."""
+    assert worker.alive
+    assert set(runners) <= set(worker.runners()), worker.said
+    assert (await house.finished(await house.post("nap", "short")))["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "failure"),
+    [
+        (["memory.one", "memory.many"], "resource"),
+        (["fork", "disk", "files"], "resource"),
+        (["cpu", "cpu.children"], "resource"),
+    ],
+    ids=["memory", "numbers", "processor"],
+)
+async def test_a_job_over_its_limit_is_contained(
+    house: House, kinds: list[str], failure: str, figures: dict[str, str]
+) -> None:
+    (worker,) = await house.open(app=HARD)
+    runners = worker.runners()
+    began = time.monotonic()
+    jobs = {kind: await house.post(kind, "medium") for kind in kinds}
+    for kind, job in jobs.items():
+        error = await failed(house, job)
+        assert error["failure"] == failure, (kind, error)
+        figures[f"over a limit: {kind}"] = (
+            f"{error['failure']}, {error['type']}, within {time.monotonic() - began:.1f} s"
+        )
+    await lives_on(house, worker, runners)
+    assert "limits are held by" in worker.said
+
+
+async def test_a_runaway_is_dead_and_a_busy_job_is_not(house: House) -> None:
+    (worker,) = await house.open(app=HARD)
+    runners = worker.runners()
+    wild, busy = await house.post("runaway", "long"), await house.post("busy", "long")
+    view = await house.finished(wild, within_seconds=40)
+    assert (view["state"], view["error"]["type"]) == ("dead", "Runaway"), view
+    assert (await house.finished(busy, within_seconds=60))["state"] == "succeeded"
+    await lives_on(house, worker, runners)
+
+
+async def test_time_limits_hold_in_every_mode(house: House, figures: dict[str, str]) -> None:
+    """In the loop, in a coroutine that will not be cancelled, in a thread, in a process."""
+    (worker,) = await house.open(app=HARD)
+    kinds = {"late.loop": "short", "late.thread": "medium", "late.process": "long"}
+    kinds["late.coroutine"] = "short"
+    began = time.monotonic()
+    jobs = {kind: await house.post(kind, pool) for kind, pool in kinds.items()}
+    for kind, job in jobs.items():
+        error = await failed(house, job)
+        assert error["failure"] == "timeout", (kind, error)
+        figures[f"a limit of 0.5 s: {kind}"] = f"after {time.monotonic() - began:.1f} s at most"
+    assert worker.alive
+    assert (await house.finished(await house.post("nap", "short")))["state"] == "succeeded"
+
+
+async def test_the_whole_family_of_a_late_job_dies(house: House) -> None:
+    await house.open(app=HARD)
+    job = await house.post("late.family", "long")
+    assert (await failed(house, job))["failure"] == "timeout"
+    (pid,) = {int(line["event"].split()[1]) for line in house.ledger.lines()[:1]}
+    await until(lambda: not is_alive(pid), 5, "the end of the daemon")
+
+
+async def test_what_a_job_leaves_behind_ends_with_it(house: House) -> None:
+    await house.open(app=HARD)
+    view = await house.finished(await house.post("leaves.daemon", "long"))
+    assert view["state"] == "succeeded"
+    await until(lambda: not is_alive(view["result"]), 5, "the end of the daemon")
+
+
+async def test_jobs_that_kill_their_process_harm_nobody(
+    house: House, figures: dict[str, str]
+) -> None:
+    """Among many good ones: poison in the end, no attempt used, back-off in between."""
+    (worker,) = await house.open(app=HARD)
+    bad = [await house.post(kind, "long") for kind in ("die.kill", "die.segfault")]
+    async with house.load(types=[("nap", "short")], rate=60) as load:
+        views = [await house.finished(job, within_seconds=90) for job in bad]
+    for view in views:
+        assert (view["state"], view["attempts"], view["deliveries"]) == ("dead", 0, 10), view
+        begun = [line["at"] for line in house.ledger.begun(view["id"])]
+        assert len(begun) == 10
+        assert begun[-1] - begun[-2] > begun[1] - begun[0], "no back-off"
+    assert worker.alive
+    await house.book.drained(30)
+    rows = await house.book.rows()
+    good = [rows[job] for job in load.accepted]
+    assert {(row.attempts, row.deliveries) for row in good} == {(1, 1)}
+    figures["two jobs that kill their process ten times each"] = f"{len(good)} others unharmed"
+
+
+async def test_a_handler_that_never_yields_keeps_its_lease(house: House) -> None:
+    """For five times the lease of its pool, which is two seconds."""
+    await house.open(workers=2, app=HARD)
+    job = await house.post("spin", "short", seconds=10)
+    verdict = await house.check([job])
+    assert (verdict.lost_leases, verdict.runs) == (0, 1)

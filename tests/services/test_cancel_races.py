@@ -1,0 +1,124 @@
+"""Cancelling at every moment of a job's life, thousands of times: one end, and no new grant.
+
+Jobs are cancelled while they wait, between grant and start, while they run, at the very moment of
+completion, and between a failed run and the next. The store itself keeps the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+from tests.services.platform_room import MEDIUM, SHORT, Hand, holding, new, submit, until
+
+from fairway.core.errors import Conflict
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+from fairway.services.sessions import Lease
+
+JOBS = 3000
+BATCH = 60
+
+TRACE = """
+CREATE TABLE ends (id uuid, state smallint);
+CREATE FUNCTION note_end() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO ends VALUES (NEW.id, NEW.state); RETURN NULL; END $$;
+CREATE TRIGGER note_end AFTER UPDATE ON jobs FOR EACH ROW
+WHEN (NEW.state >= 3 AND NEW.state IS DISTINCT FROM OLD.state) EXECUTE FUNCTION note_end();
+"""
+
+
+class Race:
+    """Everybody at once: a worker that runs jobs, and somebody who cancels them."""
+
+    def __init__(self, platform: Platform, tenant: Tenant, seed: int) -> None:
+        self.platform = platform
+        self.tenant = tenant
+        self.dice = random.Random(seed)
+        self.hand = Hand(platform, short=40, medium=20)
+        self.granted: dict[str, int] = {}  # job → when its newest lease was granted
+        self.said: dict[str, int] = {}  # job → when a cancellation of it was accepted
+        self.answers: Counter[str] = Counter()
+        self.open: set[JobId] = set()
+        self.running: dict[str, Lease] = {}
+
+    async def cancel(self, job: JobId) -> None:
+        await asyncio.sleep(self.dice.choice((0.0, 0.001, 0.01, 0.03)) * self.dice.random())
+        try:
+            seen = await self.platform.control.cancel(self.tenant.id, job)
+        except Conflict:
+            self.answers["too late"] += 1
+            return
+        self.said[job] = self.platform.clock.now_us()
+        self.answers[State(seen.record.state).label] += 1
+
+    async def work(self) -> None:
+        """Take leases and report, with pauses of a few milliseconds, until nothing is open."""
+        await self.hand.say(hello=True)
+        while True:
+            due = [one for one in self.running.values() if self.dice.random() < 0.6]
+            words = [self.hand.done(lease, self._outcome()) for lease in due]
+            for lease in due:
+                del self.running[lease.job.id]
+            news = await self.hand.say(reports=words, wait_seconds=0.003)
+            if news is None:
+                await self.hand.say(hello=True, running=[holding(x) for x in self.running.values()])
+                continue
+            for lease in news.leases:
+                self._check_grant(lease)
+                self.running[lease.job.id] = lease
+            for job in news.revoked:
+                self.running.pop(job, None)
+
+    def _check_grant(self, lease: Lease) -> None:
+        said_us = self.said.get(lease.job.id)
+        assert said_us is None or lease.granted_us <= said_us, "granted after it was cancelled"
+
+    def _outcome(self) -> Outcome | None:
+        """Mostly success; else an end after which the job would run again."""
+        return self.dice.choice(
+            (
+                None,
+                None,
+                Outcome(OutcomeKind.RETURNED, 1),
+                Outcome(OutcomeKind.SNOOZED, 1, delay_ms=1),
+                Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.APP_ERROR, delay_ms=1),
+                Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.WORKER_CRASH),
+            )
+        )
+
+
+async def test_cancelling_at_any_moment_leaves_one_final_state(
+    platform: Platform, tenant: Tenant
+) -> None:
+    async with platform.database.calm() as connection:
+        await connection.execute(TRACE)
+    race = Race(platform, tenant, seed=1)
+    worker = asyncio.create_task(race.work())
+    jobs: list[JobId] = []
+    for _ in range(JOBS // BATCH):
+        pools = [race.dice.choice((SHORT, SHORT, MEDIUM)) for _ in range(BATCH)]
+        made = await submit(platform, tenant, *(new(pool=pool) for pool in pools))
+        jobs += made
+        await asyncio.gather(*(race.cancel(job) for job in made), return_exceptions=False)
+        assert not worker.done(), worker.result()
+
+    async def all_ended() -> bool:
+        assert not worker.done(), worker.result()
+        async with platform.database.calm() as connection:
+            return bool(await connection.fetchval("SELECT count(*) = $1 FROM ends", len(jobs)))
+
+    await until(all_ended, 60)
+    worker.cancel()
+    async with platform.database.calm() as connection:
+        ends = await connection.fetch("SELECT id::text AS id, state FROM ends")
+    assert Counter(row["id"] for row in ends) == Counter(jobs), "not one end each"
+    states = Counter(State(row["state"]).label for row in ends)
+    assert race.answers["cancelled"] > 100, race.answers
+    assert race.answers["running"] > 100, race.answers
+    assert states["cancelled"] > 100, states
+    assert states["succeeded"] > 100, states

@@ -1,0 +1,95 @@
+"""What a tree of processes uses, and that all of it dies: real processes throughout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fairway.core.limits import Usage
+from fairway.worker import usage
+
+#: Starts a child that starts a daemon in a session of its own and ends; then does as it is told.
+FAMILY = """
+import os, subprocess, sys, time
+from fairway.worker.confine import adopt_orphans
+adopt_orphans()
+daemon = "import time; time.sleep(60)"
+middle = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {daemon!r}], start_new_session=True)"
+subprocess.run([sys.executable, "-c", middle], check=True)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print("ready", flush=True)
+"""  # noqa: E501  (a program in a string)
+
+
+@pytest.fixture
+def family() -> Iterator[subprocess.Popen[str]]:
+    root = _start(FAMILY + "time.sleep(60)")
+    yield root
+    usage.kill_tree(root.pid)
+    root.wait(5)
+
+
+def _start(program: str) -> subprocess.Popen[str]:
+    root = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert root.stdout is not None
+    assert root.stdout.readline() == "ready\n"
+    return root
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def gone(pid: int) -> bool:
+    try:
+        state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+def test_daemons_belong_to_the_tree(family: subprocess.Popen[str]) -> None:
+    assert len(usage.tree(family.pid)) == 3
+    assert usage.usage_of(family.pid).processes >= 3
+
+
+def test_all_of_a_tree_dies(family: subprocess.Popen[str]) -> None:
+    pids = usage.tree(family.pid)
+    usage.kill_tree(family.pid)
+    until(lambda: all(map(gone, pids)))
+
+
+def test_descendants_die_and_the_root_lives_on(family: subprocess.Popen[str]) -> None:
+    pids = usage.tree(family.pid)[1:]
+    assert usage.kill_descendants(family.pid) == 2
+    until(lambda: all(map(gone, pids)))
+    assert family.poll() is None
+
+
+def test_processor_time_and_memory_are_those_of_all() -> None:
+    spin = "t = time.process_time() + 0.4\nwhile time.process_time() < t: pass\n"
+    hold = "x = bytearray(64 << 20)\nprint('ready', flush=True)\n"
+    root = _start(f"import time\n{spin}{hold}time.sleep(60)")
+    try:
+        used = usage.usage_of(root.pid)
+        assert used.cpu_ms >= 350
+        assert used.memory_bytes >= 64 << 20
+        assert usage.proportional_bytes(root.pid) >= 64 << 20
+    finally:
+        usage.kill_tree(root.pid)
+        root.wait(5)
+
+
+def test_who_is_gone_uses_nothing() -> None:
+    root = subprocess.Popen([sys.executable, "-c", ""])
+    root.wait(10)
+    assert usage.usage_of(root.pid) == Usage()
+    usage.kill_tree(root.pid)
