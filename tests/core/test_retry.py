@@ -89,15 +89,16 @@ def test_the_table_of_counted_classes(failure: FailureClass, name: str) -> None:
             assert decision[0:1] + decision[2:] == (State.SCHEDULED, pause_ms, "retrying")
 
 
+@pytest.mark.parametrize("failure", [F.PERMANENT, F.RUNAWAY])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
-def test_permanent_is_final_at_once(policy: RetryPolicy) -> None:
+def test_some_failures_are_final_at_once(policy: RetryPolicy, failure: FailureClass) -> None:
     for counters in (Counters(), Counters(1, 1, 1, 1, 1)):
-        decision = decide(policy, Tally(2, 4, counters), failed(F.PERMANENT, 99), MIDDLE)
-        assert decision == Decision(State.DEAD, Tally(3, 5, counters), 0, "permanent")
+        decision = decide(policy, Tally(2, 4, counters), failed(failure, 99), MIDDLE)
+        assert decision == Decision(State.DEAD, Tally(3, 5, counters), 0, failure.value)
 
 
 def test_the_table_has_every_class() -> None:
-    assert {*CLASSES, F.PERMANENT} == set(FailureClass)
+    assert {*CLASSES, F.PERMANENT, F.RUNAWAY} == set(FailureClass)
 
 
 @pytest.mark.parametrize("tally", [Tally(), Tally(4, 9, Counters(4, 1, 19, 1, 9))])

@@ -19,6 +19,7 @@ OWN_FAILURES = frozenset(
         FailureClass.PERMANENT,
         FailureClass.TIMEOUT,
         FailureClass.RESOURCE,
+        FailureClass.RUNAWAY,
     }
 )
 
