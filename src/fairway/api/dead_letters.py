@@ -47,7 +47,7 @@ async def list_dead(request: Request) -> Response:
     platform, tenant = await _asked(request)
     query = request.query_params
     filters.check_names(query, FILTERS)
-    limit, wanted = filters.limit(query.get("limit")), _wanted(request, platform)
+    limit, wanted = filters.limit(query.get("limit")), await _wanted(request, platform)
     if cursor := query.get("cursor"):
         wanted = wanted._replace(before=min(wanted.before, filters.place_of(cursor)))
     found = await platform.dead_letters.page(tenant.id, wanted, limit + 1)
@@ -114,7 +114,7 @@ async def replay_many(request: Request) -> Response:
     filters.check_names(request.query_params, NARROWING)
     wanted = await decoded(request, ReplayMany, _body_max(platform))
     payload = _payload(wanted.payload, platform)
-    which = _wanted(request, platform)
+    which = await _wanted(request, platform)
     if wanted.dry_run:
         return await _dry_run(platform, tenant, which)
     action = await platform.dead_letters.begin(
@@ -127,7 +127,7 @@ async def discard_many(request: Request) -> Response:
     platform, tenant = await _asked(request)
     filters.check_names(request.query_params, NARROWING)
     wanted = await decoded(request, DiscardMany)
-    which = _wanted(request, platform)
+    which = await _wanted(request, platform)
     if wanted.dry_run:
         return await _dry_run(platform, tenant, which)
     action = await platform.dead_letters.begin(
@@ -173,13 +173,15 @@ async def _asked(request: Request) -> tuple[Platform, Tenant]:
     return platform, await tenant_of(request.scope, platform.directory)
 
 
-def _wanted(request: Request, platform: Platform) -> DeadFilter:
-    query, types = request.query_params, platform.directory.type_ids
-    type_name = query.get("type")
+async def _wanted(request: Request, platform: Platform) -> DeadFilter:
+    query, type_ = request.query_params, None
+    if type_name := query.get("type"):
+        found = await platform.directory.find_type(type_name)
+        type_ = NO_TYPE if found is None else found
     return DeadFilter(
         before=filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID),
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
-        type=types.get(type_name, NO_TYPE) if type_name else None,
+        type=type_,
         pool=filters.pool(query.get("pool")),
         fingerprint=filters.fingerprint(query.get("fingerprint")),
     )

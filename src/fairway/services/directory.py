@@ -107,6 +107,12 @@ class Directory:
         self.type_ids.update(types)
         self.type_names.update({number: name for name, number in types.items()})
 
+    async def find_type(self, name: str) -> int | None:
+        """A job type that any server registered; None when there never was one."""
+        if name not in self.type_ids:
+            await self.load_types()
+        return self.type_ids.get(name)
+
     async def type_name(self, number: int) -> str:
         if number not in self.type_names:
             await self.load_types()
