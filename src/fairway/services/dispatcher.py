@@ -141,11 +141,14 @@ class Dispatcher(SessionBook):
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
         if any(job.timing for job, _ in granted):
             new = self.sort_out(new)  # one that came too late ends here
-        if pool.lease_mode == "lazy":
-            session.outbox += new
-            self.fresh.extend(new)
-        else:
-            self.write_leases(new)
+        # A job that ran before is looked up first, in any pool: it may be over by now.
+        again = new if pool.lease_mode == "durable" else [one for one in new if one.job.epoch]
+        if again:
+            self.write_leases(again)
+        if len(again) < len(new):
+            first = [one for one in new if not one.job.epoch] if again else new
+            session.outbox += first
+            self.fresh.extend(first)
         self._metrics.granted.labels(pool.name).inc(len(new))
         self._metrics.pickup.observe_many(pool.name, waits(new, self._clock.unix_ms()))
 
