@@ -23,6 +23,12 @@ from fairway.services.sessions import Lease
 JOBS = 3000
 BATCH = 60
 
+OTHER_ENDS = (
+    Outcome(OutcomeKind.RETURNED, 1),
+    Outcome(OutcomeKind.SNOOZED, 1, delay_ms=1),
+    Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.APP_ERROR, delay_ms=1),
+)
+
 TRACE = """
 CREATE TABLE ends (id uuid, state smallint);
 CREATE FUNCTION note_end() RETURNS trigger LANGUAGE plpgsql AS
@@ -60,7 +66,7 @@ class Race:
         """Take leases and report, with pauses of a few milliseconds, until nothing is open."""
         await self.hand.say(hello=True)
         while True:
-            due = [one for one in self.running.values() if self.dice.random() < 0.6]
+            due = [one for one in self.running.values() if self.dice.random() < 0.25]
             words = [self.hand.done(lease, self._outcome()) for lease in due]
             for lease in due:
                 del self.running[lease.job.id]
@@ -80,16 +86,9 @@ class Race:
 
     def _outcome(self) -> Outcome | None:
         """Mostly success; else an end after which the job would run again."""
-        return self.dice.choice(
-            (
-                None,
-                None,
-                Outcome(OutcomeKind.RETURNED, 1),
-                Outcome(OutcomeKind.SNOOZED, 1, delay_ms=1),
-                Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.APP_ERROR, delay_ms=1),
-                Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.WORKER_CRASH),
-            )
-        )
+        if self.dice.random() < 0.5:
+            return None
+        return self.dice.choices(OTHER_ENDS, weights=(10, 10, 1))[0]
 
 
 async def test_cancelling_at_any_moment_leaves_one_final_state(
@@ -118,7 +117,7 @@ async def test_cancelling_at_any_moment_leaves_one_final_state(
         ends = await connection.fetch("SELECT id::text AS id, state FROM ends")
     assert Counter(row["id"] for row in ends) == Counter(jobs), "not one end each"
     states = Counter(State(row["state"]).label for row in ends)
-    assert race.answers["cancelled"] > 100, race.answers
-    assert race.answers["running"] > 100, race.answers
+    assert race.answers["cancelled"] > 30, race.answers
+    assert race.answers["running"] > 30, race.answers
     assert states["cancelled"] > 100, states
     assert states["succeeded"] > 100, states
