@@ -21,8 +21,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-up: setup  ## Start everything: PostgreSQL, server, workers (Ctrl-C drains)
-	$(BIN)/fairway up examples.hello:app
+up: setup  ## Start everything: PostgreSQL, server, workers, the scoring service (Ctrl-C drains)
+	$(BIN)/fairway up examples.hello:app examples.scoring.jobs:app --beside examples.scoring
 
 test: setup  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff check .

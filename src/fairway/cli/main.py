@@ -39,8 +39,8 @@ app.command("fairway.cli.lab:lab", name="lab")
 
 @app.command
 def up(
-    target: str | None = None,
-    *,
+    *targets: str,
+    beside: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     port: int | None = None,
     host: str | None = None,
     data_dir: Path | None = None,
@@ -50,8 +50,10 @@ def up(
 
     Parameters
     ----------
-    target
-        The app whose jobs the workers run, as module:app or file.py:app.
+    targets
+        The apps whose jobs run here, each as module:app or file.py:app; a worker for each.
+    beside
+        Programs to keep running beside the server, each as a module for `python -m`.
     port
         Where the server listens (default 8700).
     host
@@ -63,7 +65,8 @@ def up(
     """
     from fairway.cli import up as command
 
-    return command.run(target if worker else None, port=port, host=host, data_dir=data_dir)
+    apps = targets if worker else ()
+    return command.run(apps, beside or (), port=port, host=host, data_dir=data_dir)
 
 
 @app.command

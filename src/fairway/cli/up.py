@@ -1,7 +1,8 @@
 """`fairway up`: the whole platform on one machine, with one command.
 
-PostgreSQL first, then the server, then a worker in a process of its own; stopped in reverse:
-workers drain, the server finishes, PostgreSQL stops last. All state is in one folder.
+PostgreSQL first, then the server, then companions in processes of their own: a worker for each app
+and the programs that stand beside. Stopped in reverse: companions end (workers drain), the server
+finishes, PostgreSQL stops last. All state is in one folder.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import asyncio
 import hashlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 from rich.console import Console
 
+from fairway.cli.companions import Companions
 from fairway.cli.local_keys import LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
@@ -31,17 +34,23 @@ from fairway.store.embedded import EmbeddedPostgres
 log = logger("up")
 screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must stay in one piece
 
-WORKER_PAUSE_MAX_SECONDS = 10.0
 POSTGRES_PAUSE_SECONDS = 1.0
 
 
-def run(target: str | None, *, port: int | None, host: str | None, data_dir: Path | None) -> int:
+def run(
+    targets: Sequence[str],
+    beside: Sequence[str],
+    *,
+    port: int | None,
+    host: str | None,
+    data_dir: Path | None,
+) -> int:
     configure_logging(json_lines=not sys.stderr.isatty())
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
-    return uvloop.run(_main(target, settings))
+    return uvloop.run(_main(targets, beside, settings))
 
 
-async def _main(target: str | None, settings: Settings) -> int:
+async def _main(targets: Sequence[str], beside: Sequence[str], settings: Settings) -> int:
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
     listener = listen(settings)
@@ -51,15 +60,14 @@ async def _main(target: str | None, settings: Settings) -> int:
     try:
         dsn = settings.database_url or await _start_postgres(postgres)
         guard = asyncio.create_task(_guard(postgres))
-        worker = Worker(target, settings, stopping)
+        server_stop = asyncio.Event()
+        companions = Companions(settings, stopping, server_stop)
 
         async def ready(platform: Platform) -> None:
             keys = await first_keys(platform, settings)
-            _announce(settings, keys, target)
-            worker.start(keys)
+            _announce(settings, keys, targets, beside)
+            companions.start(targets, beside, keys)
 
-        server_stop = asyncio.Event()
-        worker.when_done(stopping, server_stop)
         await serve(dsn, settings, listener, server_stop, ready)
         return 0
     finally:
@@ -144,75 +152,17 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
     )
 
 
-def _announce(settings: Settings, keys: LocalKeys, target: str | None) -> None:
+def _announce(
+    settings: Settings, keys: LocalKeys, targets: Sequence[str], beside: Sequence[str]
+) -> None:
     screen.print(
         f"\n  [bold green]Fairway is up[/] at [bold]{settings.url}[/]  (API: {settings.url}/docs)"
     )
     screen.print(f"  tenant key    {keys.api_key}")
     screen.print(f"  operator key  {keys.operator_key}")
     screen.print(f"  data          {settings.data_dir.resolve()}  (keys: client.json)")
-    screen.print(f"  worker        {target or 'none: give an app, as in `fairway up module:app`'}")
+    apps = ", ".join(targets) or "none: give an app, as in `fairway up module:app`"
+    screen.print(f"  workers       {apps}")
+    if beside:
+        screen.print(f"  beside it     {', '.join(beside)}")
     screen.print("  [dim]Ctrl-C drains and stops.[/]\n")
-
-
-# -- the worker --------------------------------------------------------------------------------
-
-
-class Worker:
-    """The worker process beside the server: replaced with back-off when it dies, drained first."""
-
-    def __init__(self, target: str | None, settings: Settings, stopping: asyncio.Event) -> None:
-        self._target = target
-        self._settings = settings
-        self._stopping = stopping
-        self._task: asyncio.Task[None] | None = None
-        self._finisher: asyncio.Task[None] | None = None
-
-    def start(self, keys: LocalKeys) -> None:
-        if self._target is not None:
-            self._task = asyncio.create_task(self._keep(self._target, keys), name="worker")
-
-    def when_done(self, stopping: asyncio.Event, server_stop: asyncio.Event) -> None:
-        """Let the server stop only after the worker has drained."""
-
-        async def finish() -> None:
-            await stopping.wait()
-            if self._task is not None:
-                await asyncio.gather(self._task, return_exceptions=True)
-            server_stop.set()
-
-        self._finisher = asyncio.create_task(finish(), name="finisher")
-
-    async def _keep(self, target: str, keys: LocalKeys) -> None:
-        failures = 0
-        while not self._stopping.is_set():
-            began = asyncio.get_running_loop().time()
-            status = await self._run(target, keys)
-            if self._stopping.is_set():
-                return
-            if status == 0:
-                log.warning("the worker drained as it was asked to; no other is started")
-                return
-            lived = asyncio.get_running_loop().time() - began
-            failures = failures + 1 if lived < 30 else 1
-            seconds = min(0.2 * 2 ** min(failures, 10), WORKER_PAUSE_MAX_SECONDS)
-            log.error("worker ended; starting another", status=status, in_seconds=seconds)
-            await pause(seconds)
-
-    async def _run(self, target: str, keys: LocalKeys) -> int:
-        environment = os.environ | {
-            "FAIRWAY_URL": self._settings.url,
-            "FAIRWAY_API_KEY": keys.worker_key,
-            "FAIRWAY_DIE_WITH_PARENT": "1",
-        }
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "fairway", "worker", target, "--grace",
-            str(self._settings.drain_seconds), env=environment, start_new_session=True,
-        )  # fmt: skip
-        ended = asyncio.create_task(process.wait())
-        asked = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
-        if not ended.done():
-            process.terminate()
-        return await ended

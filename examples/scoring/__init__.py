@@ -1,0 +1,1 @@
+"""A talent marketplace's back end: hand in an application, have it scored, see the board."""

@@ -1,0 +1,129 @@
+"""The service people talk to: applications in, scores and the board out.
+
+It keeps nothing of its own: an application is a Fairway job, its score a row of the board.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from examples.scoring.board import Board, Row, Score
+from examples.scoring.feed import Feed, place_view
+from examples.scoring.jobs import score
+from examples.scoring.settings import Settings
+from examples.web import page_file, problem, refused
+from msgspec import Meta
+from sse_starlette import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from fairway import FairwayError
+
+PAGE = Path(__file__).parent / "page"
+BODY_BYTES_MAX = 48 << 10
+PAGE_DEFAULT, PAGE_MAX = 20, 100
+STATUS = {"queued": "pending", "scheduled": "pending", "running": "scoring", "dead": "failed"}
+
+
+class Application(msgspec.Struct, forbid_unknown_fields=True):
+    candidate: Annotated[str, Meta(min_length=1, max_length=200)]
+    payload: Any
+
+
+class Service:
+    def __init__(self, settings: Settings) -> None:
+        self.board = Board(settings.data)
+        self.feed = Feed(self.board)
+
+    def build(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/applications", self.submit, methods=["POST"]),
+                Route("/applications/{id}", self.read, methods=["GET"]),
+                Route("/leaderboard", self.leaderboard, methods=["GET"]),
+                Route("/leaderboard/events", self.events, methods=["GET"]),
+                Route("/", lambda _: page_file(PAGE, "index.html")),
+                Route("/{name}", lambda request: page_file(PAGE, request.path_params["name"])),
+            ],
+            exception_handlers={FairwayError: refused},
+        )
+
+    async def submit(self, request: Request) -> Response:
+        body = await request.body()
+        if len(body) > BODY_BYTES_MAX:
+            return problem(413, f"An application has at most {BODY_BYTES_MAX} bytes.")
+        try:
+            wanted = msgspec.json.decode(body, type=Application)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return problem(422, str(error))
+        key = request.headers.get("idempotency-key")
+        enqueuer = score.options(idempotency_key=key) if key else score.options()
+        handle = await enqueuer.aenqueue(wanted.candidate, wanted.payload)
+        return JSONResponse(
+            {"id": handle.id, "status": "pending"},
+            202,
+            headers={"location": f"/applications/{handle.id}"},
+        )
+
+    async def read(self, request: Request) -> Response:
+        application = request.path_params["id"]
+        row = await asyncio.to_thread(self.board.find, application)
+        if row is not None:
+            return JSONResponse(scored_view(row))
+        handle = score.handle(application)
+        view = await handle.astatus()
+        if view.state == "succeeded":  # the board was lost: the platform still knows the score
+            found = await handle.aresult(timeout=5)
+            arguments = msgspec.json.decode(bytes(view.payload or b"{}"))
+            row = await asyncio.to_thread(
+                self.board.record, application, arguments["candidate"], Score(**found)
+            )
+            return JSONResponse(scored_view(row))
+        answer = {"id": application, "status": STATUS.get(view.state, view.state)}
+        if view.state == "dead" and view.error:
+            answer["error"] = msgspec.json.decode(bytes(view.error)).get("message", "")
+        return JSONResponse(answer)
+
+    async def leaderboard(self, request: Request) -> Response:
+        limit = request.query_params.get("limit", str(PAGE_DEFAULT))
+        if not limit.isdecimal() or not 1 <= int(limit) <= PAGE_MAX:
+            return problem(422, f"limit is a number from 1 to {PAGE_MAX}.")
+        try:
+            after = uncursor(request.query_params.get("cursor"))
+        except ValueError:
+            return problem(422, "The cursor is not one of ours.")
+        places = await asyncio.to_thread(self.board.ranking, int(limit) + 1, after)
+        more = len(places) > int(limit)
+        page = places[: int(limit)]
+        return JSONResponse(
+            {
+                "leaderboard": [place_view(place) for place in page],
+                "next_cursor": cursor(page[-1].row) if more else None,
+            }
+        )
+
+    async def events(self, request: Request) -> Response:
+        return EventSourceResponse(self.feed.follow(), ping=15)
+
+
+def scored_view(row: Row) -> dict[str, Any]:
+    return {"id": row.id, "status": "scored", **row._asdict()}
+
+
+def cursor(row: Row) -> str:
+    return base64.urlsafe_b64encode(f"{row.score}:{row.id}".encode()).decode().rstrip("=")
+
+
+def uncursor(text: str | None) -> Row | None:
+    """The place a page ended at. A forged one shows the same board from elsewhere, no more."""
+    if text is None:
+        return None
+    place = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+    best, _, last = place.partition(":")
+    return Row(last, "", int(best), "", "", 0, 0, 0.0, 0.0)
