@@ -1,0 +1,1 @@
+"""An online judge: programs of strangers, compiled and run in a sandbox, judged by their output."""

@@ -1,0 +1,25 @@
+"""Settings of the judge, from the environment; everything has a default.
+
+| variable | default | |
+|---|---|---|
+| JUDGE_STORE | judge in Fairway's data folder | object storage: a folder, or s3://, gs://, az:// |
+| JUDGE_PORT | 8900 | where the service listens |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Settings(NamedTuple):
+    store: str
+    port: int
+
+
+def load(environment: Mapping[str, str] = os.environ) -> Settings:
+    fairway = Path(environment.get("FAIRWAY_DATA_DIR", ".fairway"))
+    store = environment.get("JUDGE_STORE", str((fairway / "judge").resolve()))
+    return Settings(store=store, port=int(environment.get("JUDGE_PORT", "8900")))
