@@ -1,0 +1,161 @@
+"""The judge people talk to: submissions in, verdicts out, live.
+
+Source and tests go to object storage first, then the job with their references to Fairway: a 202
+means that both are safe. The service keeps nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx2
+import msgspec
+from examples.judge import files
+from examples.judge.jobs import JOBS, app
+from examples.judge.languages import LANGUAGES, installed
+from examples.judge.pools import CONTEST
+from examples.judge.settings import Settings
+from examples.web import page_file, problem, refused
+from msgspec import Meta, Struct
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from fairway import FairwayError, Handle
+
+PAGE = Path(__file__).parent / "page"
+BODY_BYTES_MAX = 4 << 20
+CONTEST_PRIORITY = 9
+LOOK_SECONDS = 1.0
+FINAL = {"succeeded", "dead", "cancelled", "expired"}
+
+
+class Case(Struct, forbid_unknown_fields=True):
+    input: str
+    expected: str
+
+
+class Submission(Struct, forbid_unknown_fields=True):
+    language: str
+    source: Annotated[str, Meta(min_length=1, max_length=256 << 10)]
+    tests: Annotated[list[Case], Meta(min_length=1, max_length=100)]
+    contest: bool = False
+    cpu_seconds: Annotated[float, Meta(gt=0, le=10)] = 2.0
+    memory_mb: Annotated[int, Meta(ge=16, le=1024)] = 256
+
+
+class Service:
+    def __init__(self, settings: Settings) -> None:
+        self._store = files.open_store(settings.store)
+        self._http: httpx2.AsyncClient | None = None
+
+    def build(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/submissions", self.submit, methods=["POST"]),
+                Route("/submissions/{id}", self.read, methods=["GET"]),
+                Route("/submissions/{id}/events", self.events, methods=["GET"]),
+                Route("/languages", lambda _: JSONResponse({"languages": installed()})),
+                Route("/", lambda _: page_file(PAGE, "index.html")),
+                Route("/{name}", lambda request: page_file(PAGE, request.path_params["name"])),
+            ],
+            exception_handlers={FairwayError: refused},
+            lifespan=self._life,
+        )
+
+    @asynccontextmanager
+    async def _life(self, _: Starlette) -> AsyncIterator[None]:
+        settings = app.settings
+        headers = {"authorization": f"Bearer {settings.api_key}"}
+        async with httpx2.AsyncClient(
+            base_url=settings.url, headers=headers, trust_env=False
+        ) as self._http:
+            yield
+
+    async def submit(self, request: Request) -> Response:
+        body = await request.body()
+        if len(body) > BODY_BYTES_MAX:
+            return problem(413, f"A submission has at most {BODY_BYTES_MAX} bytes.")
+        try:
+            wanted = msgspec.json.decode(body, type=Submission)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return problem(422, str(error))
+        if wanted.language not in installed():
+            return problem(422, f"language is one of {', '.join(installed())} - at `$.language`")
+        handle = await self._hand_in(wanted)
+        location = {"location": f"/submissions/{handle.id}"}
+        return JSONResponse({"id": handle.id, "status": "queued"}, 202, headers=location)
+
+    async def _hand_in(self, wanted: Submission) -> Handle[Any]:
+        texts = [
+            wanted.source,
+            *(text for case in wanted.tests for text in (case.input, case.expected)),
+        ]
+        source, *rest = await asyncio.gather(
+            *(files.put(self._store, text.encode()) for text in texts)
+        )
+        pairs = list(zip(rest[::2], rest[1::2], strict=True))
+        job = JOBS[wanted.language]
+        pool = CONTEST if wanted.contest else LANGUAGES[wanted.language].pool
+        enqueuer = job.options(pool=pool)
+        return await enqueuer.aenqueue(
+            source=source, tests=pairs, cpu_seconds=wanted.cpu_seconds, memory_mb=wanted.memory_mb
+        )
+
+    async def read(self, request: Request) -> Response:
+        return JSONResponse(await self._view(request.path_params["id"]))
+
+    async def events(self, request: Request) -> Response:
+        """Each change, and every second the expected wait while it waits; ends with the verdict."""
+        first = await self._view(request.path_params["id"])  # a 404 must come before the stream
+        return EventSourceResponse(self._follow(first), ping=15)
+
+    async def _follow(self, view: dict[str, Any]) -> AsyncIterator[ServerSentEvent]:
+        last: dict[str, Any] = {}
+        changes = asyncio.create_task(self._wait_for_end(view["id"]))
+        try:
+            while True:
+                if view != last:
+                    text = msgspec.json.encode(view).decode()
+                    yield ServerSentEvent(text, event=view["status"])
+                if view["status"] in FINAL | {"judged"}:
+                    return
+                last = view
+                await asyncio.wait({changes}, timeout=LOOK_SECONDS)
+                view = await self._view(view["id"])
+        finally:
+            changes.cancel()
+
+    async def _wait_for_end(self, submission: str) -> None:
+        """Over when the platform says that the job is; then the next look is the last."""
+        async for _ in Handle.from_id(app, submission).aevents():
+            pass
+
+    async def _view(self, submission: str) -> dict[str, Any]:
+        view = await Handle.from_id(app, submission).astatus()
+        found: dict[str, Any] = {"id": view.id, "status": view.state, "pool": view.pool}
+        if view.state == "succeeded":
+            found |= {"status": "judged", **msgspec.json.decode(bytes(view.result or b"{}"))}
+        elif view.state == "running" and view.progress:
+            found["progress"] = msgspec.json.decode(bytes(view.progress)).get("text", "")
+        elif view.state in ("queued", "scheduled"):
+            found |= await self._wait(submission)
+        elif view.state == "dead" and view.error:
+            found["error"] = msgspec.json.decode(bytes(view.error)).get("message", "")
+        return found
+
+    async def _wait(self, submission: str) -> dict[str, Any]:
+        """The place in the line and when it is likely to start, in the platform's own words."""
+        assert self._http is not None
+        reply = await self._http.get(f"/v1/jobs/{submission}/explain")
+        if reply.status_code != 200:
+            return {}
+        said = reply.json()
+        likely = (said.get("start") or {}).get("likely_at")
+        return {"position": said.get("position"), "likely_at": likely, "why": said.get("detail")}
