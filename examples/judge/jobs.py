@@ -34,7 +34,7 @@ def run(
 ) -> Judged:
     store = files.open_store(load().store)
     cases = [
-        judging.Test(files.get(store, given), files.get(store, expected))
+        judging.Trial(files.get(store, given), files.get(store, expected))
         for given, expected in tests
     ]
     return judging.judge(

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from examples.judge.languages import COMPILING, Language
-from examples.judge.sandbox import Sandbox, SandboxUnavailable, Task
+from examples.judge.sandbox import Sandbox, Task
 from examples.judge.verdicts import Limits, Ran, Verdict, verdict_of
 
 COMPILER_WORDS_MAX = 4000
 
 
-class Test(NamedTuple):
+class Trial(NamedTuple):
     input: bytes
     expected: bytes
 
@@ -33,7 +33,7 @@ def judge(
     sandbox: Sandbox,
     language: Language,
     source: bytes,
-    tests: Sequence[Test],
+    tests: Sequence[Trial],
     limits: Limits,
     on_test: Callable[[int, int], None] = lambda done, total: None,
 ) -> Judged:
@@ -92,7 +92,7 @@ def _judged(
     sandbox: Sandbox,
     verdict: Verdict,
     detail: str,
-    tests: Sequence[Test],
+    tests: Sequence[Trial],
     passed: int = 0,
     worst: Ran | None = None,
 ) -> Judged:
@@ -105,6 +105,3 @@ def _judged(
         memory_mb=round(worst.memory_bytes / (1 << 20), 1) if worst else 0.0,
         sandbox=sandbox.level,
     )
-
-
-__all__ = ["Judged", "SandboxUnavailable", "Test", "judge"]

@@ -123,7 +123,8 @@ class Sandbox:
         return Ran(
             exit_code=_exit_code(said, code),
             cpu_seconds=cage.cpu_seconds if cage else usage.ru_utime + usage.ru_stime,
-            memory_bytes=cage.peak_bytes if cage else usage.ru_maxrss * 1024,
+            # Without a cage it is not known: what wait4 says counts the judge's own pages as well.
+            memory_bytes=cage.peak_bytes if cage else 0,
             stdout=_read(private / "out", task.limits.output_bytes + 1),
             stderr=errors,
             was_stopped=was_stopped,
