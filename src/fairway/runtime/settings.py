@@ -40,7 +40,8 @@ FOREIGN = frozenset(
 
 POSITIVE = (
     "retention_days", "body_bytes_max", "payload_bytes_max", "window_jobs",
-    "promote_per_second", "promote_tenant_per_second",
+    "promote_per_second", "promote_tenant_per_second", "schedule_seconds_min",
+    "schedules_per_tenant",
 )  # fmt: skip
 
 
@@ -63,6 +64,8 @@ class Settings:
     submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
     promote_per_second: int = 4000  # due jobs that move to the backlog, per shard
     promote_tenant_per_second: int = 2000  # and of one tenant
+    schedule_seconds_min: float = 10.0  # ticks of a recurring schedule are at least so far apart
+    schedules_per_tenant: int = 1000
     drain_seconds: float = 25.0
     scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's

@@ -39,10 +39,12 @@ from fairway.services.replayer import Replayer
 from fairway.services.rescuer import Rescuer
 from fairway.services.restraints import RestraintKeeper
 from fairway.services.roster import Roster
+from fairway.services.schedules import ScheduleLimits, Schedules
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
+from fairway.services.ticker import Ticker
 from fairway.services.watch import Watchers
 from fairway.store import leadership, partitions
 from fairway.store.database import DISCONNECTED, Database
@@ -73,6 +75,7 @@ class Platform:
         self._join_dispatching()
         self._join_front_door()
         self._join_answers()
+        self._join_schedules()
         self.loops = self._loops()
 
     def _join_dispatching(self) -> None:
@@ -140,6 +143,18 @@ class Platform:
         )  # fmt: skip
         self.roster = Roster(self.dispatcher, self.clock)
 
+    def _join_schedules(self) -> None:
+        """Recurring schedules: what tenants do with them, and who fires their ticks."""
+        limits = ScheduleLimits(
+            round(self.settings.schedule_seconds_min * 1000), self.settings.schedules_per_tenant
+        )
+        ids = self.submissions.ids
+        self.schedules = Schedules(
+            self.database, self.directory, ids, self.store_clock, limits, self.cluster.shard_count
+        )
+        self.schedules.on_scheduled = self.submissions.wrote_for_later
+        self.ticker = Ticker(self.database, self.dispatcher, self.control, ids, self.metrics)
+
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
@@ -179,6 +194,7 @@ class Platform:
             "promoter": promoter.run_once,
             "expirer": expirer.run_once,
             "replayer": replayer.run_once,
+            "ticker": self.ticker.run_once,
             "pruner": pruner.run_once,
             "insight": self.insight.run_once,
             "gauges": self._gauge,
@@ -188,7 +204,8 @@ class Platform:
         self.recorder.on_scheduled = loops["promoter"].wake
         dispatcher.aftermath.on_news = lambda: self._restrain(loops["restraints"])
         self.submissions.on_scheduled = loops["promoter"].wake
-        self.control.on_scheduled = loops["promoter"].wake
+        self.control.on_scheduled = self.ticker.on_scheduled = loops["promoter"].wake
+        self.schedules.on_change = loops["ticker"].wake
         return loops
 
     def _restrain(self, keeper: Loop) -> None:

@@ -8,7 +8,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.store_clock import StoreClock
 from fairway.store import dead_letter_actions as actions
-from fairway.store import events, partitions, submissions
+from fairway.store import events, partitions, schedules, submissions
 from fairway.store.database import Database
 
 log = logger("pruner")
@@ -47,4 +47,5 @@ class Pruner:
             for shard in list(self._dispatcher.open_shards):
                 swept += await submissions.forget_keys(connection, shard, ROWS_PER_ROUND)
                 swept += await actions.forget(connection, shard, keep_since, ROWS_PER_ROUND)
+                swept += await schedules.forget_runs(connection, shard, keep_since, ROWS_PER_ROUND)
         return 1.0 if swept >= ROWS_PER_ROUND else REST_SECONDS

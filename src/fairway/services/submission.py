@@ -80,7 +80,7 @@ class Submissions:
         self._metrics = instruments.metrics
         self.store_clock = StoreClock(instruments.clock)  # the platform's, once it is joined
         self._chance = random.Random()
-        self._ids = JobIdFactory(instruments.clock)
+        self.ids = JobIdFactory(instruments.clock)
         self._groups: dict[int, GroupCommit[Submission]] = {}
         self.ring: Callable[[int, set[StreamKey]], None] = lambda shard, keys: None
         self.on_scheduled: Callable[[], None] = lambda: None
@@ -93,7 +93,7 @@ class Submissions:
         if any(job.type not in types for job in wanted):
             await self._learn_types(wanted)
         shard = shard_for_tenant(tenant.id, self._shard_count)
-        ids = self._ids.make(shard, len(wanted))
+        ids = self.ids.make(shard, len(wanted))
         jobs = [
             QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane, 0, 0,
                       0, new.timeout_ms, new.payload)
@@ -195,11 +195,18 @@ class Submissions:
         self._metrics.accepted.inc(len(fresh))
         if scheduled := _scheduled(group):
             fresh = [job for job in fresh if job.id not in scheduled]
-            self.on_scheduled()
+            self.wrote_for_later(shard)
         if shard in self._dispatcher.terms:
             self._dispatcher.arrived(shard, fresh)
-        else:
+        elif fresh:
             self.ring(shard, {key_of(job) for job in fresh})
+
+    def wrote_for_later(self, shard: int) -> None:
+        """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
+        if shard in self._dispatcher.terms:
+            self.on_scheduled()
+        else:
+            self.ring(shard, set())
 
     def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
         answer.__cause__ = cause

@@ -1,0 +1,200 @@
+"""What tenants do with recurring schedules: put, read, pause, run now, make up for the past.
+
+Any server can do all of it: ticks are fired by the owner of the shard, and a run is known by its
+tick, so nobody runs one twice. The database's clock decides what is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+from typing import NamedTuple
+
+from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
+from fairway.core.ids import JobId, shard_for_tenant
+from fairway.runtime.identity import JobIdFactory
+from fairway.services.directory import Directory
+from fairway.services.recurrence import Recurrence, checked
+from fairway.services.schedule_jobs import Firing, firing, moment_of, next_tick, recurrence, unix_ms
+from fairway.services.store_clock import StoreClock
+from fairway.store import schedules as store
+from fairway.store import submissions
+from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.schedules import BACKFILL, BY_HAND, PastRun, Place, ScheduleTerms, StoredSchedule
+
+BACKFILL_MAX = 1000
+NEXT_RUNS = 5
+
+
+class ScheduleLimits(NamedTuple):
+    gap_ms_min: int
+    per_tenant_max: int
+
+
+class Backfilled(NamedTuple):
+    made: int
+    already: int  # ticks that were fired before
+
+
+class Schedules:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        ids: JobIdFactory,
+        store_clock: StoreClock,
+        limits: ScheduleLimits,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._ids = ids
+        self._store_clock = store_clock
+        self._limits = limits
+        self._shard_count = shard_count
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_scheduled: Callable[[int], None] = lambda shard: None
+
+    def place(self, tenant: int, name: str) -> Place:
+        return Place(shard_for_tenant(tenant, self._shard_count), tenant, name)
+
+    def now(self) -> datetime:
+        """The database's time, in the whole milliseconds that ticks are counted in."""
+        return moment_of(self._store_clock.unix_ms())
+
+    # -- make and change ---------------------------------------------------------------------
+
+    def check(self, terms: ScheduleTerms) -> Recurrence:
+        """Refuse what can never run, or far too often."""
+        if terms.ends_at is not None and terms.ends_at <= terms.starts_at:
+            raise InvalidRequest("ends_at lies before starts_at, or in the past.", field="/ends_at")
+        return checked(
+            cron=terms.cron,
+            every_ms=terms.every_ms,
+            zone=terms.zone,
+            now_ms=unix_ms(terms.starts_at),
+            gap_ms_min=self._limits.gap_ms_min,
+        )
+
+    async def put(self, place: Place, terms: ScheduleTerms, type_name: str) -> bool:
+        """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
+        self.check(terms)
+        async with self._calm() as connection:
+            others = await store.count_others(connection, place)
+            if others >= self._limits.per_tenant_max:
+                raise LimitReached(
+                    f"There are {others} schedules already, as many as a tenant may have. Delete"
+                    " some, or let one schedule submit many jobs.",
+                    code="TOO_MANY_SCHEDULES",
+                )
+            await self._directory.know_types([type_name])
+            terms = terms._replace(type=self._directory.type_ids[type_name])
+            now = self.now()
+            following = next_tick(terms, unix_ms(now))
+            is_new = await store.put_schedule(connection, place, terms, now, following)
+        self.on_change()
+        return is_new
+
+    async def pause(self, place: Place, paused: bool) -> StoredSchedule:
+        """Paused or going again; ticks that pass meanwhile are settled without runs."""
+        schedule = await self.read(place)
+        now = self.now()
+        following = next_tick(schedule.terms, unix_ms(now))
+        async with self._calm() as connection:
+            if not await store.pause_schedule(connection, place, paused, now, following):
+                raise _absent(place)
+        self.on_change()
+        return await self.read(place)
+
+    async def remove(self, place: Place) -> None:
+        async with self._calm() as connection:
+            if not await store.delete_schedule(connection, place):
+                raise _absent(place)
+
+    # -- run outside of the clock ------------------------------------------------------------
+
+    async def trigger(self, place: Place) -> JobId:
+        """One run now, whatever else runs."""
+        schedule = await self.read(place)
+        (job_id,) = self._ids.make(place.shard, 1)
+        now_ms = unix_ms(self.now())
+        await self._fire(place, [firing(schedule, job_id, now_ms, BY_HAND, due_ms=now_ms)])
+        return job_id
+
+    async def backfill(self, place: Place, since: datetime, until: datetime) -> Backfilled:
+        """Runs for ticks of the past that have none, all due now."""
+        schedule, now = await self.read(place), self.now()
+        if not since <= until <= now:
+            raise InvalidRequest(
+                "since must lie before until, and until in the past.", field="/until"
+            )
+        source = recurrence(schedule.terms).after(unix_ms(since) - 1)
+        last_ms = unix_ms(until)
+        ticks = list(islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1))
+        if len(ticks) > BACKFILL_MAX:
+            raise InvalidRequest(
+                f"This range has more than {BACKFILL_MAX} ticks: ask for a shorter one, several"
+                " times.",
+                field="/since",
+            )
+        ids = self._ids.make(place.shard, len(ticks))
+        firings = [
+            firing(schedule, job_id, tick, BACKFILL, due_ms=unix_ms(now))
+            for job_id, tick in zip(ids, ticks, strict=True)
+        ]
+        made = await self._fire(place, firings)
+        return Backfilled(made, len(ticks) - made)
+
+    async def _fire(self, place: Place, firings: list[Firing]) -> int:
+        if not firings:
+            return 0
+        async with self._calm() as connection, connection.transaction():
+            runs = [one.run for one in firings]
+            claimed = await store.claim_runs(connection, place.shard, runs)
+            jobs = [one.job for one in firings if one.job.id in claimed]
+            if jobs:
+                ids = {job.id for job in jobs}
+                await submissions.insert_jobs(connection, place.shard, jobs, ids)
+        self.on_scheduled(place.shard)
+        return len(jobs)
+
+    # -- look --------------------------------------------------------------------------------
+
+    async def read(self, place: Place) -> StoredSchedule:
+        async with self._calm() as connection:
+            found = await store.read_schedule(connection, place)
+        if found is None:
+            raise _absent(place)
+        return found
+
+    async def page(self, tenant: int, after: str, limit: int) -> list[StoredSchedule]:
+        shard = shard_for_tenant(tenant, self._shard_count)
+        async with self._calm() as connection:
+            return await store.list_schedules(connection, shard, tenant, after, limit)
+
+    async def runs(self, place: Place, before: datetime | None, limit: int) -> list[PastRun]:
+        """The newest runs, skipped ones among them."""
+        await self.read(place)
+        latest = self.now() + timedelta(days=1)
+        async with self._calm() as connection:
+            return await store.list_runs(connection, place, before or latest, limit)
+
+    def next_runs(self, terms: ScheduleTerms, count: int = NEXT_RUNS) -> list[datetime]:
+        """The next ticks by today's rules of the zone; none for a paused or ended schedule."""
+        now_ms = max(unix_ms(self.now()), unix_ms(terms.starts_at) - 1)
+        ticks = [moment_of(tick) for tick in islice(recurrence(terms).after(now_ms), count)]
+        return [tick for tick in ticks if terms.ends_at is None or tick <= terms.ends_at]
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._database.calm() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+
+def _absent(place: Place) -> NotFound:
+    return NotFound(f"There is no schedule {place.name!r}.")
