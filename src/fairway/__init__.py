@@ -2,6 +2,7 @@
 
 from fairway.core.errors import FairwayError
 from fairway.sdk.app import App
+from fairway.sdk.checkpoint import CheckpointFailed
 from fairway.sdk.codec import InvalidArguments
 from fairway.sdk.context import CTX, Ctx
 from fairway.sdk.failures import (
@@ -30,6 +31,7 @@ __all__ = [
     "App",
     "BatchRefused",
     "Cancel",
+    "CheckpointFailed",
     "Ctx",
     "DependencyFailed",
     "Fail",

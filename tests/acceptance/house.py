@@ -59,7 +59,8 @@ class House:
         self.servers: list[Server] = []
         self.programs: list[Program] = []
         self.api_key = self.worker_key = self.operator_key = ""
-        self.settings = dict(QUICK)  # of servers that are started from now on
+        storage = {"FAIRWAY_STORAGE_URL": f"file://{room}/objects"}
+        self.settings = QUICK | storage  # of servers that are started from now on
         self._http = httpx2.AsyncClient(timeout=10, trust_env=False)
         self._numbers = itertools.count(1)
 

@@ -66,6 +66,30 @@ def haul(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
     return sign("end", run, ctx)
 
 
+@app.job(name="march", pool="long")
+def march(steps: int, seconds: float, ctx: Ctx = CTX) -> Signature:
+    """Saves a checkpoint after every step, and goes on from the last one that was saved."""
+    run = new_run()
+    sign("begin", run, ctx)
+    for step in ctx.track(range(ctx.load_checkpoint() or 0, steps)):
+        sign(f"step {step}", run, ctx)
+        time.sleep(seconds)
+        ctx.checkpoint(step + 1)
+    return sign("end", run, ctx)
+
+
+@app.job(name="stroll", pool="medium")
+async def stroll(steps: int, seconds: float, ctx: Ctx = CTX) -> Signature:
+    """As `march`, in the event loop of the shared runner."""
+    run = new_run()
+    sign("begin", run, ctx)
+    for step in range(ctx.load_checkpoint(int) or 0, steps):
+        sign(f"step {step}", run, ctx)
+        await asyncio.sleep(seconds)
+        await ctx.checkpoint(step + 1)
+    return sign("end", run, ctx)
+
+
 @app.job(name="vary", pool="medium")
 def vary(seconds: list[float], ctx: Ctx = CTX) -> Signature:
     """Takes another time at each delivery; the last one stands for all that follow."""

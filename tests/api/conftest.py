@@ -12,10 +12,11 @@ from tests.postgres import Server, at_database, drop_database, in_thread, make_d
 
 
 @pytest.fixture(scope="session")
-def house(postgres_server: Server) -> Iterator[House]:
+def house(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     name = "api_tests"
     in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
+    storage = f"file://{tmp_path_factory.mktemp('objects')}"
+    with open_house(at_database(postgres_server.dsn, name), storage_url=storage) as house:
         yield house
     in_thread(drop_database(postgres_server.dsn, name))
 

@@ -10,7 +10,7 @@ import httpx2
 
 class HandWorker:
     def __init__(self, client: httpx2.AsyncClient) -> None:
-        self._client = client
+        self.client = client
         self.session = secrets.token_hex(16)
         self.type = f"hand.{secrets.token_hex(4)}"
         self.numbers = 0
@@ -18,7 +18,7 @@ class HandWorker:
 
     async def post(self, **message: Any) -> httpx2.Response:
         body = {"session": self.session, **message}
-        return await self._client.post("/v1/workers/hand-1/exchange", json=body)
+        return await self.client.post("/v1/workers/hand-1/exchange", json=body)
 
     async def say(self, **message: Any) -> dict[str, Any]:
         reply = await self.post(**message)

@@ -35,7 +35,7 @@ def test_no_key(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--pool", "huge"], "There is no pool 'huge'; there are short, medium, long."),
+        (["--pool", "Huge"], "--pool Huge: 'Huge' is no name of a pool."),
         (["--pool", "short=0"], "--pool short=0: a pool needs at least one slot."),
         (["--pool", "short=many"], "--pool short=many: slots must be a number, as in short=8."),
         (["--pool", "long=-1"], "--pool long=-1: slots must be a number, as in long=8."),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.pools import MEDIUM, SHORT
 from fairway.runtime.settings import FOREIGN, PREFIX, Settings, load, replaced
 
 
@@ -31,8 +32,8 @@ def test_every_kind_of_value_is_read_from_the_environment() -> None:
     assert (settings.data_dir, settings.postgres_bin) == (Path("place"), Path("bin"))
     assert settings.database_url == "postgresql://db/x"
     assert settings.lease_seconds == {"short": 2, "long": 30.5}
-    assert settings.lease_seconds_of("short") == 2
-    assert settings.lease_seconds_of("medium") == 300
+    assert settings.lease_seconds_of(SHORT) == 2
+    assert settings.lease_seconds_of(MEDIUM) == 300
 
 
 def test_a_flag_wins_over_the_environment_and_none_is_no_flag() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
 import pytest
 
-from fairway import CTX, Ctx
+from fairway import CTX, CheckpointFailed, Ctx
 from fairway.sdk.context import RunFacts, running
 
 
@@ -18,12 +19,18 @@ class Heard:
     def __init__(self) -> None:
         self.progressed: list[dict[str, Any]] = []
         self.logged: list[tuple[str, int, str]] = []
+        self.saved: list[tuple[int, int, bytes]] = []
+        self.saving: Future[None] = Future()
 
     def progress(self, job_id: str, progress: bytes) -> None:
         self.progressed.append(msgspec.json.decode(progress))
 
     def log(self, job_id: str, level: int, line: str) -> None:
         self.logged.append((job_id, level, line))
+
+    def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
+        self.saved.append((epoch, number, state))
+        return self.saving
 
 
 FACTS = RunFacts("j1", "score", "acme", attempt=2, delivery=3, timeout_seconds=60)
@@ -103,3 +110,52 @@ async def test_current_follows_tasks_and_threads() -> None:
         Ctx.current()
     with pytest.raises(RuntimeError, match="no job is running here"):
         CTX.progress(1)
+
+
+# -- checkpoints -------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_carries_its_run_and_its_number() -> None:
+    heard = Heard()
+    heard.saving.set_result(None)
+    ctx = Ctx(FACTS._replace(epoch=7), heard)
+    assert ctx.load_checkpoint() is None
+    ctx.checkpoint({"rows": 1})
+    ctx.checkpoint({"rows": 2})
+    assert heard.saved == [(7, 1, b'{"rows":1}'), (7, 2, b'{"rows":2}')]
+    assert ctx.load_checkpoint() == {"rows": 2}
+
+
+class Place(msgspec.Struct):
+    rows: int
+
+
+def test_a_checkpoint_comes_back_as_the_type_that_is_asked_for() -> None:
+    ctx = Ctx(FACTS._replace(checkpoint=b'{"rows":2}'))
+    assert ctx.load_checkpoint(Place) == Place(2)
+    assert ctx.load_checkpoint() == {"rows": 2}
+
+
+def test_in_a_thread_the_call_returns_when_the_state_is_safe() -> None:
+    heard = Heard()
+    returned = threading.Event()
+
+    def handler() -> None:
+        Ctx(FACTS, heard).checkpoint(1)
+        returned.set()
+
+    thread = threading.Thread(target=handler)
+    thread.start()
+    assert not returned.wait(0.05)
+    heard.saving.set_result(None)
+    assert returned.wait(5)
+    thread.join()
+
+
+async def test_a_coroutine_goes_on_and_hears_of_a_failure_where_it_awaits() -> None:
+    heard = Heard()
+    saving = Ctx(FACTS, heard).checkpoint(1)
+    assert not saving.is_safe
+    heard.saving.set_exception(CheckpointFailed("no bucket"))
+    with pytest.raises(CheckpointFailed, match="no bucket"):
+        await saving

@@ -12,7 +12,7 @@ import pytest
 from fairway import App, Ctx, HandBack, Limits
 from fairway.core.limits import UNLIMITED, RunLimits
 from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.sdk.context import RunFacts
+from fairway.sdk.context import RunFacts, SilentSink
 from fairway.sdk.limits import bytes_of
 from fairway.sdk.run import run_job, run_job_here
 from fairway.sdk.threads import ThreadRun
@@ -140,14 +140,8 @@ def _count(to: int) -> int:
 # -- handing back ------------------------------------------------------------------------------
 
 
-class Draining:
+class Draining(SilentSink):
     draining = True
-
-    def progress(self, job_id: str, progress: bytes) -> None:
-        return None
-
-    def log(self, job_id: str, level: int, line: str) -> None:
-        return None
 
 
 async def test_handing_back_means_what_was_asked_for() -> None:

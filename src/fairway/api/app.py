@@ -17,11 +17,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from fairway.api import (
+    checkpoints,
     dead_letters,
     docs,
     events,
     listing,
     operate,
+    registry,
     restraints,
     tenants,
     workers,
@@ -82,6 +84,14 @@ ROUTES = [
     Route("/v1/pauses", tenants.resume, methods=["DELETE"]),
     Route("/v1/workers", workers.list_workers, methods=["GET"]),
     Route("/v1/workers/{name}/drain", workers.drain_worker, methods=["POST"]),
+    Route("/v1/workers/{name}/checkpoints", checkpoints.save, methods=["POST"]),
+    Route("/v1/workers/{name}/checkpoints/{id}", checkpoints.load, methods=["GET"]),
+    Route("/v1/pools", registry.list_pools, methods=["GET"]),
+    Route("/v1/pools/{name}", registry.put_pool, methods=["PUT"]),
+    Route("/v1/job-types", registry.list_types, methods=["GET"]),
+    Route("/v1/job-types/{name}", registry.one_type, methods=["GET"]),
+    Route("/v1/job-types/{name}", registry.put_type, methods=["PUT"]),
+    Route("/v1/audit", registry.list_audit, methods=["GET"]),
     Route("/v1/keys", operate.add_key, methods=["POST"]),
     Route("/v1/keys/{id}", operate.revoke_key, methods=["DELETE"]),
     Route("/livez", operate.livez, methods=["GET"]),

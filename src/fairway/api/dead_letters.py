@@ -18,7 +18,6 @@ from fairway.core.dead_letter import Action, Cause, DeadFilter
 from fairway.core.errors import NotFound
 from fairway.core.fingerprint import as_text
 from fairway.core.ids import LOWEST_JOB_ID, JobId, shard_of
-from fairway.core.pools import BY_NUMBER
 from fairway.core.tenant import Tenant
 from fairway.services.dead_letters import COUNT_EACH_MAX, COUNT_MAX
 from fairway.services.insight import JobSight
@@ -182,7 +181,7 @@ async def _wanted(request: Request, platform: Platform) -> DeadFilter:
         before=filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID),
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
         type=type_,
-        pool=filters.pool(query.get("pool")),
+        pool=filters.pool(query.get("pool"), platform.directory.pools),
         fingerprint=filters.fingerprint(query.get("fingerprint")),
     )
 
@@ -214,7 +213,7 @@ async def _action(action: Action, platform: Platform) -> ActionView:
         kind=action.kind,
         state=action.state,
         type=None if action.type is None else await names.type_name(action.type),
-        pool=None if action.pool is None else BY_NUMBER[action.pool].name,
+        pool=None if action.pool is None else names.pools.by_number[action.pool].name,
         fingerprint=None if action.fingerprint is None else as_text(action.fingerprint),
         per_second=action.per_second,
         matched=action.matched,

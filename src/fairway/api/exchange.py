@@ -8,12 +8,13 @@ import msgspec
 
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
+from fairway.api.payload_schema import schema_text
 from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id
+from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.core.pools import BY_NUMBER
 from fairway.services.directory import Principal
 from fairway.services.exchange import Call, Reported
 from fairway.services.platform import Platform
@@ -29,10 +30,7 @@ class ExchangeEndpoint:
     def __init__(self, platform: Platform, relay: Relay) -> None:
         self._platform = platform
         self._relay = relay
-        beat_seconds = min(
-            platform.settings.lease_seconds_of(pool.name) for pool in BY_NUMBER.values()
-        )
-        self._beat_ms = round(beat_seconds * 1000 / 3)
+        self._pools = platform.registry.pools
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, worker: str) -> None:
         principal = await worker_of(scope, self._platform.directory)
@@ -64,7 +62,7 @@ class ExchangeEndpoint:
             session=request.session,
             worker=worker,
             tenant=tenant.id if tenant else None,
-            hello=_hello(request.hello),
+            hello=self._hello(request.hello),
             running=None if running is None else [self._holding(one) for one in running],
             successes=[one for one in request.reports if one.kind == SUCCEEDED],
             reports=[_reported(one) for one in request.reports if one.kind != SUCCEEDED],
@@ -72,6 +70,26 @@ class ExchangeEndpoint:
             draining=request.draining,
             goodbye=request.goodbye,
         )
+
+    def _hello(self, hello: wire.Hello | None) -> Hello | None:
+        if hello is None:
+            return None
+        terms = [
+            TypeTerms(
+                one.name, one.attempts_max, one.timeouts_max, one.resources_max,
+                one.dependencies_max, one.deliveries_max, self._facts(one),
+            )
+            for one in hello.types
+        ]  # fmt: skip
+        labels, warm_keys = tuple(hello.labels), tuple(hello.warm_keys)
+        return Hello(terms, hello.slots, hello.build, hello.limits, labels, warm_keys)
+
+    def _facts(self, one: wire.TypeTerms) -> TypeFacts:
+        return TypeFacts(
+            None if one.pool is None else self._pools.named(one.pool, "/hello/types").number,
+            one.timeout_ms, one.attempts_max, one.dependency, one.warm_key, one.version,
+            schema_text(one.schema),
+        )  # fmt: skip
 
     def _tenant(self, name: str) -> int:
         return self._platform.directory.id_of(name)
@@ -89,7 +107,7 @@ class ExchangeEndpoint:
             revoked=news.revoked,
             more=news.more,
             drain=news.drain,
-            beat_ms=self._beat_ms,
+            beat_ms=news.beat_ms,
         )
 
     def _lease(self, lease: Lease) -> wire.Lease:
@@ -99,12 +117,13 @@ class ExchangeEndpoint:
             epoch=lease.epoch,
             token=lease.token,
             type=directory.type_names[job.type],
-            pool=BY_NUMBER[job.pool].name,
+            pool=self._pools.by_number[job.pool].name,
             tenant=directory.name_of(job.tenant),
             attempt=job.attempts + 1,
             delivery=job.deliveries + 1,
             payload=msgspec.Raw(job.payload),
             timeout_ms=job.timeout_ms,
+            resumes=job.epoch > 0 and self._pools.by_number[job.pool].checkpoint != "none",
         )
 
 
@@ -117,19 +136,6 @@ def _job(text: str) -> str:
     if job is None:
         raise InvalidRequest(f"{text!r} is no job id.", field="/job")
     return job
-
-
-def _hello(hello: wire.Hello | None) -> Hello | None:
-    if hello is None:
-        return None
-    terms = [
-        TypeTerms(
-            one.name, one.attempts_max, one.timeouts_max, one.resources_max, one.dependencies_max,
-            one.deliveries_max,
-        )
-        for one in hello.types
-    ]  # fmt: skip
-    return Hello(terms, hello.slots, hello.build, hello.limits)
 
 
 def _outcome(one: wire.Report) -> Outcome:

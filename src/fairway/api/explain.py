@@ -41,7 +41,7 @@ def _view(found: Explanation, now: datetime) -> Explained:
         id=record.id,
         state=State(record.state).label,
         reason=found.reason,
-        detail=sentence_of(found.reason),
+        detail=f"{sentence_of(found.reason)} {found.note}".rstrip(),
         position=None if found.jobs_ahead is None else found.jobs_ahead + 1,
         position_is_exact=found.jobs_ahead is None or found.jobs_ahead < AHEAD_MAX,
         tenants_ahead=standing.ahead,

@@ -17,7 +17,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.fingerprint import from_text
 from fairway.core.ids import lowest_id_at
 from fairway.core.lifecycle import BY_LABEL
-from fairway.core.pools import BY_NAME
+from fairway.core.pools import PoolTable
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
@@ -46,16 +46,8 @@ def states(text: str | None) -> list[int] | None:
     return [BY_LABEL[name].value for name in text.split(",")]
 
 
-def pool(name: str | None) -> int | None:
-    if name is None:
-        return None
-    if name not in BY_NAME:
-        raise InvalidRequest(
-            f"There is no pool {name[:64]!r}; there are {', '.join(BY_NAME)}.",
-            code="UNKNOWN_POOL",
-            field="pool",
-        )
-    return BY_NAME[name].number
+def pool(name: str | None, pools: PoolTable) -> int | None:
+    return None if name is None else pools.named(name, "pool").number
 
 
 def fingerprint(text: str | None) -> int | None:

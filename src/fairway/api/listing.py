@@ -56,6 +56,6 @@ async def _filter(request: Request, platform: Platform) -> JobFilter | None:
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
         states=filters.states(query.get("state")),
         type=type_id,
-        pool=filters.pool(query.get("pool")),
+        pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=filters.limit(query.get("limit")),
     )

@@ -17,7 +17,6 @@ from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType
 from fairway.api.reference.field_notes import FIELD_NOTES
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.core.pools import BY_NAME
 from fairway.wire.messages import BATCH_MAX, END, JobError, JobRequest, RunView
 from fairway.wire.problems import Problem
 
@@ -41,8 +40,6 @@ TOLD_AS: dict[tuple[str, str], Any] = {
     ("Report", "failure"): Literal[tuple(one.value for one in FailureClass)] | None,
     ("Report", "error"): JobError | None,
     ("Lease", "payload"): dict[str, Any],
-    ("JobView", "pool"): Literal[tuple(BY_NAME)],
-    ("Lease", "pool"): Literal[tuple(BY_NAME)],
 }
 
 

@@ -11,6 +11,7 @@ from fairway.api import views
 from fairway.api.auth import tenant_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, idempotency_key, wait_seconds
+from fairway.api.payload_schema import PayloadSchemas
 from fairway.api.plain import (
     JSON,
     Header,
@@ -25,9 +26,9 @@ from fairway.api.times import is_plainly_due, wish_of
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
-from fairway.core.pools import BY_NAME, SHORT
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
+from fairway.services.registry import Registry
 from fairway.services.submission import Accepted, NewJob, Verdict
 from fairway.wire import messages, problems
 from fairway.wire.messages import BATCH_MAX, JobRequest
@@ -49,6 +50,8 @@ REPLAYED = (b"idempotent-replayed", b"true")
 class SubmitJob:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
+        self._registry = platform.registry
+        self._schemas = PayloadSchemas(platform.registry.schemas)
         settings = platform.settings
         self._payload_max = settings.payload_bytes_max
         # What can only be refused need not be read, nor looked at with care.
@@ -65,9 +68,11 @@ class SubmitJob:
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key, wait = idempotency_key(scope), wait_seconds(scope)
         body = await read_body(scope, receive, self._body_max)
-        new = new_job(decode(body), self._payload_max)
+        new = new_job(decode(body), self._payload_max, self._registry)
         if not is_plain(body):
             check_carefully(body)
+        if self._registry.schemas:
+            self._schemas.check(new.type, new.payload)
         if key is not None:
             new = new._replace(idempotency_key=key, body_hash=hashlib.sha256(body).digest())
         (verdict,) = await self._platform.submissions.submit(tenant, [new])
@@ -107,6 +112,7 @@ def _headers(verdict: Accepted) -> list[Header]:
 class SubmitBatch:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
+        self._schemas = PayloadSchemas(platform.registry.schemas)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
@@ -140,13 +146,15 @@ class SubmitBatch:
     ) -> list[NewJob | FairwayError]:
         """Each item as a job, or as what is wrong with it."""
         texts = _items(body)
-        bytes_max = self._platform.settings.payload_bytes_max
+        bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
         found: list[NewJob | FairwayError] = []
         for place, text in enumerate(texts):
             try:
-                new = new_job(decode(text), bytes_max)
+                new = new_job(decode(text), bytes_max, registry)
                 if not plain or _may_be_deep(new.payload):
                     check_carefully(bytes(text))
+                if registry.schemas:
+                    self._schemas.check(new.type, new.payload)
                 found.append(_keyed(new, text, key, place) if key else new)
             except FairwayError as error:
                 found.append(error)
@@ -208,19 +216,13 @@ def decode(text: bytes | msgspec.Raw) -> JobRequest:
         raise invalid(error) from None
 
 
-def new_job(request: JobRequest, payload_bytes_max: int) -> NewJob:
-    pool = SHORT if request.pool is None else BY_NAME.get(request.pool)
-    if pool is None:
-        raise InvalidRequest(
-            f"There is no pool {request.pool!r}; there are {', '.join(BY_NAME)}.",
-            code="UNKNOWN_POOL",
-            field="/pool",
-        )
+def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> NewJob:
+    pool = registry.pool_for(request.type, request.pool)
     payload = bytes(request.payload)
     if len(payload) > payload_bytes_max or payload[:1] != b"{":
         check_payload(payload, payload_bytes_max)
     seconds = request.timeout_seconds
     timeout_ms = None if seconds is None else max(1, round(seconds * 1000))
     lane = lane_of(request.fair_key) if request.fair_key else 0
-    new = NewJob(request.type, pool.number, request.priority, timeout_ms, payload, lane)
+    new = NewJob(request.type, pool, request.priority, timeout_ms, payload, lane)
     return new if is_plainly_due(request) else new._replace(wish=wish_of(request))

@@ -15,7 +15,7 @@ from fairway.api.auth import operator_of, principal_of, tenant_of
 from fairway.api.decoding import converted, decoded, json_reply
 from fairway.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from fairway.core.holds import Hold
-from fairway.core.pools import BY_NAME, BY_NUMBER
+from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.identity import new_api_key
 from fairway.services.directory import Principal
@@ -39,7 +39,8 @@ async def add_tenant(request: Request) -> Response:
     platform = await _as_operator(request)
     wanted = await decoded(request, NewTenant)
     given = msgspec.structs.asdict(wanted)
-    name, reserved = given.pop("name"), _reserved(given.pop("reserved"))
+    name = given.pop("name")
+    reserved = _reserved(given.pop("reserved"), platform.directory.pools)
     tenant = await platform.directory.add_tenant(name, TenantSettings(**given, reserved=reserved))
     if tenant is None:
         raise Conflict(f"There is a tenant named {name!r} already.", field="/name")
@@ -58,7 +59,7 @@ async def change_tenant(request: Request) -> Response:
     wanted = await decoded(request, TenantChange)
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
-        changes["reserved"] = _reserved(changes["reserved"])
+        changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
     name = request.path_params["name"]
     tenant = await platform.directory.change_tenant(name, changes)
     if tenant is None:
@@ -84,14 +85,9 @@ async def put_tier(request: Request) -> Response:
     return json_reply(view)
 
 
-def _reserved(slots: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    unknown = sorted(slots.keys() - BY_NAME.keys())
-    if unknown:
-        raise InvalidRequest(
-            f"There is no pool {unknown[0][:64]!r}; there are {', '.join(BY_NAME)}.",
-            code="UNKNOWN_POOL",
-            field="/reserved",
-        )
+def _reserved(slots: dict[str, int], pools: PoolTable) -> tuple[tuple[str, int], ...]:
+    for name in sorted(slots):
+        pools.named(name, "/reserved")
     return tuple(sorted(slots.items()))
 
 
@@ -182,16 +178,11 @@ async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold
 async def _numbers(platform: Platform, wanted: Pause) -> Hold:
     directory = platform.directory
     tenant = _named(platform, wanted.tenant).id if wanted.tenant else 0
-    if wanted.pool and wanted.pool not in BY_NAME:
-        raise InvalidRequest(
-            f"There is no pool {wanted.pool!r}; there are {', '.join(BY_NAME)}.",
-            code="UNKNOWN_POOL",
-            field="/pool",
-        )
+    pool = directory.pools.named(wanted.pool, "/pool").number if wanted.pool else 0
     if wanted.type:
         await directory.know_types([wanted.type])
     type_id = directory.type_ids[wanted.type] if wanted.type else 0
-    return Hold(tenant, type_id, BY_NAME[wanted.pool].number if wanted.pool else 0)
+    return Hold(tenant, type_id, pool)
 
 
 async def _pause_view(platform: Platform, hold: Hold) -> Pause:
@@ -199,7 +190,7 @@ async def _pause_view(platform: Platform, hold: Hold) -> Pause:
     return Pause(
         tenant=directory.name_of(hold.tenant) if hold.tenant else None,
         type=await directory.type_name(hold.type) if hold.type else None,
-        pool=BY_NUMBER[hold.pool].name if hold.pool else None,
+        pool=directory.pools.by_number[hold.pool].name if hold.pool else None,
     )
 
 

@@ -10,12 +10,11 @@ from msgspec import UNSET, Raw
 from fairway.core.fingerprint import as_text
 from fairway.core.ids import unix_ms_of
 from fairway.core.lifecycle import State
-from fairway.core.pools import BY_NUMBER
 from fairway.core.retry import Counters
 from fairway.core.timing import OnLate
 from fairway.services.directory import Directory
 from fairway.services.insight import JobSight
-from fairway.wire.messages import JobView
+from fairway.wire.messages import CheckpointSeen, JobView
 
 
 async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True) -> JobView:
@@ -27,7 +26,7 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
     return JobView(
         id=record.id,
         type=await directory.type_name(record.type),
-        pool=BY_NUMBER[record.pool].name,
+        pool=directory.pools.by_number[record.pool].name,
         state=State(record.state).label,
         priority=record.priority,
         attempts=record.attempts,
@@ -42,6 +41,7 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         not_after=record.not_after,
         on_late=None if record.on_late is None else OnLate(record.on_late).label,
         progress=_raw(sight.progress),
+        checkpoint=_checkpoint(sight),
         payload=Raw(record.payload) if whole else UNSET,
         result=_raw(record.result),
         error=_raw(record.error),
@@ -62,6 +62,15 @@ def _failures(counts: Sequence[int] | None) -> dict[str, int]:
     """Failures by class, those that there were."""
     found = Counters(*counts)._asdict() if counts else {}
     return {name: count for name, count in found.items() if count}
+
+
+def _checkpoint(sight: JobSight) -> CheckpointSeen | None:
+    saved = sight.checkpoint
+    if saved is None:
+        return None
+    return CheckpointSeen(
+        number=saved.number, size_bytes=saved.facts.size_bytes, saved_at=saved.saved_at
+    )
 
 
 def _raw(text: bytes | None) -> Raw | None:

@@ -105,6 +105,8 @@ def worker(
     limit: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     cgroup: str | None = None,
     journal: Path | None = None,
+    label: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    warm: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
 ) -> int:
     """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs, then exits 0.
 
@@ -129,12 +131,16 @@ def worker(
         Make control groups below this one (default FAIRWAY_CGROUP, else one that is delegated).
     journal
         The folder of the outcome journal (default: journal in the data folder).
+    label
+        What this machine has, such as gpu; some pools ask for labels.
+    warm
+        What is ready here (images, models): job types with that warm_key are preferred.
     """
     from fairway.cli import work as command
 
     return command.run(
         target, pools=pool, slots=slots, urls=url, name=name, grace_seconds=grace,
-        limits=limit, cgroup=cgroup, journal=journal,
+        limits=limit, cgroup=cgroup, journal=journal, labels=label, warm_keys=warm,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -22,6 +23,7 @@ from fairway.runtime.memory import calm_collector
 from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.sdk.limits import Limits
+from fairway.wire.messages import POOL_PATTERN
 from fairway.worker.keeper import CEILING, Keeper, WorkerOptions
 
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
@@ -38,6 +40,8 @@ def run(
     limits: list[str] | None = None,
     cgroup: str | None = None,
     journal: Path | None = None,
+    labels: list[str] | None = None,
+    warm_keys: list[str] | None = None,
 ) -> int:
     configure_logging(json_lines=not sys.stderr.isatty())
     if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
@@ -55,6 +59,8 @@ def run(
         cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
         journal=journal or Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / "journal",
         owns_process=True,
+        labels=labels or [],
+        warm_keys=warm_keys or [],
     )
     uvloop.run(_main(options))
     return 0
@@ -99,11 +105,16 @@ def parse_pools(pools: list[str] | None, slots: int | None) -> dict[str, int]:
     found: dict[str, int] = {}
     for text in pools or [pool.name for pool in BUILT_IN]:
         name, _, number = text.partition("=")
-        if name not in BY_NAME:
-            raise InvalidRequest(f"There is no pool {name!r}; there are {', '.join(BY_NAME)}.")
+        if not re.fullmatch(POOL_PATTERN, name):
+            raise InvalidRequest(f"--pool {text}: {name!r} is no name of a pool.")
         if number and not number.isdigit():
             raise InvalidRequest(f"--pool {text}: slots must be a number, as in {name}=8.")
-        found[name] = int(number) if number else slots or BY_NAME[name].slots_default
+        found[name] = int(number) if number else slots or _slots_default(name)
         if found[name] < 1:
             raise InvalidRequest(f"--pool {text}: a pool needs at least one slot.")
     return found
+
+
+def _slots_default(pool_name: str) -> int:
+    """Of a pool that an operator added only the server knows more; it refuses one there is not."""
+    return BY_NAME[pool_name].slots_default if pool_name in BY_NAME else 1

@@ -23,7 +23,9 @@ class Reason(StrEnum):
     FINISHED = "finished"
     NOT_DUE = "not_due"
     RATE = "rate"
+    CHECKPOINT_STORE = "checkpoint_store"
     NO_WORKER = "no_worker"
+    LABELS = "labels"
     CAPPED = "capped"
     FAIR_SHARE = "fair_share"
     SLOT = "slot"
@@ -35,6 +37,8 @@ SENTENCES = {
     Reason.NOT_DUE: "It is scheduled for later.",
     Reason.RATE: "It is due and waits to be put into the queue, which happens so many a second.",
     Reason.NO_WORKER: "No live worker runs this job type in this pool.",
+    Reason.LABELS: "Workers offer this pool, but none has all the labels that it asks for.",
+    Reason.CHECKPOINT_STORE: "It goes on from a checkpoint, and object storage does not answer.",
     Reason.CAPPED: "The tenant runs as many jobs in this pool as its cap allows.",
     Reason.FAIR_SHARE: "The tenant holds its fair slots; others have not got theirs yet.",
     Reason.SLOT: "All slots are busy; it starts when its turn comes.",
@@ -59,6 +63,8 @@ class Facts(NamedTuple):
     debt_us: int = 0
     run_us: int = 0  # a run of its type, about
     free_slots: int = 0
+    lacking: tuple[str, ...] = ()  # labels that the nearest worker of the pool has not
+    storage_failure: str | None = None  # why a checkpoint it has cannot be read
 
 
 class Start(NamedTuple):
@@ -74,12 +80,14 @@ def reason_of(facts: Facts) -> str:
         return Reason.RUNNING
     if facts.state.is_final:
         return Reason.FINISHED
+    if facts.storage_failure is not None:
+        return Reason.CHECKPOINT_STORE
     if facts.state is State.SCHEDULED:
         return Reason.NOT_DUE if (facts.due_in_us or 0) > 0 else Reason.RATE
     if facts.hold is not None:
         return facts.hold
     if not facts.has_worker:
-        return Reason.NO_WORKER
+        return Reason.LABELS if facts.lacking else Reason.NO_WORKER
     if facts.waiting is Waiting.CAP:
         return Reason.CAPPED
     return Reason.FAIR_SHARE if facts.waiting is Waiting.FAIR_SLOTS else Reason.SLOT
@@ -99,6 +107,17 @@ def start_of(facts: Facts) -> Start | None:
     owed_us = facts.jobs_ahead * facts.run_us + max(facts.debt_us, 0) + facts.run_us // 2
     likely_us = 1000 * owed_us // slots_milli
     return Start(likely_us // SPREAD, likely_us, SPREAD * likely_us + facts.run_us)
+
+
+def note_of(facts: Facts) -> str:
+    """What a sentence for all cannot say: which labels, which failure."""
+    match reason_of(facts):
+        case Reason.LABELS:
+            return f"Missing: {', '.join(facts.lacking)}."
+        case Reason.CHECKPOINT_STORE:
+            return facts.storage_failure or ""
+        case _:
+            return ""
 
 
 def sentence_of(reason: str) -> str:

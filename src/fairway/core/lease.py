@@ -8,7 +8,20 @@ another epoch or token than the one in force can write nothing.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from fairway.core.ids import JobId
+
 TERM_SHIFT = 24  # grants of one job within one term; far above any delivery bound
+
+
+class LeaseProof(NamedTuple):
+    """What a worker shows of its lease to write something under it."""
+
+    tenant: int
+    job: JobId
+    epoch: int
+    token: str
 
 
 def next_epoch(stored_epoch: int, term: int) -> int:

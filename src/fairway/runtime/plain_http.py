@@ -99,8 +99,11 @@ class HttpDoor:
         self._idle: list[HttpConnection] = []
 
     async def post(self, path: str, body: bytes, timeout_seconds: float) -> Reply:
+        return await self.call("POST", path, body, timeout_seconds)
+
+    async def call(self, method: str, path: str, body: bytes, timeout_seconds: float) -> Reply:
         """Raises OSError or TimeoutError; then nothing is known of what the server did."""
-        head = f"POST {path} HTTP/1.1\r\n{self._head}content-length: {len(body)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\n{self._head}content-length: {len(body)}\r\n\r\n"
         async with asyncio.timeout(timeout_seconds):
             connection = await self._connection()
             try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.pools import BY_NAME
+from fairway.core.pools import BY_NAME, Pool
 
 PREFIX = "FAIRWAY_"
 
@@ -54,6 +54,8 @@ class Settings:
     advertised_url: str | None = None  # how other servers reach this one; made from host and port
     shard_count: int = 1  # written once, when the database is founded
     retention_days: int = 7
+    storage_url: str | None = None  # object storage; a folder in data_dir unless told otherwise
+    checkpoint_bytes_max: int = 64 << 20
     body_bytes_max: int = 16 << 20
     payload_bytes_max: int = 64 << 10
     term_seconds: float = 3.0  # an owner silent for this long has lost its shards
@@ -70,8 +72,8 @@ class Settings:
     scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
 
-    def lease_seconds_of(self, pool_name: str) -> float:
-        return self.lease_seconds.get(pool_name, BY_NAME[pool_name].lease_seconds)
+    def lease_seconds_of(self, pool: Pool) -> float:
+        return self.lease_seconds.get(pool.name, pool.lease_seconds)
 
     @property
     def url(self) -> str:

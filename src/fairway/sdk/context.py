@@ -18,11 +18,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sized
+from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
+
+from fairway.sdk.checkpoint import Saving, already_saved, saving
 
 if TYPE_CHECKING:
     from fairway.sdk.threads import ThreadRun
@@ -44,6 +47,9 @@ class CtxSink(Protocol):
     def log(self, job_id: str, level: int, line: str) -> None:
         """One line of the job's log, at a level of the `logging` module."""
 
+    def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
+        """Save the n-th state of this run, which is JSON; done when it is safe."""
+
 
 class SilentSink:
     """Drops everything."""
@@ -53,6 +59,9 @@ class SilentSink:
 
     def log(self, job_id: str, level: int, line: str) -> None:
         return None
+
+    def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
+        return already_saved()
 
 
 SILENT = SilentSink()
@@ -67,6 +76,8 @@ class RunFacts(NamedTuple):
     attempt: int = 1
     delivery: int = 1
     timeout_seconds: float | None = None
+    epoch: int = 0
+    checkpoint: bytes | None = None  # the state that the run before this one saved last
 
 
 class Ctx:
@@ -84,6 +95,9 @@ class Ctx:
         self._ends_at = time.monotonic() + facts.timeout_seconds if facts.timeout_seconds else 0.0
         self._sink = sink
         self._cancelled = False
+        self._epoch = facts.epoch
+        self._checkpoint = facts.checkpoint
+        self._checkpoints = 0
 
     @staticmethod
     def current() -> Ctx:
@@ -141,6 +155,28 @@ class Ctx:
             yield item
             done += 1
         self.progress(done, total, text)
+
+    def checkpoint(self, state: Any) -> Saving:
+        """Save what the next run needs to go on from here, should this one be cut short.
+
+        `state` is anything that JSON can hold. In a coroutine: `await ctx.checkpoint(state)`. In a
+        thread or a process of its own the call returns when the state is safe. CheckpointFailed
+        when it cannot be saved; the one before it still stands.
+        """
+        text = msgspec.json.encode(state)
+        self._checkpoints += 1
+        saved = self._sink.checkpoint(self.job_id, self._epoch, self._checkpoints, text)
+        self._checkpoint = text
+        return saving(saved)
+
+    def load_checkpoint(self, kind: Any = Any) -> Any:
+        """The state that was saved last, by this run or the one before; None when there is none.
+
+        With a type, as that type: `ctx.load_checkpoint(Progress)`.
+        """
+        if self._checkpoint is None:
+            return None
+        return msgspec.json.decode(self._checkpoint, type=kind)
 
     @property
     def log(self) -> JobLog:

@@ -56,6 +56,10 @@ class JobOptions(TypedDict, total=False):
     limits: Limits  # of a process of its own
     cancel_grace: Duration  # from being asked to stop until it is stopped; 5 minutes
     runaway_after: Duration  # processor time without progress or checkpoint; 0 for never
+    depends_on: str  # what it leans on, such as stripe
+    warm_key: str  # workers that keep this ready are preferred: an image, a model
+    version: str
+    schema: dict[str, Any]  # JSON Schema of the arguments, checked when a job is submitted
 
 
 class Job(Generic[P, R]):
@@ -77,6 +81,10 @@ class Job(Generic[P, R]):
         self.run_mode = _chosen_mode(options, self.pool, self.is_async)
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
+        self.depends_on = options.get("depends_on", "")
+        self.warm_key = options.get("warm_key", "")
+        self.version = options.get("version", "")
+        self.schema = options.get("schema")
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function
 

@@ -10,7 +10,6 @@ from collections import Counter
 
 from fairway.core.admission import Bucket, Quota
 from fairway.core.errors import LimitReached, Unavailable
-from fairway.core.pools import BY_NUMBER
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatcher import Dispatcher
@@ -60,7 +59,7 @@ class Admission:
         )
 
     def depth(self, tenant: Tenant) -> int:
-        return self._dispatcher.backlog.depth(tenant.id, BY_NUMBER)
+        return self._dispatcher.backlog.depth(tenant.id, self._dispatcher.pools.by_number)
 
     def count_refusal(self, tenant: Tenant, code: str) -> None:
         """A submission was refused, here or by somebody else."""

@@ -19,7 +19,7 @@ from fairway.core.fingerprint import fingerprint
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.core.pools import BY_NUMBER
+from fairway.core.pools import PoolTable
 from fairway.core.quarantine import OWN_FAILURES, Quarantine, QuarantineSettings
 from fairway.core.recycling import Recycling, RecyclingSettings, blame_of
 from fairway.core.retry import (
@@ -60,8 +60,9 @@ class Change(NamedTuple):
 
 
 class Aftermath:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, pools: PoolTable) -> None:
         self._clock = clock
+        self._pools = pools
         self.circuit_settings = CircuitSettings()
         self.quarantine_settings = QuarantineSettings()
         self.jitter: Callable[[], float] = lambda: 0.5
@@ -76,7 +77,8 @@ class Aftermath:
 
     def policy_of(self, job: QueuedJob) -> RetryPolicy:
         asked = self.policies.get(job.type, {})
-        return replace(RetryPolicy(attempts_max=BY_NUMBER[job.pool].attempts_max), **asked)
+        pool = self._pools.by_number[job.pool]
+        return replace(RetryPolicy(attempts_max=pool.attempts_max), **asked)
 
     # -- runs end ----------------------------------------------------------------------------
 

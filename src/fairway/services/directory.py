@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
+from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.store import tenants as store
 from fairway.store import tiers
@@ -36,6 +37,7 @@ class Principal(NamedTuple):
 class Directory:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.pools = PoolTable()
         self.tenants: dict[int, Tenant] = {}
         self.tenant_ids: dict[str, int] = {}
         self.type_ids: dict[str, int] = {}

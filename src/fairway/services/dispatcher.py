@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from fairway.core.backlog import WindowLimits
-from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.fairness import PoolShare, Running
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.lease import may_adopt, next_epoch
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.core.pools import BUILT_IN, BY_NUMBER, Pool
+from fairway.core.pools import Pool
 from fairway.core.probing import ProbingBacklog
 from fairway.core.retry import Decision
 from fairway.core.streams import StreamKey, key_of
@@ -29,6 +29,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
 from fairway.services.aftermath import Aftermath, tally_of
+from fairway.services.pool_shares import Shares
 from fairway.services.session_book import LEASES_PER_REPLY, SessionBook
 from fairway.services.sessions import End, Holding, Lease, Session, waits
 
@@ -45,14 +46,14 @@ class Dispatcher(SessionBook):
         super().__init__(clock)
         self._metrics = metrics
         self.backlog = ProbingBacklog(limits, clock.now_us)
-        self.shares = {pool.number: scheduler(_share_settings(pool)) for pool in BUILT_IN}
+        self.shares = Shares(self.pools, scheduler)
         self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}
         self.tombstones = Tombstones()
         self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
-        self.aftermath = Aftermath(clock)
+        self.aftermath = Aftermath(clock, self.pools)
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
         self.record_ends: Callable[[list[End]], None] = _unconnected
         self.want_reads: Callable[[], None] = lambda: None
@@ -90,11 +91,15 @@ class Dispatcher(SessionBook):
     # -- leases are granted ------------------------------------------------------------------
 
     def _serve_waiting(self, pool: int, now_us: int) -> None:
-        for session in list(self._waiting.values()):
+        waiting = list(self._waiting.values())
+        for session in waiting:
+            if session.warm_types and session.free(pool) > 0:
+                self._serve(session, pool, now_us, session.warm_types)  # warm workers go first
+        for session in waiting:
             if session.free(pool) > 0:
                 self._serve(session, pool, now_us)
-                if session.outbox:
-                    session.ring_soon(now_us)
+            if session.outbox:
+                session.ring_soon(now_us)
 
     def serve(self, session: Session) -> None:
         """Give a session what its free slots can start."""
@@ -105,7 +110,9 @@ class Dispatcher(SessionBook):
         if self.backlog.wants_reads:
             self.want_reads()
 
-    def _serve(self, session: Session, pool: int, now_us: int) -> None:
+    def _serve(
+        self, session: Session, pool: int, now_us: int, types: frozenset[int] | None = None
+    ) -> None:
         if now_us >= self.trusted_until_us:
             return  # perhaps no longer the owner: grant nothing until the term is renewed
         share = self.shares[pool]
@@ -114,17 +121,18 @@ class Dispatcher(SessionBook):
         def asleep(tenant: int) -> None:
             share.sleep(tenant, now_us)
 
-        take = self.backlog.taker(pool, session.types, self.leases, asleep)
+        types = session.types if types is None else types
+        take = self.backlog.taker(pool, types, self.leases, asleep)
         if session.tenant is None:
             lend = None
             if share.has_idle_reserve:
                 fits = share.may_borrow
-                lend = self.backlog.taker(pool, session.types, self.leases, asleep, fits)
+                lend = self.backlog.taker(pool, types, self.leases, asleep, fits)
             granted = share.grant(free, take, now_us, lend=lend)
         else:
             granted = share.grant_own(session.tenant, free, take, now_us)
         if granted:
-            self._lease(session, BY_NUMBER[pool], granted, now_us)
+            self._lease(session, self.pools.by_number[pool], granted, now_us)
 
     def _lease(
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
@@ -320,13 +328,7 @@ class Dispatcher(SessionBook):
 
     def set_terms(self, tenant: Tenant) -> None:
         """A tenant's terms, for the backlog already queued too."""
-        reserved, now_us = dict(tenant.reserved), self._clock.now_us()
-        for number, share in self.shares.items():
-            terms = Terms(
-                weight=tenant.weight, group=tenant.fair_group, floor_share=tenant.floor_share,
-                cap=tenant.cap, reserved=reserved.get(BY_NUMBER[number].name, 0),
-            )  # fmt: skip
-            share.set_terms(tenant.id, terms, now_us)
+        self.shares.set_terms(tenant, self._clock.now_us())
 
     def set_holds(self, holds: Holds) -> None:
         """What must not start from now on; what runs, runs on."""
@@ -343,10 +345,6 @@ _LOST = Outcome(
     failure=FailureClass.WORKER_CRASH,
     error=b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}',
 )
-
-
-def _share_settings(pool: Pool) -> ShareSettings:
-    return ShareSettings(first_estimate_us=round(pool.estimate_seconds * 1e6))
 
 
 def _unconnected(_: object) -> None:

@@ -11,21 +11,26 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.job import QueuedJob
+from fairway.core.job_type import TypeFacts
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome
-from fairway.core.pools import BY_NAME
-from fairway.runtime.telemetry import Metrics
-from fairway.services.directory import Directory
+from fairway.core.pools import SHORT, missing_labels
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.registry import Registry
 from fairway.services.sessions import End, Hello, Holding, News, Session
 from fairway.services.watch import Watchers
 from fairway.store import history, leases
 from fairway.store.database import DISCONNECTED, Database
 
+log = logger("exchange")
+
 WAIT_MAX_SECONDS = 20.0
+BEATS_PER_LEASE = 3
 
 
 class Success(Protocol):
@@ -70,13 +75,16 @@ class Exchange:
     def __init__(
         self,
         database: Database,
-        directory: Directory,
+        registry: Registry,
         dispatcher: Dispatcher,
         watchers: Watchers,
         metrics: Metrics,
+        settings: Settings,
     ) -> None:
         self._database = database
-        self._directory = directory
+        self._registry = registry
+        self._directory = registry.directory
+        self._settings = settings
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._metrics = metrics
@@ -113,13 +121,36 @@ class Exchange:
         session.types = frozenset(type_ids[terms.name] for terms in hello.types)
         session.build = hello.build
         for terms in hello.types:
-            limits = {name: most for name, most in terms._asdict().items() if name != "name"}
+            limits = {name: most for name, most in terms._asdict().items() if name.endswith("_max")}
             asked = {name: most for name, most in limits.items() if most is not None}
             if asked:
                 self._dispatcher.aftermath.policies[type_ids[terms.name]] = asked
         session.limits = hello.limits
+        if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
+            said = [(one.name, one.facts) for one in hello.types if one.facts != TypeFacts()]
+            await self._registry.register(said)
+        session.warm_types = self._registry.warm_types(session.types, hello.warm_keys)
+        session.labels = hello.labels
         await self._reconcile(session, holdings)
-        self._dispatcher.equip(session, _slots(hello.slots))
+        slots = self._slots(hello)
+        session.beat_ms = self._beat_ms(slots)
+        self._dispatcher.equip(session, slots)
+
+    def _slots(self, hello: Hello) -> dict[int, int]:
+        """Slots by pool number; those of a pool whose labels the worker lacks do not count."""
+        found = {}
+        for name, slots in hello.slots.items():
+            pool = self._dispatcher.pools.named(name, "/hello/slots")
+            lacking = missing_labels(pool, hello.labels)
+            if lacking:
+                log.warning("slots do not count: labels missing", pool=name, labels=lacking)
+            found[pool.number] = 0 if lacking else slots
+        return found
+
+    def _beat_ms(self, slots: dict[int, int]) -> int:
+        """Three beats fit into the shortest lease of the pools that it serves."""
+        pools = [self._dispatcher.pools.by_number[number] for number in slots] or [SHORT]
+        return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / BEATS_PER_LEASE)
 
     def _take_over(self, session: Session, call: Call) -> None:
         """A worker's next life reports what the last one finished: the token proves its right."""
@@ -263,14 +294,3 @@ def _may_be_from(report: Reported, state: int) -> bool:
     A lost lease leaves its epoch behind as well, on a job that waits: a late success is not that.
     """
     return state == State.SUCCEEDED if report.outcome is None else state != State.RUNNING
-
-
-def _slots(by_name: dict[str, int]) -> dict[int, int]:
-    unknown = sorted(set(by_name) - set(BY_NAME))
-    if unknown:
-        raise InvalidRequest(
-            f"There is no pool {unknown[0]!r}; there are {', '.join(BY_NAME)}.",
-            code="UNKNOWN_POOL",
-            field="/hello/slots",
-        )
-    return {BY_NAME[name].number: slots for name, slots in by_name.items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.core.explain import AHEAD_MAX, Facts, Start, reason_of, start_of
+from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.share_history import Recent
 from fairway.core.share_insight import Standing
 from fairway.core.streams import StreamKey
+from fairway.services.checkpoints import Checkpoints
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
 from fairway.services.share_keeper import ShareKeeper
@@ -26,6 +27,7 @@ class Explanation(NamedTuple):
     standing: Standing
     run_us: int
     recent: Recent | None
+    note: str = ""
 
 
 class Explainer:
@@ -35,12 +37,14 @@ class Explainer:
         dispatcher: Dispatcher,
         insight: Insight,
         shares: ShareKeeper,
+        checkpoints: Checkpoints,
         store_clock: StoreClock,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._insight = insight
         self._shares = shares
+        self._checkpoints = checkpoints
         self._store_clock = store_clock
 
     async def explain(self, tenant: int, job: JobId, now_us: int) -> Explanation:
@@ -57,6 +61,8 @@ class Explainer:
             due_in_us=self._due_in_us(sight),
             hold=hold.reason if hold else None,
             has_worker=self._dispatcher.is_run(record.type, record.pool, tenant),
+            lacking=self._dispatcher.lacking_labels(record.type, record.pool, tenant),
+            storage_failure=self._storage_failure(sight),
             waiting=standing.waiting,
             jobs_ahead=ahead or 0,
             fair_slots_milli=standing.fair_slots_milli,
@@ -67,8 +73,19 @@ class Explainer:
         totals = share.insight.totals([tenant], now_us)
         recent = self._shares.history[record.pool].recent(totals[0]) if totals else None
         return Explanation(
-            sight, reason_of(facts), ahead, start_of(facts), standing, run_us, recent
+            sight,
+            reason_of(facts),
+            ahead,
+            start_of(facts),
+            standing,
+            run_us,
+            recent,
+            note_of(facts),
         )
+
+    def _storage_failure(self, sight: JobSight) -> str | None:
+        """Why the job cannot go on from where it was, if it was anywhere."""
+        return None if sight.checkpoint is None else self._checkpoints.failure
 
     async def _ahead(self, key: StreamKey, job: JobId) -> int:
         async with self._database.calm() as connection:

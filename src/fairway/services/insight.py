@@ -18,8 +18,9 @@ from fairway.runtime.clock import Clock
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
-from fairway.store import history
-from fairway.store.database import DISCONNECTED, Database
+from fairway.store import checkpoints, history
+from fairway.store.checkpoints import Saved
+from fairway.store.database import DISCONNECTED, Connection, Database
 
 FAR_POLL_SECONDS = 0.25
 
@@ -29,6 +30,7 @@ class JobSight(NamedTuple):
 
     record: JobRecord
     progress: bytes | None = None
+    checkpoint: Saved | None = None
 
     @property
     def version(self) -> str:
@@ -62,11 +64,21 @@ class Insight:
         try:
             async with self._database.calm() as connection:
                 record = await history.read_job(connection, shard_of(job), tenant, job)
+                saved = await self._checkpoint(connection, record) if record else None
         except DISCONNECTED as error:
             raise Unavailable() from error
         if record is None:
             raise NotFound(f"There is no job {job}.")
-        return self._with_lease(record)
+        return self._with_lease(record)._replace(checkpoint=saved)
+
+    async def _checkpoint(self, connection: Connection, record: JobRecord) -> Saved | None:
+        if self._dispatcher.pools.by_number[record.pool].checkpoint == "none":
+            return None
+        found = await checkpoints.newest_checkpoints(
+            connection, shard_of(record.id), record.tenant, record.id,
+            before_epoch=checkpoints.NEWEST_EPOCH, limit=1,
+        )  # fmt: skip
+        return found[0] if found else None
 
     def _with_lease(self, record: JobRecord) -> JobSight:
         lease = self._dispatcher.leases.get(record.id)

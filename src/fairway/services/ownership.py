@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from fairway.core.pools import SHORT
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
@@ -140,7 +141,7 @@ class Ownership:
         async with self._database.hot() as connection:
             running = await lease_store.read_running(connection, shard)
             self._restore(running)
-            silence = self._settings.lease_seconds_of("short")
+            silence = self._settings.lease_seconds_of(SHORT)
             live = await lease_store.live_sessions(connection, shard, silence)
         await self._hear_from(live)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+from collections import defaultdict
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare
 from fairway.core.first_come import FirstCome
-from fairway.core.pools import BUILT_IN
 from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop
@@ -20,6 +20,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments, Metrics, logger
 from fairway.services.admission import Admission
 from fairway.services.bulletin import Bulletin
+from fairway.services.checkpoints import Checkpoints
 from fairway.services.control import Control
 from fairway.services.dead_letters import DeadLetters
 from fairway.services.directory import Directory
@@ -28,6 +29,7 @@ from fairway.services.exchange import Exchange
 from fairway.services.explainer import Explainer
 from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
+from fairway.services.janitor import Janitor
 from fairway.services.lateness import Expirer, Lateness
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.ownership import Ownership
@@ -35,6 +37,7 @@ from fairway.services.promoter import Promoter
 from fairway.services.pruner import Pruner
 from fairway.services.recorder import Recorder
 from fairway.services.refiller import Refiller
+from fairway.services.registry import Registry
 from fairway.services.replayer import Replayer
 from fairway.services.rescuer import Rescuer
 from fairway.services.restraints import RestraintKeeper
@@ -49,6 +52,7 @@ from fairway.services.watch import Watchers
 from fairway.store import leadership, partitions
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.migrate import migrate
+from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
@@ -88,6 +92,8 @@ class Platform:
         )
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
+        self.registry = Registry(database, self.directory, self.dispatcher.pools)
+        self.registry.on_pools = self._pools_changed
         self.holds = HoldKeeper(database, self.dispatcher)
         self.restraints = RestraintKeeper(
             database, self.dispatcher, self.directory, self.holds, clock=self.clock
@@ -120,9 +126,12 @@ class Platform:
         self.submissions.store_clock = self.store_clock
         self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
         self.dispatcher.sort_out = self.lateness.sort_out
+        self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
+        self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
         self.exchange = Exchange(
-            self.database, self.directory, self.dispatcher, self.watchers, self.metrics
-        )
+            self.database, self.registry, self.dispatcher, self.watchers, self.metrics,
+            self.settings,
+        )  # fmt: skip
 
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
@@ -131,8 +140,9 @@ class Platform:
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
         self.explainer = Explainer(
-            self.database, self.dispatcher, self.insight, self.share_keeper, self.store_clock
-        )
+            self.database, self.dispatcher, self.insight, self.share_keeper, self.checkpoints,
+            self.store_clock,
+        )  # fmt: skip
         self.control = Control(
             self.database, self.dispatcher, self.insight, self.watchers, self.store_clock
         )
@@ -181,9 +191,13 @@ class Platform:
         marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
         pruner = Pruner(database, dispatcher, self.store_clock, self.settings.retention_days)
         replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
+        janitor = Janitor(
+            database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
+        )
         steps = {
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
+            "registry": self.registry.run_once,
             "holds": self.holds.run_once,
             "fair share": self.share_keeper.run_once,
             "restraints": self.restraints.run_once,
@@ -196,6 +210,7 @@ class Platform:
             "replayer": replayer.run_once,
             "ticker": self.ticker.run_once,
             "pruner": pruner.run_once,
+            "janitor": janitor.run_once,
             "insight": self.insight.run_once,
             "gauges": self._gauge,
         }
@@ -216,10 +231,16 @@ class Platform:
     async def start(self) -> None:
         await self.directory.load_types()
         await self.directory.run_once(0)
+        await self.registry.run_once(0)
         await self.holds.run_once(0)
         await self.restraints.run_once(0)
         for loop in self.loops.values():
             loop.start()
+
+    def _pools_changed(self) -> None:
+        """A pool is shared out by its tenants' terms from the moment it is known."""
+        for tenant in self.directory.tenants.values():
+            self.dispatcher.set_terms(tenant)
 
     def let_go(self) -> None:
         """The server is about to stop: answer every call that is held open."""
@@ -254,11 +275,11 @@ class Platform:
 
     async def _gauge(self, now_us: int) -> float:
         metrics, dispatcher = self.metrics, self.dispatcher
-        running = dict.fromkeys((pool.number for pool in BUILT_IN), 0)
+        running: dict[int, int] = defaultdict(int)
         for session in dispatcher.sessions.values():
             for number, count in session.in_use.items():
                 running[number] += count
-        for pool in BUILT_IN:
+        for pool in dispatcher.pools.by_name.values():
             metrics.queued.labels(pool.name).set(dispatcher.backlog.depth_of_pool(pool.number))
             metrics.running.labels(pool.name).set(running[pool.number])
             slots = sum(s.slots.get(pool.number, 0) for s in dispatcher.sessions.values())

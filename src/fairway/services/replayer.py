@@ -11,7 +11,6 @@ from __future__ import annotations
 from fairway.core.dead_letter import Action
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.pools import BY_NUMBER
 from fairway.runtime.telemetry import logger
 from fairway.services.dead_letters import DeadLetters
 from fairway.services.directory import Directory
@@ -62,7 +61,7 @@ class Replayer:
 
     def _has_room(self, action: RunningAction) -> bool:
         tenant = self._directory.tenants.get(action.tenant)
-        depth = self._dispatcher.backlog.depth(action.tenant, BY_NUMBER)
+        depth = self._dispatcher.backlog.depth(action.tenant, self._dispatcher.pools.by_number)
         return tenant is not None and depth + _batch(action.per_second) <= tenant.depth_limit
 
     async def _advance(self, shard: int, running: RunningAction, now_us: int) -> None:

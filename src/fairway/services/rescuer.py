@@ -1,30 +1,39 @@
 """Rescues jobs from workers that fell silent, and writes down which workers were heard.
 
 The database's clock decides how long a session has been silent; each pool says how long is too
-long. A rescued job is granted again at once: the loss costs a delivery, never an attempt.
+long. A rescued job is granted again at once: the loss costs a delivery, never an attempt. A session
+is written down a few times a lease, not with every call: idle workers of the long pool cost next to
+nothing.
 """
 
 from __future__ import annotations
 
-from fairway.core.pools import BUILT_IN
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.sessions import Lease, Session
 from fairway.store import leases as store
 from fairway.store.database import Database
 
 log = logger("rescuer")
+
+NOTES_PER_LEASE = 6
 
 
 class Rescuer:
     def __init__(self, database: Database, dispatcher: Dispatcher, settings: Settings) -> None:
         self._database = database
         self._dispatcher = dispatcher
-        self._lease_seconds = {
-            pool.number: settings.lease_seconds_of(pool.name) for pool in BUILT_IN
-        }
-        self._shortest = min(self._lease_seconds.values())
-        self._last_us = 0
+        self._settings = settings
+        self._noted_us: dict[str, int] = {}  # when each session was last written down
+
+    def _lease_seconds(self, pool: int) -> float:
+        return self._settings.lease_seconds_of(self._dispatcher.pools.by_number[pool])
+
+    @property
+    def _shortest(self) -> float:
+        pools = self._dispatcher.pools.by_name.values()
+        return min(self._settings.lease_seconds_of(pool) for pool in pools)
 
     @property
     def rest_seconds(self) -> float:
@@ -32,41 +41,61 @@ class Rescuer:
 
     async def run_once(self, now_us: int) -> float:
         heard = [
-            (session.key, session.worker)
-            for session in self._dispatcher.sessions.values()
-            if session.seen_us >= self._last_us
+            session for session in self._dispatcher.sessions.values() if self._is_news(session)
         ]
+        rows = [(session.key, session.worker) for session in heard]
+        shortest = self._shortest
         for shard in list(self._dispatcher.terms):
             async with self._database.hot() as connection:
-                if heard:
-                    await store.see_sessions(connection, shard, heard)
-                silent = await store.silent_sessions(connection, shard, self._shortest)
+                if rows:
+                    await store.see_sessions(connection, shard, rows)
+                silent = await store.silent_sessions(connection, shard, shortest)
             forgotten = [
                 key for key, seconds in silent.items() if self._give_up(key, seconds, now_us)
             ]
             if forgotten:
                 async with self._database.hot() as connection:
                     await store.forget_sessions(connection, shard, forgotten)
-        self._last_us = now_us
+        self._noted_us.update((session.key, now_us) for session in heard)
+        self._noted_us = {
+            key: noted for key, noted in self._noted_us.items() if key in self._dispatcher.sessions
+        }
         return self.rest_seconds
+
+    def _is_news(self, session: Session) -> bool:
+        """Heard since it was written down last, and that was a good part of a lease ago."""
+        noted_us = self._noted_us.get(session.key)
+        if noted_us is None:
+            return True
+        return session.seen_us - noted_us >= self._patience(session) * 1e6 / NOTES_PER_LEASE
 
     def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
         """Take away what a silent session held for too long; True when nothing is left of it."""
         session = self._dispatcher.sessions.get(key)
         if session is None:
             return True
-        if (now_us - session.seen_us) / 1e6 < self._shortest:
-            return False  # heard since; the store will know in a moment
+        # One that spoke to this server was heard when it was heard; what is written lags a little.
+        if session.greeted:
+            silent_seconds = min(silent_seconds, (now_us - session.seen_us) / 1e6)
+        if silent_seconds < self._shortest:
+            return False
         lost = [
             lease
             for lease in session.leases.values()
-            if silent_seconds >= self._lease_seconds[lease.job.pool]
+            if silent_seconds >= self._lease_seconds(lease.job.pool)
         ]
         if lost:
-            log.warning("worker silent", worker=session.worker, jobs=len(lost))
-            self._dispatcher.lost(lost)
-            session.revoked += [lease.job.id for lease in lost]  # should it be heard of again
-        if not session.leases:
+            self._lose(session, lost)
+        if not session.leases and silent_seconds >= self._patience(session):
             self._dispatcher.end_session(session)
             return True
         return False
+
+    def _patience(self, session: Session) -> float:
+        """How long an idle session may be silent: it calls as often as its pools ask for."""
+        return min(map(self._lease_seconds, session.slots), default=self._shortest)
+
+    def _lose(self, session: Session, lost: list[Lease]) -> None:
+        log.warning("worker silent", worker=session.worker, jobs=len(lost))
+        self._dispatcher.lost(lost)
+        session.revoked += [lease.job.id for lease in lost]  # should it be heard of again

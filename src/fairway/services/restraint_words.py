@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fairway.core.event import NewEvent
-from fairway.core.pools import BY_NUMBER
 from fairway.services.aftermath import Change
 from fairway.services.directory import Directory
 
@@ -41,7 +40,7 @@ _KINDS = {
 async def event_of(change: Change, directory: Directory) -> NewEvent:
     kind, sentence = _KINDS[change.kind, change.is_on]
     if change.kind == "recycling":
-        subject = BY_NUMBER[change.subject].name
+        subject = directory.pools.by_number[change.subject].name
     else:
         subject = await directory.type_name(change.subject)
     detail = sentence.format(subject=subject, name=change.dependency)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.core.pools import BY_NUMBER
 from fairway.runtime.clock import Clock
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.sessions import Session
@@ -49,10 +48,11 @@ class Roster:
         return [self._sight(session) for session in found]
 
     def _sight(self, session: Session) -> WorkerSight:
+        names = self._dispatcher.pools.by_number
         return WorkerSight(
             session.worker, session.key, session.tenant, session.build,
-            {BY_NUMBER[pool].name: slots for pool, slots in session.slots.items()},
-            {BY_NUMBER[pool].name: used for pool, used in session.in_use.items() if used},
+            {names[pool].name: slots for pool, slots in session.slots.items()},
+            {names[pool].name: used for pool, used in session.in_use.items() if used},
             session.draining or session.drain_asked,
             max(self._clock.now_us() - session.seen_us, 0) / 1e6, session.limits,
         )  # fmt: skip

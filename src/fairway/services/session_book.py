@@ -5,6 +5,7 @@ Plain state in one event loop; what sessions may run is decided in `dispatcher.p
 
 from __future__ import annotations
 
+from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.sessions import News, Session
 
@@ -14,6 +15,7 @@ LEASES_PER_REPLY = 512
 class SessionBook:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.pools = PoolTable()
         self.sessions: dict[str, Session] = {}
         self._waiting: dict[str, Session] = {}  # sessions whose call is held open
 
@@ -33,6 +35,17 @@ class SessionBook:
             and one.tenant in (None, tenant)
             for one in self.sessions.values()
         )  # fmt: skip
+
+    def lacking_labels(self, type_id: int, pool: int, tenant: int) -> tuple[str, ...]:
+        """What the nearest worker that offers the pool for this type lacks to serve it."""
+        wanted = self.pools.by_number[pool]
+        lacking = [
+            tuple(missing_labels(wanted, one.labels))
+            for one in self.sessions.values()
+            if one.greeted and type_id in one.types and pool in one.slots
+            and one.tenant in (None, tenant)
+        ]  # fmt: skip
+        return min(lacking, key=len, default=())
 
     def free_slots(self, pool: int) -> int:
         """Slots that nothing runs on, of workers that serve all tenants."""
@@ -57,7 +70,7 @@ class SessionBook:
         more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
         news = News(
             leases, session.recorded, session.refused, session.cancels, session.revoked, more,
-            session.must_drain,
+            session.must_drain, session.beat_ms,
         )  # fmt: skip
         session.outbox, session.recorded, session.refused = [], [], []
         session.cancels, session.revoked = [], []

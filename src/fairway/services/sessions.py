@@ -12,6 +12,7 @@ from typing import NamedTuple
 from fairway.core.fairness import Running
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob, due_ms_of
+from fairway.core.job_type import TypeFacts
 from fairway.core.retry import Decision
 
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
@@ -42,9 +43,10 @@ class Lease:
 
 class Session:
     __slots__ = (
-        "acks_due", "build", "cancels", "drain_asked", "draining", "greeted", "in_use", "key",
-        "leases", "limits", "outbox", "poll", "recorded", "recording", "refused", "revoked",
-        "ring_due", "rung_us", "seen_us", "slots", "tenant", "types", "worker",
+        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "in_use",
+        "key", "labels", "leases", "limits", "outbox", "poll", "recorded", "recording", "refused",
+        "revoked", "ring_due", "rung_us", "seen_us", "slots", "tenant", "types", "warm_types",
+        "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
@@ -53,10 +55,13 @@ class Session:
         self.build = ""  # which build of the code it runs, as it says
         self.tenant = tenant  # a worker of one tenant gets that tenant's jobs only
         self.types: frozenset[int] = frozenset()
+        self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
+        self.labels: tuple[str, ...] = ()
         self.slots: dict[int, int] = {}  # pool → slots in all
         self.in_use: dict[int, int] = {}  # pool → leases held
         self.leases: dict[str, Lease] = {}
         self.seen_us = now_us
+        self.beat_ms = 3000
         self.greeted = False  # has said hello to this owner
         self.draining = False
         self.drain_asked = False  # by an operator
@@ -139,6 +144,7 @@ class TypeTerms(NamedTuple):
     resources_max: int | None = None
     dependencies_max: int | None = None
     deliveries_max: int | None = None
+    facts: TypeFacts = TypeFacts()
 
 
 class Hello(NamedTuple):
@@ -146,6 +152,8 @@ class Hello(NamedTuple):
     slots: dict[str, int]  # pool name → slots in all
     build: str = ""
     limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
+    labels: tuple[str, ...] = ()
+    warm_keys: tuple[str, ...] = ()
 
 
 class Holding(NamedTuple):
@@ -168,6 +176,7 @@ class News(NamedTuple):
     revoked: list[str]
     more: bool = False
     drain: bool = False
+    beat_ms: int = 3000  # call again at least this often
 
 
 def waits(leases: list[Lease], unix_ms: int) -> list[float]:

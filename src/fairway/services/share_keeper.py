@@ -32,7 +32,7 @@ class ShareKeeper:
         self._shard_count = shard_count
         self._pass_due_us = 0
         self._unwritten: dict[tuple[int, int], Debt] = {}
-        self.history = {pool: ShareHistory() for pool in dispatcher.shares}
+        self.history: dict[int, ShareHistory] = defaultdict(ShareHistory)
 
     async def run_once(self, now_us: int) -> float:
         """Start charging what outlived its prepayment; now and then, look at every tenant."""
@@ -56,7 +56,7 @@ class ShareKeeper:
                 self._dispatcher.shares[pool].restore(rows, self._clock.now_us())
 
     async def _look_at_all(self) -> None:
-        for pool, share in self._dispatcher.shares.items():
+        for pool, share in list(self._dispatcher.shares.items()):
             tenants, history = share.tenants(), self.history[pool]
             history.turn(self._clock.now_us())
             for start in range(0, len(tenants), SLICE):

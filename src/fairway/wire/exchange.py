@@ -17,12 +17,12 @@ Three rules make it safe over any network:
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from fairway.wire.messages import END, JobType
+from fairway.wire.messages import END, JobType, PoolName
 
 NULL = Raw(b"null")
 
@@ -31,6 +31,7 @@ SessionKey = Annotated[str, Meta(pattern=HEX_32)]
 LeaseToken = Annotated[str, Meta(pattern=HEX_32)]
 Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=100_000)]
+ShortText = Annotated[str, Meta(max_length=128)]
 AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
 RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 DelayMilliseconds = Annotated[int, Meta(ge=0, le=100 * 366 * 24 * 3600 * 1000)]
@@ -45,15 +46,23 @@ class TypeTerms(Struct, kw_only=True, omit_defaults=True):
     resources_max: AttemptsMax | None = None
     dependencies_max: AttemptsMax | None = None
     deliveries_max: AttemptsMax | None = None
+    pool: PoolName | None = None
+    timeout_ms: Annotated[int, Meta(ge=1, le=(1 << 31) - 1)] | None = None
+    dependency: ShortText = ""  # what it leans on
+    warm_key: ShortText = ""  # what a worker keeps ready for it
+    version: ShortText = ""
+    schema: dict[str, Any] | None = None  # JSON Schema of the payload
 
 
-class Hello(Struct, kw_only=True):
+class Hello(Struct, kw_only=True, omit_defaults=True):
     """Who a worker is and what it can run; sent on the first call and on every resync."""
 
     types: list[TypeTerms]
     slots: dict[str, Slots]  # pool → slots in all
     build: str = ""
     limits: dict[str, str] = {}  # limit → what holds it on that machine, for people
+    labels: list[ShortText] = []
+    warm_keys: list[ShortText] = []
 
 
 class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -107,6 +116,7 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     delivery: int
     payload: Raw
     timeout_ms: int | None = None
+    resumes: bool = False  # it was leased before: there may be a checkpoint to begin from
 
 
 class ExchangeReply(Struct, kw_only=True, omit_defaults=True):

@@ -108,6 +108,14 @@ class RunView(Struct, kw_only=True):
     error: Raw | None = None
 
 
+class CheckpointSeen(Struct, kw_only=True):
+    """The newest checkpoint of a job: where its next run would begin."""
+
+    number: int
+    size_bytes: int
+    saved_at: datetime
+
+
 class JobView(Struct, kw_only=True):
     """A job as its tenant sees it."""
 
@@ -128,6 +136,7 @@ class JobView(Struct, kw_only=True):
     not_after: datetime | None = None
     on_late: str | None = None
     progress: Raw | None = None
+    checkpoint: CheckpointSeen | None = None
     payload: Raw | UnsetType = UNSET
     result: Raw | None = None
     error: Raw | None = None

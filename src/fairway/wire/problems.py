@@ -26,9 +26,11 @@ CODES: dict[str, tuple[int, str]] = {
     "METHOD_NOT_ALLOWED": (405, "This path does not take that method"),
     "REQUEST_TIMEOUT": (408, "The body took too long to arrive"),
     "CONFLICT": (409, "The present state does not allow that"),
+    "LEASE_LOST": (409, "The lease is no longer in force"),
     "PAYLOAD_TOO_LARGE": (413, "The body or a payload is too large"),
     "UNSUPPORTED_MEDIA_TYPE": (415, "Send application/json"),
     "IDEMPOTENCY_KEY_REUSED": (422, "The Idempotency-Key was used with another body"),
+    "PAYLOAD_DOES_NOT_FIT": (422, "The payload does not fit the schema of its job type"),
     "TOO_MANY_JOB_TYPES": (422, "Too many distinct job types"),
     "UNKNOWN_POOL": (422, "There is no such pool"),
     "QUEUE_DEPTH_EXCEEDED": (429, "The tenant's queue is full"),
@@ -36,6 +38,7 @@ CODES: dict[str, tuple[int, str]] = {
     "INTERNAL": (500, "Something went wrong on our side"),
     "OVERLOADED": (503, "The server is shedding load; try again shortly"),
     "UNAVAILABLE": (503, "The service cannot do this right now; try again shortly"),
+    "STORAGE_UNAVAILABLE": (503, "Object storage does not answer; try again shortly"),
     "NOT_OWNER": (503, "No server owns this shard right now; try again shortly"),
 }
 

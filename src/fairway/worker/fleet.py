@@ -25,7 +25,7 @@ from fairway.worker.ledger import End
 from fairway.worker.levels import Levels
 from fairway.worker.lone import LoneRuns
 from fairway.worker.overdue import Overdue, limit_of
-from fairway.worker.pipe import Declared, Orders, Words
+from fairway.worker.pipe import CheckpointAnswer, Declared, Orders, Words
 from fairway.worker.runners import Death, Listener, RunnerProcess
 from fairway.worker.usage import Orphans
 
@@ -85,6 +85,12 @@ class Fleet:
                 resources_max=one.most.get("resource"),
                 dependencies_max=one.most.get("dependency"),
                 deliveries_max=one.most.get("worker_crash"),
+                pool=one.pool,
+                timeout_ms=one.timeout_ms,
+                dependency=one.dependency,
+                warm_key=one.warm_key,
+                version=one.version,
+                schema=one.schema,
             )
             for one in self._declared.values()
         ]
@@ -115,6 +121,12 @@ class Fleet:
             self._waiting.update((lease.job, lease) for lease in together)
         else:
             self._shared.run(together)
+
+    def answer(self, saved: CheckpointAnswer) -> None:
+        """Tell a run what became of its checkpoint; one that is gone needs no answer."""
+        runner = self._lone.runner_of(saved.job) or self._place(saved.job)
+        if runner is not None:
+            runner.send(Orders(saved=[saved]))
 
     def cancel(self, jobs: list[str]) -> None:
         """Ask them to stop; those that have not begun never do."""

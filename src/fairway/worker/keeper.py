@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, Unavailable
@@ -22,6 +22,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
 from fairway.worker.confine import adopt_orphans
+from fairway.worker.courier import Courier
 from fairway.worker.ends import returned
 from fairway.worker.fleet import Fleet
 from fairway.worker.journal import Journal
@@ -54,6 +55,8 @@ class WorkerOptions:
     ceiling: RunLimits = CEILING  # for jobs in a process of their own
     cgroup: str | None = None  # below which groups may be made
     journal: Path | None = None  # the folder; None for no journal
+    labels: list[str] = field(default_factory=list)
+    warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
     owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
 
 
@@ -73,6 +76,7 @@ class Keeper:
         if options.owns_process:
             adopt_orphans()
             self._fleet.orphans = Orphans()
+        self._courier = Courier(self._session, self._ledger, self._fleet, self._speak_soon)
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._must_greet = True
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
@@ -86,6 +90,9 @@ class Keeper:
         if not self._stopping.is_set():
             log.info("draining", running=len(self._ledger.running))
         self._stopping.set()
+        self._has_word.set()
+
+    def _speak_soon(self) -> None:
         self._has_word.set()
 
     async def run(self) -> None:
@@ -102,6 +109,7 @@ class Keeper:
             for call in self._calls:
                 call.cancel()
             await asyncio.gather(*self._calls, return_exceptions=True)
+            await self._courier.stop()
             await self._fleet.stop()
             self._session.close()
             if self._journal is not None:
@@ -152,7 +160,8 @@ class Keeper:
         if self._must_greet:
             hello = wire.Hello(
                 types=self._fleet.types, slots=self._options.slots, build=self._options.build,
-                limits=self._levels.words(),
+                limits=self._levels.words(), labels=self._options.labels,
+                warm_keys=self._options.warm_keys,
             )  # fmt: skip
             running: list[wire.Holding] | None
             running, reports = self._ledger.everything()
@@ -209,9 +218,13 @@ class Keeper:
         lost = [job for job in reply.revoked if self._ledger.revoked(job)]
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
-        if new:
-            self._fleet.run(new)
+        for lease in [one for one in new if one.resumes]:
+            self._courier.resume(lease)
+        begins = [one for one in new if not one.resumes]
+        if begins:
+            self._fleet.run(begins)
         if reply.cancel:
+            self._courier.cancel(reply.cancel)
             self._fleet.cancel(reply.cancel)
         if reply.drain:
             self.stop()
@@ -223,6 +236,8 @@ class Keeper:
             self._ledger.ended(ended.job, _end(ended), ended.epoch)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
+        for wanted in words.checkpoints:
+            self._courier.save(wanted)
         self._note_in_journal()
         self._has_word.set()
 

@@ -105,6 +105,11 @@ class LoneRuns:
     def __contains__(self, job: str) -> bool:
         return job in self._runs
 
+    def runner_of(self, job: str) -> RunnerProcess | None:
+        """Who runs it now."""
+        run = self._runs.get(job)
+        return run.runner if run else None
+
     @property
     def pids(self) -> set[int]:
         return {runner.pid for runner in self._runners if runner.pid is not None}
@@ -210,13 +215,15 @@ class LoneRuns:
     # -- what runners say and how they end ---------------------------------------------------
 
     def _hear(self, runner: RunnerProcess, words: Words) -> None:
-        for said in words.progress:
-            if said.job in self._runs:
-                self._runs[said.job].has_spoken = True
+        for job in [one.job for one in words.progress] + [one.job for one in words.checkpoints]:
+            if job in self._runs:
+                self._runs[job].has_spoken = True
         ended = [one for one in words.ended if self._is_current(runner, one)]
         told = [self._explained(runner, one) for one in ended]
-        if words.progress or told:
-            self._on_words(Words(progress=words.progress, ended=told))
+        if words.progress or words.checkpoints or told:
+            self._on_words(
+                Words(progress=words.progress, checkpoints=words.checkpoints, ended=told)
+            )
         for one in ended:
             self._after(runner, self._runs.pop(one.job), one)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -22,10 +22,26 @@ _LENGTH = struct.Struct("!I")
 Message = TypeVar("Message")
 
 
+class RunLease(Lease, kw_only=True, omit_defaults=True, gc=False):
+    """A lease, with the checkpoint that its run begins from."""
+
+    checkpoint: Raw = NULL
+
+
+class CheckpointAnswer(Struct, kw_only=True, omit_defaults=True):
+    """Whether a checkpoint is safe now; else why not."""
+
+    job: str
+    epoch: int
+    number: int
+    problem: str = ""
+
+
 class Orders(Struct, kw_only=True, omit_defaults=True):
     """Keeper → runner."""
 
-    leases: list[Lease] = []
+    leases: Sequence[RunLease] = []  # the keeper sends those without a checkpoint as they came
+    saved: list[CheckpointAnswer] = []
     cancel: list[str] = []  # ask these jobs to stop
     give_up: list[str] = []  # cancel these at once: nobody waits for them any more
     overdue: list[str] = []  # past their time limit and still here: report that, let them be
@@ -43,6 +59,11 @@ class Declared(Struct, kw_only=True):
     limits: RunLimits = UNLIMITED
     cancel_grace_ms: int = CANCEL_GRACE_MS
     runaway_after_ms: int | None = None
+    pool: str | None = None
+    dependency: str = ""
+    warm_key: str = ""
+    version: str = ""
+    schema: dict[str, Any] | None = None
 
 
 class Ended(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -63,12 +84,22 @@ class Progress(Struct, kw_only=True, gc=False):
     progress: Raw
 
 
+class Checkpoint(Struct, kw_only=True, gc=False):
+    """A state that a run wants to be saved."""
+
+    job: str
+    epoch: int
+    number: int
+    state: Raw
+
+
 class Words(Struct, kw_only=True, omit_defaults=True):
     """Runner → keeper."""
 
     declared: list[Declared] | None = None  # the first word of every runner
     ended: list[Ended] = []
     progress: list[Progress] = []
+    checkpoints: list[Checkpoint] = []
     stuck: bool = False  # too many of its threads are lost to jobs that would not stop
 
 

@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,7 +32,8 @@ from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import NULL, Lease
 from fairway.worker import confine
-from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, Words
+from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, RunLease, Words
+from fairway.worker.saving import Savings, checkpoint
 
 RESULT_BYTES_MAX = 1 << 20
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
@@ -60,6 +61,7 @@ class Runner:
         self._lost_threads: set[ThreadRun] = set()
         self._ended: list[Ended] = []
         self._progress: dict[str, bytes] = {}
+        self._savings = Savings()
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -74,6 +76,8 @@ class Runner:
     def _obey(self, orders: Orders) -> None:
         for lease in orders.leases:
             self._start(lease)
+        for answer in orders.saved:
+            self._savings.hear(answer)
         for job in orders.cancel:
             self._ask_to_stop(job)
         for job in orders.give_up:
@@ -82,12 +86,13 @@ class Runner:
             self._end_overdue(job)
         self.draining = self.draining or orders.drain
 
-    def _start(self, lease: Lease) -> None:
+    def _start(self, lease: RunLease) -> None:
         job = self._app.jobs[lease.type]
         seconds = job.timeout_seconds if lease.timeout_ms is None else lease.timeout_ms / 1000
         facts = RunFacts(
-            lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery, seconds
-        )
+            lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery, seconds,
+            lease.epoch, _state(lease.checkpoint) if lease.resumes else None,
+        )  # fmt: skip
         if job.run_mode == "loop" and not job.is_async:
             if seconds is None:
                 self._run_inline(job, lease, Ctx(facts, self))
@@ -143,6 +148,7 @@ class Runner:
         if run is not None:
             self._given_up.add(run.task)
             self._loop.call_soon(run.task.cancel)
+        self._savings.give_up(job)
 
     # -- one run -----------------------------------------------------------------------------
 
@@ -209,6 +215,12 @@ class Runner:
         self._progress[job_id] = progress
         self._loop.call_soon_threadsafe(self._flush_soon)
 
+    def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
+        """Called by handlers, from any thread; the keeper answers when the state is safe."""
+        saved = self._savings.ask(checkpoint(job_id, epoch, number, state))
+        self._loop.call_soon_threadsafe(self._flush_soon)
+        return saved
+
     def log(self, job_id: str, level: int, line: str) -> None:
         """Lines go to the process's own logging; keeping them per job is not offered yet."""
 
@@ -222,8 +234,14 @@ class Runner:
         ended, self._ended = self._ended, []
         news, self._progress = self._progress, {}
         progress = [Progress(job=job, progress=Raw(text)) for job, text in news.items()]
-        if self._pipe is not None and (ended or progress):
-            self._pipe.send(Words(ended=ended, progress=progress))
+        asked = self._savings.take()
+        if self._pipe is not None and (ended or progress or asked):
+            self._pipe.send(Words(ended=ended, progress=progress, checkpoints=asked))
+
+
+def _state(checkpoint: Raw) -> bytes | None:
+    text = bytes(checkpoint)
+    return None if text == b"null" else text
 
 
 def _ended(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
@@ -265,6 +283,11 @@ def _declared(app: App) -> list[Declared]:
             limits=job.limits,
             cancel_grace_ms=job.cancel_grace_ms,
             runaway_after_ms=job.runaway_after_ms,
+            pool=job.pool,
+            dependency=job.depends_on,
+            warm_key=job.warm_key,
+            version=job.version,
+            schema=job.schema,
         )
         for name, job in app.jobs.items()
     ]

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from fairway.core.limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.wire.exchange import Lease
 from fairway.worker.cgroups import Room
-from fairway.worker.pipe import Declared, Orders, Pipe, Words
+from fairway.worker.pipe import Declared, Orders, Pipe, RunLease, Words
 from fairway.worker.usage import kill_descendants, kill_tree
 
 REMOVE_TRIES = 40
@@ -84,7 +84,8 @@ class RunnerProcess:
 
     def run(self, leases: list[Lease]) -> None:
         self.jobs.update(lease.job for lease in leases)
-        self.send(Orders(leases=leases))
+        # On the pipe, a lease as it came is one that begins without a checkpoint.
+        self.send(Orders(leases=cast(list[RunLease], leases)))
 
     def give_up(self, jobs: list[str]) -> None:
         self.jobs.difference_update(jobs)  # no word will come of how they ended

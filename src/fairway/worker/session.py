@@ -25,7 +25,8 @@ class Session:
     def __init__(self, urls: list[str], api_key: str, worker: str) -> None:
         headers = {"authorization": f"Bearer {api_key}"}
         self._doors = [(url, HttpDoor(url, headers)) for url in urls]
-        self._path = f"/v1/workers/{worker}/exchange"
+        self._home = f"/v1/workers/{worker}"
+        self._path = f"{self._home}/exchange"
         self._failures_in_row = 0
         self._dice = random.Random()
 
@@ -43,6 +44,17 @@ class Session:
             raise _error(reply)
         self._failures_in_row = 0
         return wire.decode_reply(reply.body)
+
+    async def call(self, method: str, path: str, body: bytes, limit_seconds: float) -> bytes:
+        """Any other call, below the worker's own path; the body of a good answer."""
+        url, door = self._doors[0]
+        try:
+            reply = await door.call(method, self._home + path, body, limit_seconds)
+        except (OSError, TimeoutError) as error:
+            raise Unavailable(f"{url} does not answer: {error!r}") from error
+        if reply.status >= 300:
+            raise _error(reply)
+        return reply.body
 
     def _leave(self, url: str) -> None:
         """The next call goes to the next address; a second failure of the same one is no news."""

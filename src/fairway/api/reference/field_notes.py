@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.reference.dead_letter_notes import DEAD_LETTER_NOTES
+from fairway.api.reference.registry_notes import REGISTRY_NOTES
 from fairway.api.reference.tenancy_notes import TENANCY_NOTES
 
 FIELD_NOTES: dict[str, dict[str, str]] = {
@@ -11,7 +12,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
     "JobRequest": {
         "type": "Which handler runs it, such as email.send.",
         "payload": "The handler's arguments by name. At most 64 KB, 64 levels deep, no key twice.",
-        "pool": "The class of workers to run it: short (under 1 s, the default), medium or long.",
+        "pool": "The class of workers to run it; without it, its type's, else short.",
         "priority": "Order among your own jobs only: 9 goes before 0.",
         "fair_key": "Whose job it is among your own customers: they share your part evenly.",
         "timeout_seconds": "A run that takes longer is stopped and counts as a failed attempt.",
@@ -66,6 +67,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "not_after": "The last moment to start.",
         "on_late": "What is done after it: run, skip or flag.",
         "progress": "What the handler last said of itself, while it runs.",
+        "checkpoint": "Where its next run would begin, if it saved one. Lists go without.",
         "payload": "The arguments. Lists go without.",
         "result": "What the handler returned.",
         "error": "Why the last failed run failed.",
@@ -116,12 +118,20 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "resources_max": "Resource limits passed until it is dead; default 2.",
         "dependencies_max": "Failures of a dependency until it is dead; default 20.",
         "deliveries_max": "Crashes of its worker until it is dead as poison; default 10.",
+        "pool": "Where its jobs go unless they say otherwise.",
+        "timeout_ms": "The limit of one run, as this worker keeps it.",
+        "dependency": "What it leans on, such as stripe.",
+        "warm_key": "Workers that keep this ready are preferred.",
+        "version": "Of the handler, for people.",
+        "schema": "JSON Schema of the payload, checked when a job is submitted.",
     },
     "Hello": {
         "types": "The job types this worker runs.",
         "slots": "Pool → how many jobs it runs at once there.",
         "build": "Which build of the code it is, for people.",
         "limits": "Limit → what holds it on that machine, for people.",
+        "labels": "What the machine has, such as gpu; some pools ask for labels.",
+        "warm_keys": "What is ready here: types with such a warm_key are preferred.",
     },
     "Holding": {
         "job": "The job.",
@@ -163,6 +173,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "delivery": "Counts from one.",
         "payload": "The handler's arguments.",
         "timeout_ms": "Stop the run after this long and report failed with timeout.",
+        "resumes": "It was given out before: ask for its checkpoint before you run it.",
     },
     "ExchangeReply": {
         "leases": "Jobs to run now.",
@@ -176,3 +187,4 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "beat_ms": "Call again at least this often.",
     },
 }
+FIELD_NOTES.update(REGISTRY_NOTES)

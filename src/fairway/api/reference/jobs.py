@@ -7,7 +7,6 @@ from fairway.api.reference import shared
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply, ReplyHeader
 from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
 from fairway.core.lifecycle import BY_LABEL
-from fairway.core.pools import BY_NAME
 from fairway.wire.explain import Explained
 from fairway.wire.messages import JobList, JobView, Reschedule
 
@@ -19,7 +18,6 @@ FILTERS = (
     Parameter(name="type", place="query", about="A job type.", example="email.send"),
     Parameter(
         name="pool", place="query", about="A pool.", example="short",
-        schema={"type": "string", "enum": list(BY_NAME)},
     ),
     Parameter(
         name="since", place="query", about="Submitted at or after this moment, with its zone.",

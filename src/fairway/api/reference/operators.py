@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairway.api.reference.registry import REGISTRY
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply
 from fairway.api.reference.tenancy import BODY, TENANCY
 from fairway.wire.operator import KeyAdded, NewKey
@@ -54,6 +55,7 @@ REVOKE_KEY = Operation(
 
 OPERATORS = Group(
     name="Operators",
-    about="Tenants, tiers, pauses, keys. Most need the operator's key, which `fairway up` prints.",
-    operations=(*TENANCY, ADD_KEY, REVOKE_KEY),
+    about="Tenants, tiers, pauses, pools, job types, keys. Most need the operator's key, which"
+    " `fairway up` prints.",
+    operations=(*TENANCY, *REGISTRY, ADD_KEY, REVOKE_KEY),
 )

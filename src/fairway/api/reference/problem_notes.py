@@ -57,6 +57,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " cancelled, a name that is taken cannot be taken again.",
         "Read its present state and decide again.",
     ),
+    "LEASE_LOST": ProblemNote(
+        "The run that asks holds the job no longer: its worker was silent for too long, or the job"
+        " has ended. What it wanted to save is not kept.",
+        "Stop this run without a report. Another has the job, or will.",
+    ),
     "PAYLOAD_TOO_LARGE": ProblemNote(
         "The body of the request, or the payload of a job, is over its limit.",
         "Put large data into storage and send a reference. Split large batches.",
@@ -69,13 +74,18 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Within the last 24 hours this `Idempotency-Key` came with another body.",
         "Use a new key for a new job. To repeat a request, repeat its body to the byte.",
     ),
+    "PAYLOAD_DOES_NOT_FIT": ProblemNote(
+        "The job type was registered with a JSON Schema, and the payload does not fit it.",
+        "Look at `errors`: it names the place by JSON pointer. `GET /v1/job-types/{name}` shows the"
+        " schema to operators.",
+    ),
     "TOO_MANY_JOB_TYPES": ProblemNote(
         "A job type is a kind of work with a handler of its own, and there are too many by now.",
         "Put what varies (ids, names, dates) into the payload and keep the type constant.",
     ),
     "UNKNOWN_POOL": ProblemNote(
         "There is no pool with this name.",
-        "Use short, medium or long, or leave the pool out.",
+        "`GET /v1/pools` lists those there are. Or leave the pool out.",
     ),
     "QUEUE_DEPTH_EXCEEDED": ProblemNote(
         "As many of your jobs wait as your limit allows. Nothing of this request was accepted.",
@@ -98,6 +108,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     "UNAVAILABLE": ProblemNote(
         "The store does not answer right now. It is not known whether a submission was written.",
         "Send it again after `Retry-After` seconds; an `Idempotency-Key` makes that safe.",
+    ),
+    "STORAGE_UNAVAILABLE": ProblemNote(
+        "Object storage, which holds checkpoints and large payloads, does not answer, or may not be"
+        " written to. `detail` says why.",
+        "Send it again after `Retry-After` seconds. If it stays, tell the operator: `fairway check`"
+        " looks at FAIRWAY_STORAGE_URL.",
     ),
     "NOT_OWNER": ProblemNote(
         "Ownership of your part of the jobs is moving between servers. This takes seconds.",

@@ -28,6 +28,7 @@ JOB_EXAMPLE: dict[str, Any] = {
     "not_after": None,
     "on_late": None,
     "progress": None,
+    "checkpoint": None,
     "payload": {"to": "ada@example.com", "template": "welcome"},
     "result": {"message_id": "m-8841"},
     "error": None,

@@ -5,6 +5,7 @@ It is also the sink of its own runs, so that a test can read what the handler sa
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from msgspec import Raw
 
 from fairway.core.lifecycle import State
 from fairway.core.retry import NOTHING_YET, Decision, Tally
+from fairway.sdk.checkpoint import already_saved
 from fairway.sdk.context import RunFacts
 from fairway.sdk.events import Event
 from fairway.sdk.job import Job
@@ -45,6 +47,7 @@ class Enqueued:
     logs: list[LogLine] = field(default_factory=list)
     progress_said: list[Any] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    checkpoints: list[bytes] = field(default_factory=list)  # every state saved, as JSON
 
     @property
     def attempts(self) -> int:
@@ -72,6 +75,7 @@ class Enqueued:
             self.attempts + 1,
             self.deliveries + 1,
             self.request.timeout_seconds,
+            checkpoint=self.checkpoints[-1] if self.checkpoints else None,
         )
 
     def take(self, end: RunEnd, decision: Decision, unix_seconds: float) -> None:
@@ -91,6 +95,10 @@ class Enqueued:
 
     def log(self, job_id: str, level: int, line: str) -> None:
         self.logs.append(LogLine(level, line))
+
+    def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
+        self.checkpoints.append(state)
+        return already_saved()
 
     def view(self) -> JobView:
         last = self.ends[-1] if self.ends else None

@@ -1,0 +1,28 @@
+"""What is known of a job type: what it was registered with, and what was measured since."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class TypeFacts(NamedTuple):
+    """What whoever wrote the handler says of it; None and empty: nothing."""
+
+    pool: int | None = None
+    timeout_ms: int | None = None
+    attempts_max: int | None = None
+    dependency: str = ""  # what it leans on, such as stripe
+    warm_key: str = ""  # what a worker keeps warm for it: an image, a model
+    version: str = ""
+    schema: bytes | None = None  # JSON Schema of the payload
+
+
+class JobType(NamedTuple):
+    id: int
+    name: str
+    facts: TypeFacts
+    is_registered: bool  # by a worker or by hand; else a job of it was submitted and no more
+    measured_pool: int | None  # where the clock says it belongs; beats what was declared
+    measured_p95_ms: int | None
+    moved_at: datetime | None

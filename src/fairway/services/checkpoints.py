@@ -1,0 +1,107 @@
+"""Checkpoints: what a job saved of itself, so that its next run need not begin at the beginning.
+
+The order is what makes it safe: first the object, then the row that refers to it, and that row only
+under the lease in force. So a reader never meets half an object, and a run that lost its lease can
+write objects that nobody will ever look at. The newest and the one before it are kept: should the
+newest turn out to be broken, the one before it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import NamedTuple
+
+from fairway.core.errors import Conflict, Unavailable
+from fairway.core.ids import JobId, shard_of
+from fairway.core.lease import LeaseProof
+from fairway.core.objects import ObjectFacts, Place, checkpoint_name, day_of, is_intact
+from fairway.runtime.telemetry import logger
+from fairway.services.store_clock import StoreClock
+from fairway.store import checkpoints as store
+from fairway.store.checkpoints import Saved
+from fairway.store.database import DISCONNECTED, Database
+from fairway.store.objects import Objects
+
+log = logger("checkpoints")
+
+KEPT = 2
+TRANSFERS_MAX = 8  # at a time: each holds a whole checkpoint in memory
+
+
+class Found(NamedTuple):
+    """A checkpoint with what is in it."""
+
+    saved: Saved
+    body: bytes
+
+
+class Checkpoints:
+    def __init__(self, database: Database, objects: Objects, store_clock: StoreClock) -> None:
+        self._database = database
+        self._objects = objects
+        self._store_clock = store_clock
+        self.transfers = asyncio.Semaphore(TRANSFERS_MAX)
+
+    @property
+    def failure(self) -> str | None:
+        """Why object storage did not answer the last time, if it did not."""
+        return self._objects.failure
+
+    async def save(self, proof: LeaseProof, number: int, body: bytes) -> Saved:
+        """Raises Conflict when the lease is no longer in force; then nothing refers to it."""
+        sha256 = hashlib.sha256(body).digest()
+        place = Place(day_of(self._store_clock.now()), proof.tenant, proof.job)
+        name = checkpoint_name(place, proof.epoch, number, sha256)
+        facts = ObjectFacts(name, len(body), sha256)
+        await self._objects.put(name, body)
+        saved = await self._refer(proof, number, facts)
+        if saved is None:
+            await self._forget([name])
+            raise Conflict(
+                "The lease is no longer in force: another run has the job.", code="LEASE_LOST"
+            )
+        return saved
+
+    async def _refer(self, proof: LeaseProof, number: int, facts: ObjectFacts) -> Saved | None:
+        shard = shard_of(proof.job)
+        try:
+            async with self._database.calm() as connection, connection.transaction():
+                saved_at = await store.save_checkpoint(connection, shard, proof, number, facts)
+                if saved_at is None:
+                    return None
+                past = await store.drop_older_checkpoints(
+                    connection, shard, proof.tenant, proof.job, KEPT
+                )
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        await self._forget(past)
+        return Saved(proof.epoch, number, facts, saved_at)
+
+    async def load(self, tenant: int, job: JobId, before_epoch: int) -> Found | None:
+        """The newest whole checkpoint of the runs before this epoch."""
+        for saved in await self._newest(tenant, job, before_epoch):
+            body = await self._objects.get(saved.facts.name)
+            if body is not None and is_intact(
+                saved.facts, len(body), hashlib.sha256(body).digest()
+            ):
+                return Found(saved, body)
+            found_bytes = None if body is None else len(body)
+            log.error("checkpoint broken", object=saved.facts.name, found_bytes=found_bytes)
+        return None
+
+    async def _newest(self, tenant: int, job: JobId, before_epoch: int) -> list[Saved]:
+        try:
+            async with self._database.calm() as connection:
+                return await store.newest_checkpoints(
+                    connection, shard_of(job), tenant, job, before_epoch=before_epoch, limit=KEPT
+                )
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _forget(self, names: list[str]) -> None:
+        """Objects that nothing refers to. Left behind by a failure, the sweep finds them."""
+        try:
+            await self._objects.delete(names)
+        except Unavailable as error:
+            log.warning("objects left behind", count=len(names), error=error.message)

@@ -1,0 +1,94 @@
+"""Removes what object storage holds and nothing needs any more.
+
+Checkpoints of jobs that ended well go within a minute. What a crash left behind, written and never
+referred to, goes when its day is past retention and its job is gone. Each round is bounded.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from fairway.core.errors import Unavailable
+from fairway.core.ids import JobId, parse_job_id, shard_of
+from fairway.core.objects import day_of, owner_of
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatcher import Dispatcher
+from fairway.services.store_clock import StoreClock
+from fairway.store import checkpoints, history
+from fairway.store.database import Connection, Database
+from fairway.store.objects import Objects
+
+log = logger("janitor")
+
+REST_SECONDS = 60.0
+ROWS_PER_ROUND = 500
+OBJECTS_PER_ROUND = 2000
+DAYS_BACK = 30  # older days were swept before, unless nobody ran for a month
+
+
+class Janitor:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        objects: Objects,
+        store_clock: StoreClock,
+        retention_days: int,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._objects = objects
+        self._store_clock = store_clock
+        self._retention = timedelta(days=retention_days + 1)
+        self._swept_day = ""
+
+    async def run_once(self, now_us: int) -> float:
+        try:
+            dropped = await self._drop_finished()
+            if 0 in self._dispatcher.open_shards:
+                await self._sweep_old_days()
+        except Unavailable as error:
+            log.warning("object storage away, nothing removed", error=error.message)
+            return REST_SECONDS
+        return 1.0 if dropped >= ROWS_PER_ROUND else REST_SECONDS
+
+    async def _drop_finished(self) -> int:
+        """The rows go first: an object without a row is litter, a row without one is a lie."""
+        most = 0
+        for shard in list(self._dispatcher.open_shards):
+            async with self._database.calm() as connection:
+                names = await checkpoints.drop_finished_checkpoints(
+                    connection, shard, ROWS_PER_ROUND
+                )
+            await self._objects.delete(names)
+            most = max(most, len(names))
+        return most
+
+    async def _sweep_old_days(self) -> None:
+        """Once a day: objects from before retention whose job is gone."""
+        edge = self._store_clock.now() - self._retention
+        if day_of(edge) == self._swept_day:
+            return
+        for back in range(DAYS_BACK):
+            day = day_of(edge - timedelta(days=back))
+            for kind in ("checkpoints", "payloads", "results", "uploads"):
+                await self._sweep(await self._objects.names(f"{kind}/{day}"))
+        self._swept_day = day_of(edge)
+
+    async def _sweep(self, names: list[str]) -> None:
+        for start in range(0, len(names), OBJECTS_PER_ROUND):
+            part = names[start : start + OBJECTS_PER_ROUND]
+            async with self._database.calm() as connection:
+                litter = [name for name in part if not await _is_needed(connection, name)]
+            await self._objects.delete(litter)
+            if litter:
+                log.info("litter removed", objects=len(litter))
+
+
+async def _is_needed(connection: Connection, name: str) -> bool:
+    tenant, owner = owner_of(name)
+    job = parse_job_id(owner)
+    if job is None:
+        return False  # an upload that no job took over
+    found = await history.read_states(connection, shard_of(JobId(job)), [(tenant, job)])
+    return job in found

@@ -1,0 +1,155 @@
+"""Pools and job types as data: read from the store, registered by workers and by operators.
+
+The hot path asks by dictionary only: which pool a new job goes to, and whether its payload has a
+schema. A type that nobody registered is as good as any: its jobs wait until somebody runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from fairway.core.errors import NotFound, Unavailable
+from fairway.core.job_type import JobType, TypeFacts
+from fairway.core.pools import SHORT, Pool, PoolTable
+from fairway.services.directory import Directory
+from fairway.store import audit, job_types
+from fairway.store import pools as pool_store
+from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.tenants import store_now
+
+REFRESH_SECONDS = 2.0
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class Registry:
+    def __init__(self, database: Database, directory: Directory, pools: PoolTable) -> None:
+        self._database = database
+        self.directory = directory
+        self.pools = directory.pools = pools
+        self.types: dict[int, JobType] = {}
+        self.schemas: dict[str, bytes] = {}  # job type → JSON Schema of its payload
+        self._declared: dict[str, int] = {}  # job type → pool it was registered with
+        self._measured: dict[str, int] = {}  # job type → pool that the clock says
+        self._of_duration: frozenset[int] = frozenset()
+        self._changed_since = LONG_AGO
+        self.on_type: Callable[[JobType], None] = lambda job_type: None
+        self.on_pools: Callable[[], None] = lambda: None
+
+    # -- the hot path --------------------------------------------------------------------------
+
+    def pool_for(self, type_name: str, pool_name: str | None) -> int:
+        """Where a new job goes: as it asks, else as its type says; the clock beats both."""
+        if pool_name is None:
+            pool = self._declared.get(type_name, SHORT.number)
+        else:
+            pool = self.pools.named(pool_name, "/pool").number
+        if self._measured and pool in self._of_duration:
+            return self._measured.get(type_name, pool)
+        return pool
+
+    def warm_types(self, types: Iterable[int], warm_keys: Iterable[str]) -> frozenset[int]:
+        """Those of these types for which a worker with such keys is warm."""
+        keys = set(warm_keys)
+        known = (self.types[one] for one in types if one in self.types) if keys else ()
+        return frozenset(one.id for one in known if one.facts.warm_key in keys)
+
+    # -- what changed ------------------------------------------------------------------------
+
+    async def run_once(self, now_us: int) -> float:
+        async with self._database.calm() as connection:
+            now, since = await store_now(connection), self._changed_since
+            pools = await pool_store.all_pools(connection)
+            changed = await job_types.changed_types(connection, since)
+        self._changed_since = now  # only now: what a broken connection hid is asked for again
+        self._learn_pools(pools)
+        for job_type in changed:
+            self._learn(job_type)
+        return REFRESH_SECONDS
+
+    def _learn_pools(self, pools: list[Pool]) -> None:
+        known = self.pools.by_name
+        if any(known.get(pool.name) != pool for pool in pools) or not self._of_duration:
+            self.pools.learn(pools)
+            self._of_duration = frozenset(pool.number for pool in self.pools.of_duration())
+            self.on_pools()
+
+    def _learn(self, job_type: JobType) -> None:
+        if self.types.get(job_type.id) == job_type:
+            return
+        self.types[job_type.id] = job_type
+        name, facts = job_type.name, job_type.facts
+        for book, value in (
+            (self._declared, facts.pool),
+            (self._measured, job_type.measured_pool),
+        ):
+            if value is None:
+                book.pop(name, None)
+            else:
+                book[name] = value
+        if facts.schema is None:
+            self.schemas.pop(name, None)
+        else:
+            self.schemas[name] = facts.schema
+        self.on_type(job_type)
+
+    # -- registration ------------------------------------------------------------------------
+
+    async def register(self, wanted: Iterable[tuple[str, TypeFacts]]) -> None:
+        """What a worker says of the types it runs; writes only what is news."""
+        numbers = self.directory.type_ids
+        news = [
+            (numbers[name], facts)
+            for name, facts in wanted
+            if not self._is_known(numbers[name], facts)
+        ]
+        if not news:
+            return
+        async with self._calm() as connection:
+            for type_id, facts in news:
+                await job_types.register_type(connection, type_id, facts)
+        await self.run_once(0)
+
+    def _is_known(self, type_id: int, facts: TypeFacts) -> bool:
+        known = self.types.get(type_id)
+        return known is not None and known.is_registered and known.facts == facts
+
+    async def put_type(self, name: str, facts: TypeFacts, actor: str) -> JobType:
+        """An operator registers a type, or changes it."""
+        await self.directory.know_types([name])
+        type_id = self.directory.type_ids[name]
+        async with self._calm() as connection, connection.transaction():
+            await job_types.register_type(connection, type_id, facts)
+            await audit.add_audit(connection, actor, "put_job_type", name, "Registered by hand.")
+        await self.run_once(0)
+        return self.types[type_id]
+
+    async def type_named(self, name: str) -> JobType:
+        if self.directory.type_ids.get(name, 0) not in self.types:
+            await self.run_once(0)  # made a moment ago
+        found = self.types.get(self.directory.type_ids.get(name, 0))
+        if found is None:
+            raise NotFound(f"There is no job type {name[:128]!r}.")
+        return found
+
+    async def put_pool(self, pool: Pool, actor: str) -> Pool:
+        """An operator adds a pool, or changes one."""
+        async with self._calm() as connection:
+            while not await pool_store.put_pool(connection, pool):
+                continue  # another pool was made at the same moment and took the number
+            await audit.add_audit(connection, actor, "put_pool", pool.name, "Set by hand.")
+        await self.run_once(0)
+        return self.pools.by_name[pool.name]
+
+    async def audit(self, before: int, limit: int) -> list[audit.AuditEntry]:
+        async with self._calm() as connection:
+            return await audit.list_audit(connection, before, limit)
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._database.calm() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error

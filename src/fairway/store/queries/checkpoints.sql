@@ -1,0 +1,51 @@
+-- name: save_checkpoint
+-- The lease in force decides, and holds the job's row: a run that lost it can refer to nothing.
+INSERT INTO checkpoints (shard, tenant, job, epoch, number, object, size_bytes, sha256)
+SELECT :shard, held.tenant, held.id, held.epoch, :number, :object, :size_bytes, :digest
+FROM (
+    SELECT tenant, id, epoch FROM jobs
+    WHERE shard = :shard AND tenant = :tenant AND id = :job AND state = 2
+      AND epoch = :epoch AND token = :token
+    FOR SHARE
+) AS held
+ON CONFLICT (shard, tenant, job, epoch, number)
+    DO UPDATE SET object = excluded.object, size_bytes = excluded.size_bytes, sha256 = excluded.sha256
+RETURNING saved_at
+
+-- name: newest_checkpoints
+-- Those of runs before this epoch, the newest first.
+SELECT epoch, number, object, size_bytes, sha256, saved_at FROM checkpoints
+WHERE shard = :shard AND tenant = :tenant AND job = :job AND epoch < :before_epoch
+ORDER BY epoch DESC, number DESC LIMIT :limit
+
+-- name: drop_older_checkpoints
+-- All but the newest few of one job; answers the objects that nothing refers to now.
+DELETE FROM checkpoints AS old
+USING (
+    SELECT epoch, number FROM checkpoints
+    WHERE shard = :shard AND tenant = :tenant AND job = :job
+    ORDER BY epoch DESC, number DESC OFFSET :keep
+) AS past
+WHERE old.shard = :shard AND old.tenant = :tenant AND old.job = :job
+  AND old.epoch = past.epoch AND old.number = past.number
+RETURNING old.object
+
+-- name: jobs_with_checkpoints
+-- Which of these jobs have one.
+SELECT DISTINCT saved.job::text AS job
+FROM unnest(:tenants::int[], :jobs::uuid[]) AS asked (tenant, job)
+JOIN checkpoints AS saved
+  ON saved.shard = :shard + 0 * asked.tenant AND saved.tenant = asked.tenant AND saved.job = asked.job
+
+-- name: drop_finished_checkpoints
+-- Of jobs that ended well, were cancelled or are no more. A dead job keeps its own: it may be tried again.
+DELETE FROM checkpoints AS old
+USING (
+    SELECT saved.tenant, saved.job, saved.epoch, saved.number FROM checkpoints AS saved
+    LEFT JOIN jobs AS job ON job.shard = saved.shard AND job.tenant = saved.tenant AND job.id = saved.job
+    WHERE saved.shard = :shard AND (job.id IS NULL OR job.state IN (3, 5, 6))
+    LIMIT :limit
+) AS past
+WHERE old.shard = :shard AND old.tenant = past.tenant AND old.job = past.job
+  AND old.epoch = past.epoch AND old.number = past.number
+RETURNING old.object

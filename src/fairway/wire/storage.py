@@ -1,0 +1,49 @@
+"""What goes to object storage by way of the server: checkpoints of running jobs.
+
+A worker shows its lease with everything it saves. What it may read is decided by its key alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from fairway.wire.exchange import Epoch, LeaseToken
+
+CheckpointNumber = Annotated[int, Meta(ge=1, le=(1 << 31) - 1)]
+
+
+class CheckpointSave(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Save what the job needs to go on from here. `state` is any JSON."""
+
+    job: str
+    tenant: str
+    epoch: Epoch
+    token: LeaseToken
+    number: CheckpointNumber
+    state: Raw
+
+
+class CheckpointSaved(Struct, kw_only=True):
+    """The checkpoint is safe: the next run can begin from it."""
+
+    number: int
+    size_bytes: int
+    saved_at: datetime
+
+
+class CheckpointFound(Struct, kw_only=True):
+    """The newest whole checkpoint of the runs before this one."""
+
+    number: int
+    size_bytes: int
+    saved_at: datetime
+    state: Raw
+
+
+decode_save = msgspec.json.Decoder(CheckpointSave).decode
+decode_found = msgspec.json.Decoder(CheckpointFound).decode
+encode = msgspec.json.Encoder().encode

@@ -1,0 +1,138 @@
+"""Carries checkpoints between runs and the platform; the keeper's errand boy.
+
+A checkpoint that cannot be saved is tried again for a while, because a change of servers takes
+seconds and the run can wait; then the run is told why. A checkpoint that cannot be loaded must not
+make a job of four hours begin again: the job is put off, which costs it nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.errors import FairwayError, NotFound, Unavailable
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.wire import storage as wire
+from fairway.wire.exchange import Lease
+from fairway.worker.fleet import Fleet
+from fairway.worker.ledger import End, Ledger
+from fairway.worker.pipe import Checkpoint, CheckpointAnswer, RunLease
+from fairway.worker.session import Session
+
+log = logger("courier")
+
+CALL_SECONDS_MAX = 90.0
+TRY_SECONDS = 20.0  # how long an errand is tried before somebody is told
+PAUSE_SECONDS = 0.5
+PUT_OFF_MS = 30_000
+
+
+class Courier:
+    def __init__(
+        self, session: Session, ledger: Ledger, fleet: Fleet, on_word: Callable[[], None]
+    ) -> None:
+        self._session = session
+        self._ledger = ledger
+        self._fleet = fleet
+        self._on_word = on_word  # the keeper has something to say
+        self._resuming: dict[str, Lease] = {}
+        self._errands: set[asyncio.Task[None]] = set()
+
+    def resume(self, lease: Lease) -> None:
+        """Fetch the checkpoint of a job that was leased before, then run it from there."""
+        self._resuming[lease.job] = lease
+        self._go(self._resume(lease))
+
+    def save(self, wanted: Checkpoint) -> None:
+        lease = self._ledger.running.get(wanted.job)
+        if lease is not None and lease.epoch == wanted.epoch:
+            self._go(self._save(lease, wanted))
+
+    def cancel(self, jobs: list[str]) -> None:
+        """Of these, the ones whose checkpoint is still on its way end here and now."""
+        for job in jobs:
+            if self._resuming.pop(job, None) is not None:
+                self._ledger.ended(job, End("cancelled"))
+                self._on_word()
+
+    async def stop(self) -> None:
+        for errand in self._errands:
+            errand.cancel()
+        await asyncio.gather(*self._errands, return_exceptions=True)
+
+    def _go(self, errand: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(errand, name="errand")
+        self._errands.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._errands.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("errand failed", error=repr(error))
+
+    # -- load --------------------------------------------------------------------------------
+
+    async def _resume(self, lease: Lease) -> None:
+        try:
+            checkpoint = await self._fetch(lease)
+        except FairwayError as error:
+            if self._is_wanted(lease):
+                log.warning("no checkpoint, job put off", job=lease.job, error=error.message)
+                self._ledger.ended(lease.job, End("snoozed", delay_ms=PUT_OFF_MS))
+                self._on_word()
+            return
+        if self._is_wanted(lease):
+            self._fleet.run([lease if checkpoint is None else _with_checkpoint(lease, checkpoint)])
+
+    def _is_wanted(self, lease: Lease) -> bool:
+        """Neither cancelled nor taken away while its checkpoint was on its way."""
+        was_resuming = self._resuming.get(lease.job) is lease
+        if was_resuming:
+            del self._resuming[lease.job]
+        return was_resuming and self._ledger.running.get(lease.job) is lease
+
+    async def _fetch(self, lease: Lease) -> Raw | None:
+        query = urlencode({"tenant": lease.tenant, "epoch": lease.epoch})
+        try:
+            body = await self._patiently("GET", f"/checkpoints/{quote(lease.job)}?{query}", b"")
+        except NotFound:
+            return None
+        return wire.decode_found(body).state
+
+    # -- save --------------------------------------------------------------------------------
+
+    async def _save(self, lease: Lease, wanted: Checkpoint) -> None:
+        answer = CheckpointAnswer(job=wanted.job, epoch=wanted.epoch, number=wanted.number)
+        body = wire.encode(
+            wire.CheckpointSave(
+                job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
+                number=wanted.number, state=wanted.state,
+            )
+        )  # fmt: skip
+        try:
+            await self._patiently("POST", "/checkpoints", body)
+        except FairwayError as error:
+            log.warning("checkpoint not saved", job=lease.job, error=error.message)
+            answer.problem = error.message
+        self._fleet.answer(answer)
+
+    async def _patiently(self, method: str, path: str, body: bytes) -> bytes:
+        deadline = time.monotonic() + TRY_SECONDS
+        while True:
+            try:
+                return await self._session.call(method, path, body, CALL_SECONDS_MAX)
+            except Unavailable:
+                if time.monotonic() >= deadline:
+                    raise
+                await pause(PAUSE_SECONDS)
+
+
+def _with_checkpoint(lease: Lease, checkpoint: Raw) -> RunLease:
+    return RunLease(**msgspec.structs.asdict(lease), checkpoint=checkpoint)
