@@ -106,7 +106,7 @@ async def _make_template(dsn: str, name: str) -> tuple[list[str], dict[str, list
         seeds = {
             table: [tuple(row) for row in await connection.fetch(f"SELECT * FROM {table}")]
             for table in tables
-            if not table.startswith(("jobs", "migrations"))
+            if not table.startswith("jobs")
         }
         return tables, {table: rows for table, rows in seeds.items() if rows}
     finally:
@@ -141,7 +141,7 @@ async def _emptied(server: Server, name: str) -> bool:
             return False
         await connection.execute("SET session_replication_role = replica")  # in any order
         for table in server.tables:
-            if not table.startswith(("jobs_", "migrations")):
+            if not table.startswith("jobs_"):
                 await connection.execute(f"DELETE FROM {table}")
         for table, rows in server.seeds.items():
             await connection.copy_records_to_table(table, records=rows)

@@ -1,0 +1,205 @@
+"""Granting: which waiting jobs go to which worker, as leases. The first half of the dispatcher.
+
+Who goes next is decided in `core/fairness.py`; here a worker's free slots meet the windows, grants
+become leases, and leases go out: lazy ones at once, others when they are on disk. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from fairway.core.backlog import WindowLimits
+from fairway.core.fairness import PoolShare, Running
+from fairway.core.ids import shard_of
+from fairway.core.job import QueuedJob
+from fairway.core.lease import next_epoch
+from fairway.core.lifecycle import State
+from fairway.core.pools import Pool
+from fairway.core.probing import ProbingBacklog
+from fairway.core.retry import Decision
+from fairway.core.streams import StreamKey
+from fairway.core.tombstones import Tombstones
+from fairway.runtime.clock import Clock
+from fairway.runtime.identity import lease_tokens
+from fairway.runtime.telemetry import Metrics
+from fairway.services.aftermath import Aftermath, tally_of
+from fairway.services.pool_shares import Shares
+from fairway.services.session_book import LEASES_PER_REPLY, SessionBook
+from fairway.services.sessions import End, Lease, Session, waits
+
+
+class Granting(SessionBook):
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        limits: WindowLimits,
+        scheduler: type[PoolShare] = PoolShare,
+    ) -> None:
+        super().__init__(clock)
+        self._metrics = metrics
+        self.backlog = ProbingBacklog(limits, clock.now_us)
+        self.shares = Shares(self.pools, scheduler)
+        self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
+        self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
+        self.trusted_until_us = 0  # past this moment another server may have taken over
+        self.leases: dict[str, Lease] = {}
+        self.tombstones = Tombstones()
+        self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
+        self.aftermath = Aftermath(clock, self.pools)
+        self.write_leases: Callable[[list[Lease]], None] = _unconnected
+        self.record_ends: Callable[[list[End]], None] = _unconnected
+        self.want_reads: Callable[[], None] = lambda: None
+        self.sort_out: Callable[[list[Lease]], list[Lease]] = lambda leases: leases
+
+    # -- jobs arrive -------------------------------------------------------------------------
+
+    def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
+        """Jobs of one shard are on disk and due."""
+        if shard in self.open_shards:
+            self._wake(self.backlog.arrived(self.tombstones.without_dead(jobs)))
+
+    def hinted(self, shard: int, keys: Iterable[StreamKey]) -> None:
+        """Another server wrote jobs; they will be read from the store."""
+        if shard in self.open_shards:
+            for key in keys:
+                self.backlog.hinted(key, shard)
+            self.want_reads()
+
+    def _wake(self, woken: Iterable[tuple[int, int]]) -> None:
+        now_us = self._clock.now_us()
+        pools = set()
+        for pool, tenant in woken:
+            self.shares[pool].wake(tenant, now_us)
+            pools.add(pool)
+        for pool in pools:
+            self._serve_waiting(pool, now_us)
+        if self.backlog.wants_reads:
+            self.want_reads()
+
+    def refilled(self, keys: Iterable[StreamKey]) -> None:
+        """Reads put jobs into these windows."""
+        self._wake({(key.pool, key.tenant) for key in keys})
+
+    # -- leases are granted ------------------------------------------------------------------
+
+    def _serve_waiting(self, pool: int, now_us: int) -> None:
+        waiting = list(self._waiting.values())
+        for session in waiting:
+            if session.warm_types and session.free(pool) > 0:
+                self._serve(session, pool, now_us, session.warm_types)  # warm workers go first
+        for session in waiting:
+            if session.free(pool) > 0:
+                self._serve(session, pool, now_us)
+            if session.outbox:
+                session.ring_soon(now_us)
+
+    def serve(self, session: Session) -> None:
+        """Give a session what its free slots can start."""
+        now_us = self._clock.now_us()
+        for pool in session.slots:
+            if session.free(pool) > 0:
+                self._serve(session, pool, now_us)
+        if self.backlog.wants_reads:
+            self.want_reads()
+
+    def _serve(
+        self, session: Session, pool: int, now_us: int, types: frozenset[int] | None = None
+    ) -> None:
+        if now_us >= self.trusted_until_us:
+            return  # perhaps no longer the owner: grant nothing until the term is renewed
+        share = self.shares[pool]
+        free = min(session.free(pool), LEASES_PER_REPLY - len(session.outbox))
+
+        def asleep(tenant: int) -> None:
+            share.sleep(tenant, now_us)
+
+        types = session.types if types is None else types
+        take = self.backlog.taker(pool, types, self.leases, asleep)
+        if session.tenant is None:
+            lend = None
+            if share.has_idle_reserve:
+                fits = share.may_borrow
+                lend = self.backlog.taker(pool, types, self.leases, asleep, fits)
+            granted = share.grant(free, take, now_us, lend=lend)
+        else:
+            granted = share.grant_own(session.tenant, free, take, now_us)
+        if granted:
+            self._lease(session, self.pools.by_number[pool], granted, now_us)
+
+    def _lease(
+        self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
+    ) -> None:
+        """Make grants into leases; lazy ones go out at once, others when they are on disk."""
+        new, terms, leases = [], self.terms, self.leases
+        only = next(iter(terms.values())) if len(terms) == 1 else None  # spares a look-up a job
+        for (job, running), token in zip(granted, lease_tokens(len(granted)), strict=True):
+            term = terms[shard_of(job.id)] if only is None else only
+            lease = Lease(job, next_epoch(job.epoch, term), token, session, now_us)
+            lease.running = running
+            leases[job.id] = session.leases[job.id] = lease
+            new.append(lease)
+        session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
+        if any(job.timing for job, _ in granted):
+            new = self.sort_out(new)  # one that came too late ends here
+        # A job that ran before is looked up first, in any pool: it may be over by now.
+        again = new if pool.lease_mode == "durable" else [one for one in new if one.job.epoch]
+        if again:
+            self.write_leases(again)
+        if len(again) < len(new):
+            first = [one for one in new if not one.job.epoch] if again else new
+            session.outbox += first
+            self.fresh.extend(first)
+        self._metrics.granted.labels(pool.name).inc(len(new))
+        self._metrics.pickup.observe_many(pool.name, waits(new, self._clock.unix_ms()))
+
+    def written(self, lease: Lease) -> None:
+        """The lease is on disk: now its worker may hear of it."""
+        lease.written = True
+        if lease.cancelling:  # asked to stop before it began: it never does
+            self._end(lease, self._clock.now_us())
+            cancelled = Decision(State.CANCELLED, tally_of(lease.job))
+            self.record_ends([End(lease, None, 0, None, cancelled, said="cancelled")])
+            return
+        lease.session.outbox.append(lease)
+        lease.session.ring()
+
+    def not_written(self, lease: Lease) -> None:
+        """The job was no longer free to run; nobody heard of this lease."""
+        self._release(lease, self._clock.now_us())
+
+    def revoke(self, lease: Lease) -> None:
+        """The job is no longer this worker's to run; tell it so."""
+        self._release(lease, self._clock.now_us())
+        lease.session.revoked.append(lease.job.id)
+        lease.session.ring()
+
+    def take_stale_leases(self, older_than_us: int) -> list[Lease]:
+        """Lazily granted leases that still run and are due to be written down."""
+        stale = []
+        while self.fresh and self.fresh[0].granted_us <= older_than_us:
+            lease = self.fresh.popleft()
+            if self.leases.get(lease.job.id) is lease and not lease.written:
+                stale.append(lease)
+        return stale
+
+    def _end(self, lease: Lease, now_us: int) -> None:
+        """The run is over; until its end is on disk the store shows the job as it was before."""
+        self._release(lease, now_us)
+        self.backlog.ending.add(lease.job.id)
+
+    def _release(self, lease: Lease, now_us: int) -> None:
+        job, running = lease.job, lease.running
+        self.leases.pop(job.id, None)
+        lease.session.drop(lease)
+        if self.backlog.has_lanes:
+            self.backlog.run_ended(job)
+        if running is not None:
+            self.shares[job.pool].finish(running, now_us)
+            lease.running = None
+
+
+def _unconnected(_: object) -> None:
+    raise RuntimeError("The dispatcher was not connected to its store.")
