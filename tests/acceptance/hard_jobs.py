@@ -127,6 +127,12 @@ def late_in_a_thread() -> None:
     time.sleep(30)
 
 
+@app.job(name="late.deaf", pool="short", mode="loop", timeout="0.5s")
+def late_and_deaf() -> int:
+    """A long call into C that hears no signal: nobody in this process can do anything."""
+    return sum(range(6_000_000_000))
+
+
 @app.job(name="late.process", pool="long", timeout="0.5s")
 def late_in_a_process() -> None:
     """Holds the interpreter, so that the runner cannot even say that it is late."""

@@ -36,6 +36,8 @@ async def test_a_handler_that_looks_stops(house: House, kind: str, pool: str) ->
     assert (view["state"], view["attempts"]) == ("cancelled", 0), view
     assert time.monotonic() - began < 20, "it did not hear, it was stopped"
     assert "tidied" in [line["event"] for line in house.ledger.lines() if line["job"] == job]
+    if kind == "stop.process":
+        assert view["progress"]["text"] == "half way", "its progress is kept"
 
 
 async def test_a_handler_that_does_not_is_stopped_after_its_grace(house: House) -> None:
@@ -77,8 +79,8 @@ async def test_cancelling_at_any_moment_leaves_one_final_state(
 
     async def one() -> str:
         pool, kind = dice.choice([("short", "nap"), ("short", "nap"), ("medium", "nap")])
-        job = await house.post(kind, pool, seconds=dice.choice((0.0, 0.01, 0.05)))
-        await asyncio.sleep(dice.random() * 0.08)
+        job = await house.post(kind, pool, seconds=dice.choice((0.0, 0.02, 0.3)))
+        await asyncio.sleep(dice.random() * 0.1)
         reply = await house.call("DELETE", f"/v1/jobs/{job}")
         assert reply.status_code in (200, 202, 409), reply.text
         state = str((await house.finished(job))["state"])
@@ -94,8 +96,8 @@ async def test_cancelling_at_any_moment_leaves_one_final_state(
     assert len(rows) == len(told) == 300
     check_legality(await house.book.changes())
     ends = Counter(told)
-    assert ends["cancelled"] > 20, ends
-    assert ends["succeeded"] > 20, ends
+    assert ends["cancelled"] > 10, ends
+    assert ends["succeeded"] > 10, ends
     assert set(ends) <= FINAL
     figures["300 jobs cancelled at random moments"] = (
         f"{ends['cancelled']} cancelled, {ends['succeeded']} succeeded, one end each"

@@ -82,6 +82,37 @@ async def test_time_limits_hold_in_every_mode(house: House, figures: dict[str, s
     assert (await house.finished(await house.post("nap", "short")))["state"] == "succeeded"
 
 
+async def test_a_runner_that_lost_its_threads_is_replaced(house: House) -> None:
+    """Its other jobs go on where they are; new ones go to its successor."""
+    (worker,) = await house.open(app=HARD, pools=("short=2", "medium=2"))
+    (old,) = worker.runners()
+    nap = await house.post("nap", "short", seconds=8)
+    await house.ledger.begins(nap)
+    late = [await house.post("late.thread", "medium") for _ in range(2)]
+    for job in late:
+        assert (await failed(house, job))["failure"] == "timeout"
+    await worker.says("replacing it")
+    view = await house.finished(await house.post("nap", "short"))
+    assert view["result"]["pid"] != old
+    view = await house.finished(nap)
+    assert (view["state"], view["deliveries"], view["result"]["pid"]) == ("succeeded", 1, old)
+    await until(lambda: not is_alive(old), 10, "the end of the old runner")
+
+
+@pytest.mark.slow
+async def test_a_runner_that_nobody_can_reach_is_killed(house: House) -> None:
+    """The job that holds it is late; its neighbours were lost, which costs them no attempt."""
+    (worker,) = await house.open(app=HARD)
+    nap = await house.post("nap", "short", seconds=30)
+    await house.ledger.begins(nap)
+    assert (await failed(house, await house.post("late.deaf", "short")))["failure"] == "timeout"
+    assert worker.alive
+    assert "runner does not answer" in worker.said
+    view = await house.finished(nap, within_seconds=60)
+    assert (view["state"], view["attempts"]) == ("succeeded", 1)
+    assert 2 <= view["deliveries"] <= 3, "the late job is tried twice"
+
+
 async def test_the_whole_family_of_a_late_job_dies(house: House) -> None:
     await house.open(app=HARD)
     job = await house.post("late.family", "long")

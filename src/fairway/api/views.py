@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from msgspec import UNSET, Raw
+import msgspec
+from msgspec import UNSET, Raw, Struct
 
 from fairway.core.fingerprint import as_text
 from fairway.core.ids import unix_ms_of
+from fairway.core.job import JobRecord
 from fairway.core.lifecycle import State
 from fairway.core.retry import Counters
 from fairway.core.timing import OnLate
 from fairway.services.directory import Directory
 from fairway.services.insight import JobSight
+from fairway.wire.exchange import NULL
 from fairway.wire.messages import CheckpointSeen, JobView
 
 
@@ -40,8 +43,8 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         late_seconds=_late_seconds(record.execute_at, started),
         not_after=record.not_after,
         on_late=None if record.on_late is None else OnLate(record.on_late).label,
-        progress=_raw(sight.progress),
         checkpoint=_checkpoint(sight),
+        progress=_raw(sight.progress or _last_progress(record)),
         payload=Raw(record.payload) if whole else UNSET,
         result=_raw(record.result),
         error=_raw(record.error),
@@ -49,6 +52,21 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
         history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )
+
+
+class _Note(Struct):
+    progress: Raw = NULL
+
+
+_decode_note = msgspec.json.Decoder(_Note).decode
+
+
+def _last_progress(record: JobRecord) -> bytes | None:
+    """How far a job was that ended before its time."""
+    if record.state not in (State.CANCELLED, State.DEAD) or not record.history:
+        return None
+    said = bytes(_decode_note(record.history[-1]).progress)
+    return None if said == b"null" else said
 
 
 def _late_seconds(due: datetime | None, started: datetime | None) -> float | None:

@@ -10,6 +10,8 @@ import json
 from datetime import datetime
 from typing import NamedTuple
 
+PROGRESS_BYTES_MAX = 4096  # a job keeps fifty notes; what is longer is not kept
+
 
 class RunNote(NamedTuple):
     delivery: int
@@ -22,6 +24,7 @@ class RunNote(NamedTuple):
     reason: str = ""  # what was decided
     error: bytes | None = None  # JSON text
     late_ms: int | None = None  # after its due time it began, if it had one
+    progress: bytes | None = None  # JSON text: how far it was
 
 
 def note_text(note: RunNote) -> bytes:
@@ -37,5 +40,9 @@ def note_text(note: RunNote) -> bytes:
     }
     if note.late_ms is not None:
         facts["late_seconds"] = note.late_ms / 1000
-    text = json.dumps(facts, separators=(",", ":")).encode()
-    return text if note.error is None else text[:-1] + b',"error":' + note.error + b"}"
+    text = json.dumps(facts, separators=(",", ":")).encode()[:-1]
+    if note.progress is not None and len(note.progress) <= PROGRESS_BYTES_MAX:
+        text += b',"progress":' + note.progress
+    if note.error is not None:
+        text += b',"error":' + note.error
+    return text + b"}"

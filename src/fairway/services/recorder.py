@@ -104,7 +104,7 @@ class Recorder:
             due = now + timedelta(milliseconds=decision.delay_ms)
         note = RunNote(
             job.deliveries + 1, job.attempts + 1, end.said, now, end.ran_us, session.worker,
-            session.build, decision.reason, end.error, self._late_ms(end),
+            session.build, decision.reason, end.error, self._late_ms(end), end.lease.progress,
         )  # fmt: skip
         return outcomes.Settlement(
             job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,

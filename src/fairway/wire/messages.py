@@ -105,6 +105,7 @@ class RunView(Struct, kw_only=True):
     worker: str
     build: str
     reason: str
+    progress: Raw | None = None
     error: Raw | None = None
 
 
