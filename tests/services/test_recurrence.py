@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.schedules import Every
+from fairway.core.ticks import Every
 from fairway.services.recurrence import Cron, checked
 
 DAYS = 400

@@ -12,13 +12,13 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, freeze, owner_
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound
 from fairway.core.lifecycle import State
-from fairway.core.schedules import CatchUp, Overlap
+from fairway.core.schedule import Place, ScheduleTerms
 from fairway.core.tenant import Tenant
+from fairway.core.ticks import CatchUp, Overlap
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
 from fairway.services.schedules import BACKFILL_MAX
 from fairway.services.ticker import Ticker
-from fairway.store.schedules import Place, ScheduleTerms
 
 HOUR_MS = 3_600_000
 

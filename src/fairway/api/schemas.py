@@ -40,6 +40,8 @@ TOLD_AS: dict[tuple[str, str], Any] = {
     ("Report", "failure"): Literal[tuple(one.value for one in FailureClass)] | None,
     ("Report", "error"): JobError | None,
     ("Lease", "payload"): dict[str, Any],
+    ("ScheduleRequest", "payload"): dict[str, Any],
+    ("ScheduleView", "payload"): dict[str, Any],
 }
 
 

@@ -37,6 +37,8 @@ def _method(operation: Operation) -> str:
     match operation.method:
         case "HEAD":
             return "--head "
+        case "POST" if operation.body is None:
+            return "-X POST "
         case "DELETE" | "PATCH" | "PUT":
             return f"-X {operation.method} "
         case "POST" if operation.body is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import islice, pairwise
 from typing import Protocol
 from zoneinfo import ZoneInfo, available_timezones
@@ -20,7 +21,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.schedules import Every
+from fairway.core.ticks import Every
 
 CRON_LENGTH_MAX = 200
 GAPS_LOOKED_AT = 100
@@ -170,7 +171,7 @@ def checked(
     *, cron: str | None, every_ms: int | None, zone: str, now_ms: int, gap_ms_min: int
 ) -> Recurrence:
     """The recurrence of a new schedule; refuses what never comes, comes too often or is no cron."""
-    if zone not in available_timezones():
+    if zone not in _zones():
         raise InvalidRequest(
             f"There is no time zone {zone[:64]!r}; use a name such as Europe/Lisbon or UTC.",
             field="/timezone",
@@ -188,6 +189,11 @@ def checked(
             field=field,
         )
     return found
+
+
+@cache
+def _zones() -> set[str]:
+    return available_timezones()
 
 
 def _parsed(cron: str, zone: str) -> Cron:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.schedules import spread_of
+from fairway.core.schedule import Cause, RunOutcome, Schedule, ScheduleTerms
+from fairway.core.ticks import spread_of
 from fairway.core.timing import Timing
 from fairway.services.recurrence import Recurrence, recurrence_of
-from fairway.store.schedules import FIRED, Run, ScheduleTerms, StoredSchedule
+from fairway.store.schedules import Run
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ def next_tick(terms: ScheduleTerms, after_ms: int) -> datetime | None:
 
 
 def firing(
-    schedule: StoredSchedule, job_id: JobId, tick_ms: int, cause: int, due_ms: int | None = None
+    schedule: Schedule, job_id: JobId, tick_ms: int, cause: Cause, due_ms: int | None = None
 ) -> Firing:
     """The job of a tick, due at it (with the schedule's spread) or at another moment."""
     terms, place = schedule.terms, schedule.place
@@ -59,7 +60,9 @@ def firing(
         job_id, place.tenant, terms.pool, terms.type, terms.priority, 0, 0, 0, 0,
         terms.timeout_ms, payload_of(terms, tick_ms), None, Timing(due_ms).row,
     )  # fmt: skip
-    return Firing(Run(place.tenant, place.name, moment_of(tick_ms), cause, FIRED, job_id), job)
+    return Firing(
+        Run(place.tenant, place.name, moment_of(tick_ms), cause, RunOutcome.FIRED, job_id), job
+    )
 
 
 def payload_of(terms: ScheduleTerms, tick_ms: int) -> bytes:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
 from fairway.runtime.identity import JobIdFactory
 from fairway.services.directory import Directory
 from fairway.services.recurrence import Recurrence, checked
@@ -22,7 +23,6 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import schedules as store
 from fairway.store import submissions
 from fairway.store.database import DISCONNECTED, Connection, Database
-from fairway.store.schedules import BACKFILL, BY_HAND, PastRun, Place, ScheduleTerms, StoredSchedule
 
 BACKFILL_MAX = 1000
 NEXT_RUNS = 5
@@ -97,7 +97,7 @@ class Schedules:
         self.on_change()
         return is_new
 
-    async def pause(self, place: Place, paused: bool) -> StoredSchedule:
+    async def pause(self, place: Place, paused: bool) -> Schedule:
         """Paused or going again; ticks that pass meanwhile are settled without runs."""
         schedule = await self.read(place)
         now = self.now()
@@ -120,7 +120,7 @@ class Schedules:
         schedule = await self.read(place)
         (job_id,) = self._ids.make(place.shard, 1)
         now_ms = unix_ms(self.now())
-        await self._fire(place, [firing(schedule, job_id, now_ms, BY_HAND, due_ms=now_ms)])
+        await self._fire(place, [firing(schedule, job_id, now_ms, Cause.TRIGGER, due_ms=now_ms)])
         return job_id
 
     async def backfill(self, place: Place, since: datetime, until: datetime) -> Backfilled:
@@ -141,7 +141,7 @@ class Schedules:
             )
         ids = self._ids.make(place.shard, len(ticks))
         firings = [
-            firing(schedule, job_id, tick, BACKFILL, due_ms=unix_ms(now))
+            firing(schedule, job_id, tick, Cause.BACKFILL, due_ms=unix_ms(now))
             for job_id, tick in zip(ids, ticks, strict=True)
         ]
         made = await self._fire(place, firings)
@@ -162,14 +162,14 @@ class Schedules:
 
     # -- look --------------------------------------------------------------------------------
 
-    async def read(self, place: Place) -> StoredSchedule:
+    async def read(self, place: Place) -> Schedule:
         async with self._calm() as connection:
             found = await store.read_schedule(connection, place)
         if found is None:
             raise _absent(place)
         return found
 
-    async def page(self, tenant: int, after: str, limit: int) -> list[StoredSchedule]:
+    async def page(self, tenant: int, after: str, limit: int) -> list[Schedule]:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with self._calm() as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from fairway.core.errors import Refused
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.schedules import CatchUp, Due, Overlap, due_ticks, plan
+from fairway.core.schedule import Cause, RunOutcome, Schedule
+from fairway.core.ticks import CatchUp, Due, Overlap, due_ticks, plan
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.control import Control
@@ -24,7 +25,7 @@ from fairway.services.schedule_jobs import Firing, firing, moment_of, next_tick,
 from fairway.store import history, submissions
 from fairway.store import schedules as store
 from fairway.store.database import Connection, Database
-from fairway.store.schedules import CLOCK, SKIPPED, WAITING, Run, Settled, StoredSchedule
+from fairway.store.schedules import Run, Settled
 
 log = logger("ticker")
 
@@ -82,7 +83,7 @@ class Ticker:
         rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
         return min(rest, REST_WAITING_SECONDS if is_waiting else REST_MAX_SECONDS)
 
-    async def _found(self, connection: Connection, shard: int) -> tuple[list[StoredSchedule], bool]:
+    async def _found(self, connection: Connection, shard: int) -> tuple[list[Schedule], bool]:
         """Schedules to look at; and whether some wait for a run to end."""
         due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
         after = self._waiting_after.get(shard, (-1, ""))
@@ -94,7 +95,7 @@ class Ticker:
         return list(found.values()), bool(waiting) or after != (-1, "")
 
     async def _settle(
-        self, connection: Connection, shard: int, found: list[StoredSchedule], now: datetime
+        self, connection: Connection, shard: int, found: list[Schedule], now: datetime
     ) -> list[Outcome]:
         jobs = [(one.place.tenant, one.last_job) for one in found if one.last_job is not None]
         states = await history.read_states(connection, shard, jobs) if jobs else {}
@@ -109,7 +110,7 @@ class Ticker:
         await store.settle_schedules(connection, shard, [one.settled for one in outcomes])
         return outcomes
 
-    def _outcome(self, schedule: StoredSchedule, now: datetime, live: set[str]) -> Outcome:
+    def _outcome(self, schedule: Schedule, now: datetime, live: set[str]) -> Outcome:
         try:
             return self._judged(schedule, now, schedule.last_job in live)
         except Exception as error:  # one that cannot be read any more must not stop the others
@@ -119,18 +120,19 @@ class Ticker:
                 Settled(place.tenant, place.name, schedule.handled_at, again, None, None), [], []
             )
 
-    def _judged(self, schedule: StoredSchedule, now: datetime, is_live: bool) -> Outcome:
+    def _judged(self, schedule: Schedule, now: datetime, is_live: bool) -> Outcome:
         place, terms = schedule.place, schedule.terms
         due = _due(schedule, now)
         waits = None if schedule.waiting_tick is None else unix_ms(schedule.waiting_tick)
         made = plan(due.ticks, Overlap(terms.overlap), is_live=is_live, waiting=waits)
         ids = self._ids.make(place.shard, len(made.fire))
         firings = [
-            firing(schedule, job, tick, CLOCK) for job, tick in zip(ids, made.fire, strict=True)
+            firing(schedule, job, tick, Cause.CLOCK)
+            for job, tick in zip(ids, made.fire, strict=True)
         ]
-        others = [_run(schedule, tick, SKIPPED) for tick in made.skip]
+        others = [_run(schedule, tick, RunOutcome.SKIPPED) for tick in made.skip]
         if made.waiting is not None and made.waiting != waits:
-            others.append(_run(schedule, made.waiting, WAITING))
+            others.append(_run(schedule, made.waiting, RunOutcome.WAITING))
         settled = Settled(
             place.tenant,
             place.name,
@@ -148,7 +150,7 @@ class Ticker:
             self._metrics.ticks.labels("fired").inc(len(outcome.firings))
             self._metrics.ticks.labels("missed").inc(outcome.missed)
             self._metrics.ticks.labels("skipped").inc(
-                sum(run.outcome == SKIPPED for run in outcome.others)
+                sum(run.outcome == RunOutcome.SKIPPED for run in outcome.others)
             )
             if outcome.cancel is not None:
                 await self._cancel(outcome.settled.tenant, outcome.cancel)
@@ -162,7 +164,7 @@ class Ticker:
             log.info("a run was over before it could be stopped", job=job, error=error.message)
 
 
-def _due(schedule: StoredSchedule, now: datetime) -> Due:
+def _due(schedule: Schedule, now: datetime) -> Due:
     terms = schedule.terms
     if schedule.next_at is None or schedule.next_at > now:
         return Due((), 0)  # only looked at because a tick of it waits
@@ -172,6 +174,6 @@ def _due(schedule: StoredSchedule, now: datetime) -> Due:
     return due_ticks(ticks, handled_ms, unix_ms(now), CatchUp(terms.catch_up), terms.window_ms)
 
 
-def _run(schedule: StoredSchedule, tick_ms: int, outcome: int) -> Run:
+def _run(schedule: Schedule, tick_ms: int, outcome: RunOutcome) -> Run:
     place = schedule.place
-    return Run(place.tenant, place.name, moment_of(tick_ms), CLOCK, outcome, None)
+    return Run(place.tenant, place.name, moment_of(tick_ms), Cause.CLOCK, outcome, None)

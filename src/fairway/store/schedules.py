@@ -11,54 +11,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
+from fairway.core.schedule import PastRun, Place, Schedule, ScheduleTerms
 from fairway.store.database import Connection, Record, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("schedules.sql")
-
-CLOCK, BACKFILL, BY_HAND = 0, 1, 2
-FIRED, SKIPPED, WAITING = 0, 1, 2
-
-
-class ScheduleTerms(NamedTuple):
-    """What a tenant says about a schedule."""
-
-    cron: str | None
-    every_ms: int | None
-    zone: str
-    type: int
-    pool: int
-    priority: int
-    timeout_ms: int | None
-    payload: bytes
-    tick_argument: str | None
-    jitter_ms: int
-    starts_at: datetime
-    ends_at: datetime | None
-    overlap: int
-    catch_up: int
-    window_ms: int
-    paused: bool
-    source: str
-
-
-class Place(NamedTuple):
-    """Where a schedule is."""
-
-    shard: int
-    tenant: int
-    name: str
-
-
-class StoredSchedule(NamedTuple):
-    place: Place
-    terms: ScheduleTerms
-    handled_at: datetime
-    next_at: datetime | None
-    waiting_tick: datetime | None
-    last_job: JobId | None
-    created_at: datetime
-    updated_at: datetime
 
 
 class Settled(NamedTuple):
@@ -81,16 +38,8 @@ class Run(NamedTuple):
     job: JobId | None
 
 
-class PastRun(NamedTuple):
-    tick: datetime
-    cause: int
-    outcome: int
-    job: JobId | None
-    recorded_at: datetime
-
-
-def _schedule(row: Record) -> StoredSchedule:
-    return StoredSchedule(
+def _schedule(row: Record) -> Schedule:
+    return Schedule(
         Place(row["shard"], row["tenant"], row["name"]),
         ScheduleTerms._make(row[name] for name in ScheduleTerms._fields),
         row["handled_at"],
@@ -126,14 +75,14 @@ async def count_others(connection: Connection, place: Place) -> int:
     return int(row["count"]) if row else 0
 
 
-async def read_schedule(connection: Connection, place: Place) -> StoredSchedule | None:
+async def read_schedule(connection: Connection, place: Place) -> Schedule | None:
     row = await fetch_row(connection, _SQL["read_schedule"], **place._asdict())
     return _schedule(row) if row else None
 
 
 async def list_schedules(
     connection: Connection, shard: int, tenant: int, after: str, limit: int
-) -> list[StoredSchedule]:
+) -> list[Schedule]:
     rows = await fetch(
         connection, _SQL["list_schedules"], shard=shard, tenant=tenant, after=after, limit=limit
     )
@@ -175,14 +124,14 @@ async def hold_shard(connection: Connection, shard: int, term: int) -> datetime 
     return row["now"] if row else None
 
 
-async def due_schedules(connection: Connection, shard: int, limit: int) -> list[StoredSchedule]:
+async def due_schedules(connection: Connection, shard: int, limit: int) -> list[Schedule]:
     rows = await fetch(connection, _SQL["due_schedules"], shard=shard, limit=limit)
     return [_schedule(row) for row in rows]
 
 
 async def waiting_schedules(
     connection: Connection, shard: int, after: tuple[int, str], limit: int
-) -> list[StoredSchedule]:
+) -> list[Schedule]:
     rows = await fetch(
         connection,
         _SQL["waiting_schedules"],

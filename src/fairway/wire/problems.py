@@ -32,6 +32,7 @@ CODES: dict[str, tuple[int, str]] = {
     "IDEMPOTENCY_KEY_REUSED": (422, "The Idempotency-Key was used with another body"),
     "PAYLOAD_DOES_NOT_FIT": (422, "The payload does not fit the schema of its job type"),
     "TOO_MANY_JOB_TYPES": (422, "Too many distinct job types"),
+    "TOO_MANY_SCHEDULES": (429, "The tenant has as many schedules as it may have"),
     "UNKNOWN_POOL": (422, "There is no such pool"),
     "QUEUE_DEPTH_EXCEEDED": (429, "The tenant's queue is full"),
     "TENANT_RATE_LIMIT_EXCEEDED": (429, "The tenant's submit rate is used up"),

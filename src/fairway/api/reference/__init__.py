@@ -11,10 +11,11 @@ from fairway.api.reference.failures import FAILURES
 from fairway.api.reference.jobs import JOBS
 from fairway.api.reference.machines import MACHINES
 from fairway.api.reference.operators import OPERATORS
+from fairway.api.reference.schedules import SCHEDULES
 from fairway.api.reference.shape import Group, Operation
 from fairway.api.reference.workers import WORKERS
 
-GROUPS: tuple[Group, ...] = (JOBS, FAILURES, WORKERS, OPERATORS, MACHINES)
+GROUPS: tuple[Group, ...] = (JOBS, SCHEDULES, FAILURES, WORKERS, OPERATORS, MACHINES)
 OPERATIONS: tuple[Operation, ...] = tuple(op for group in GROUPS for op in group.operations)
 
 

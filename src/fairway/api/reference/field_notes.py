@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from fairway.api.reference.dead_letter_notes import DEAD_LETTER_NOTES
 from fairway.api.reference.registry_notes import REGISTRY_NOTES
+from fairway.api.reference.schedule_notes import SCHEDULE_NOTES
 from fairway.api.reference.tenancy_notes import TENANCY_NOTES
 
 FIELD_NOTES: dict[str, dict[str, str]] = {
     **TENANCY_NOTES,
     **DEAD_LETTER_NOTES,
+    **SCHEDULE_NOTES,
     "JobRequest": {
         "type": "Which handler runs it, such as email.send.",
         "payload": "The handler's arguments by name. At most 64 KB, 64 levels deep, no key twice.",

@@ -83,6 +83,10 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "A job type is a kind of work with a handler of its own, and there are too many by now.",
         "Put what varies (ids, names, dates) into the payload and keep the type constant.",
     ),
+    "TOO_MANY_SCHEDULES": ProblemNote(
+        "You have as many recurring schedules as a tenant may have.",
+        "Delete some, or let one schedule's job submit many jobs.",
+    ),
     "UNKNOWN_POOL": ProblemNote(
         "There is no pool with this name.",
         "`GET /v1/pools` lists those there are. Or leave the pool out.",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.schedules import (
+from fairway.core.ticks import (
     CATCH_UP_MAX,
     ON_TIME_MS,
     CatchUp,
