@@ -39,7 +39,6 @@ async def test_a_submission_says_all_that_the_job_declares(
         "payload": {"cv_id": "cv1", "rubric": "r1"},
         "pool": "medium",
         "priority": 3,
-        "fair_key": None,
         "timeout_seconds": 120.0,
     }
     assert request.headers["authorization"] == f"Bearer {API_KEY}"

@@ -44,6 +44,17 @@ class Companions:
             keeping = self._keep(words, environment if words[0] == "fairway" else self._plain())
             self._tasks.append(asyncio.create_task(keeping, name=" ".join(words)))
 
+        for target in targets:
+            syncing = self._sync(target)
+            self._tasks.append(asyncio.create_task(syncing, name=f"schedules of {target}"))
+
+    async def _sync(self, target: str) -> None:
+        """Once: the schedules that an app declares are the default tenant's from now on."""
+        words = ("fairway", "schedules", "sync", target)
+        status = await self._run(words, self._plain())
+        if status and not self._stopping.is_set():
+            log.error("schedules were not synced", target=target, status=status)
+
     def _plain(self) -> dict[str, str]:
         """They read the address and the tenant's key from the data folder."""
         ours = ("FAIRWAY_URL", "FAIRWAY_API_KEY")

@@ -28,6 +28,7 @@ for _name in ("ls", "drain"):
 bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")
 app.command(bench)
 app.command("fairway.cli.jobs:app", name="jobs")
+app.command("fairway.cli.schedules:app", name="schedules")
 app.command("fairway.cli.dead:app", name="dead")
 for _name in ("restraints", "events"):
     app.command(f"fairway.cli.dead:{_name}", name=_name)

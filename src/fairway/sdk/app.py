@@ -18,6 +18,7 @@ from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handle import blocking_run
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import load_object
+from fairway.sdk.schedule import Declared, ScheduleDecorator, ScheduleOptions
 from fairway.sdk.settings import ClientSettings, find_settings
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class App:
         """`patience` is how long a call keeps trying to reach a server that is not there."""
         self.name = name
         self.jobs: dict[str, Job[..., Any]] = {}
+        self.schedules: dict[str, Declared] = {}
         self._url = url
         self._api_key = api_key
         self._patience_seconds = seconds_of(patience)
@@ -49,6 +51,44 @@ class App:
     def job(self) -> JobDecorator:
         """`@app.job` or `@app.job(pool=…, timeout=…)` on a function makes it a job type."""
         return JobDecorator(self, {})
+
+    def schedule(
+        self,
+        cron: str | None = None,
+        *,
+        every: Duration | None = None,
+        tz: str = "UTC",
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleDecorator:
+        """`@app.schedule("0 9 * * MON-FRI", tz="Europe/Lisbon")` on a job or a function.
+
+        With `every="90s"` instead, at a fixed interval. The server reads the expression when the
+        schedules are synced.
+        """
+        if (cron is None) == (every is None):
+            raise ValueError("give either a cron expression or every=")
+        return ScheduleDecorator(self, cron, every, tz, options)
+
+    async def async_schedules(self, *, prune: bool = False) -> list[str]:
+        """Bring the declared schedules to the server; `prune` deletes those no longer declared.
+
+        Answers what was done, a line each.
+        """
+        source = f"app:{self.name}"
+        done = []
+        for declared in self.schedules.values():
+            request = declared.request(source)
+            is_new = await self.client.put_schedule(declared.name, request)
+            done.append(f"{'made' if is_new else 'updated'} {declared.name}")
+        if prune:
+            for name in await self.client.schedule_names(source):
+                if name not in self.schedules:
+                    await self.client.delete_schedule(name)
+                    done.append(f"deleted {name}")
+        return done
+
+    def sync_schedules(self, *, prune: bool = False) -> list[str]:
+        return blocking_run(self.async_schedules(prune=prune))
 
     @staticmethod
     def load(target: str) -> App:

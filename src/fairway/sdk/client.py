@@ -22,8 +22,17 @@ from fairway.sdk.door import Submission
 from fairway.sdk.events import Event, EventParser
 from fairway.sdk.settings import ClientSettings
 from fairway.sdk.transport import NOT_NOW, NotNow, Question, Transport
-from fairway.wire.messages import BATCH_MAX, BatchItem, BatchReply, JobAccepted, JobView, encode
+from fairway.wire.messages import (
+    BATCH_MAX,
+    BatchItem,
+    BatchReply,
+    JobAccepted,
+    JobView,
+    Reschedule,
+    encode,
+)
 from fairway.wire.problems import error_of
+from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 
 PATIENCE_SECONDS = 15.0
 POLL_SECONDS = 0.2
@@ -37,6 +46,8 @@ NULL = Raw(b"null")
 
 _decode_accepted = msgspec.json.Decoder(JobAccepted).decode
 _decode_batch = msgspec.json.Decoder(BatchReply).decode
+_decode_schedule = msgspec.json.Decoder(ScheduleView).decode
+_decode_schedules = msgspec.json.Decoder(ScheduleList).decode
 
 
 class ReceivedView(JobView):
@@ -98,6 +109,33 @@ class Client:
 
     async def cancel(self, job_id: str) -> JobView:
         return _decode_view(await self._transport.ask(Question("DELETE", f"/v1/jobs/{job_id}")))
+
+    async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
+        question = Question("PATCH", f"/v1/jobs/{job_id}", encode(wanted), _JSON)
+        return _decode_view(await self._transport.ask(question))
+
+    # -- schedules ---------------------------------------------------------------------------
+
+    async def put_schedule(self, name: str, wanted: ScheduleRequest) -> bool:
+        """True when it is new."""
+        question = Question("PUT", f"/v1/schedules/{name}", encode(wanted), _JSON)
+        found = _decode_schedule(await self._transport.ask(question))
+        return found.created_at == found.updated_at
+
+    async def schedule_names(self, source: str) -> list[str]:
+        """Names of the schedules that an app declared."""
+        found: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            after = f"&cursor={cursor}" if cursor else ""
+            question = Question("GET", f"/v1/schedules?limit=200{after}")
+            page = _decode_schedules(await self._transport.ask(question))
+            found += [one.name for one in page.schedules if one.source == source]
+            cursor = page.next_cursor
+        return found
+
+    async def delete_schedule(self, name: str) -> None:
+        await self._transport.ask(Question("DELETE", f"/v1/schedules/{name}"))
 
     async def events(self, job_id: str) -> AsyncIterator[Event]:
         """Resumes after a broken connection where it stopped; ends when the job has ended."""

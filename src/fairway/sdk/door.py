@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairway.core.errors import FairwayError
     from fairway.sdk.events import Event
     from fairway.sdk.job import Job
-    from fairway.wire.messages import JobRequest, JobView
+    from fairway.wire.messages import JobRequest, JobView, Reschedule
 
 
 class Submission(NamedTuple):
@@ -37,6 +37,9 @@ class Door(Protocol):
 
     async def cancel(self, job_id: str) -> JobView:
         """Ask for the job to be stopped."""
+
+    async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
+        """Another time for a job that is still scheduled."""
 
     def events(self, job_id: str) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""

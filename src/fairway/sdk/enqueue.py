@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Raw
 
@@ -17,6 +17,7 @@ from fairway.sdk.door import Door, Submission
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.failures import BatchRefused
 from fairway.sdk.handle import Handle, blocking_run
+from fairway.sdk.times import TimeOptions, time_fields
 from fairway.wire.messages import POOL_PATTERN, JobRequest
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ PRIORITY_MAX = 9
 KEY_LENGTH_MAX = 255
 
 
-class EnqueueOptions(TypedDict, total=False):
+class EnqueueOptions(TimeOptions, total=False):
     """What `job.options(...)` takes: a word about these jobs, not about the type."""
 
     pool: str
@@ -53,6 +54,7 @@ class Enqueuer(Generic[P, R]):
             seconds_of(options["timeout"]) if "timeout" in options else job.timeout_seconds
         )
         self._fair_key = options.get("fair_key")
+        self._times = time_fields(options)
         self._idempotency_key = _checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -101,6 +103,7 @@ class Enqueuer(Generic[P, R]):
             priority=self._priority,
             fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
+            **self._times,
         )
 
 

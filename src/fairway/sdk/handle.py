@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -15,7 +16,9 @@ import msgspec
 from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.failures import StillRunning, ended_without_result
+from fairway.sdk.times import with_zone
 from fairway.sdk.vocabulary import Cancel, Snooze
+from fairway.wire.messages import Reschedule
 
 if TYPE_CHECKING:
     from fairway.sdk.app import App
@@ -69,6 +72,24 @@ class Handle(Generic[R]):
 
     def cancel(self) -> JobView:
         return blocking_run(self.acancel())
+
+    async def areschedule(
+        self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False
+    ) -> JobView:
+        """Another time, while the job is scheduled; Conflict when it is not any more."""
+        if (delay is None) == (at is None):
+            raise ValueError("give either delay= or at=")
+        wanted = Reschedule(
+            delay_seconds=None if delay is None else seconds_of(delay),
+            execute_at=None if at is None else with_zone(at, "at"),
+            exact=exact,
+        )
+        return await self._door.reschedule(self.id, wanted)
+
+    def reschedule(
+        self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False
+    ) -> JobView:
+        return blocking_run(self.areschedule(delay=delay, at=at, exact=exact))
 
     def aevents(self) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""

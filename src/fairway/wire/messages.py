@@ -31,7 +31,7 @@ EMPTY_OBJECT = Raw(b"{}")
 BATCH_MAX = 10_000
 
 
-class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A job to accept. `payload` is the object of arguments that the handler gets."""
 
     type: JobType

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from fairway.core.errors import FairwayError, InvalidRequest, NotFound
+from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.ids import make_job_id
 from fairway.core.lifecycle import LIVE, State
 from fairway.core.retry import Decision, RetryPolicy, decide
@@ -21,7 +21,7 @@ from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
 from fairway.sdk.vocabulary import RunEnd
-from fairway.wire.messages import JobView
+from fairway.wire.messages import JobRequest, JobView, Reschedule
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
 MIDDLE_SAMPLE = 0.5  # no chance in tests: the middle of every jittered pause
@@ -42,8 +42,7 @@ class MemoryDoor:
             return _same(known, submission).id
         record = self._accept(submission)
         while self.inline and record.state in LIVE:
-            self.clock.advance_to(record.due_at)
-            await self.run_once(record)
+            await self._go(record)
         return record.id
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
@@ -61,6 +60,13 @@ class MemoryDoor:
             record.move(State.CANCELLED)
         return record.view()
 
+    async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
+        record = self.find(job_id)
+        if record.state is not State.SCHEDULED:
+            raise Conflict(f"only a scheduled job can be moved; it is {record.state.label}")
+        record.due_at = due_of(wanted, self.clock.unix_seconds)
+        return record.view()
+
     async def events(self, job_id: str) -> AsyncIterator[Event]:
         for event in tuple(self.find(job_id).events):
             yield event
@@ -72,9 +78,16 @@ class MemoryDoor:
             record = min(waiting, key=self._turn)
             if record.due_at > self.clock.unix_seconds and not with_scheduled:
                 break
-            self.clock.advance_to(record.due_at)
-            counts[(await self.run_once(record)).kind.value] += 1
+            counts[await self._go(record)] += 1
         return counts
+
+    async def _go(self, record: Enqueued) -> str:
+        """Turn the clock to its time and run it, unless it is too late by then."""
+        self.clock.advance_to(record.due_at)
+        if is_skipped(record.request, self.clock.unix_seconds):
+            record.move(State.EXPIRED)
+            return State.EXPIRED.label
+        return (await self.run_once(record)).kind.value
 
     async def run_once(self, record: Enqueued) -> RunEnd:
         if len(record.ends) >= RUNS_MAX:
@@ -92,12 +105,14 @@ class MemoryDoor:
 
     def _accept(self, submission: Submission) -> Enqueued:
         now = self.clock.unix_seconds
+        due_at = due_of(submission.request, now)
         record = Enqueued(
             id=make_job_id(0, round(now * 1000), len(self.enqueued), 0),
             job=submission.job,
             request=submission.request,
             created_at=now,
-            due_at=now,
+            due_at=due_at,
+            state=State.SCHEDULED if due_at > now else State.QUEUED,
         )
         self.enqueued.append(record)
         if submission.idempotency_key:
@@ -107,6 +122,18 @@ class MemoryDoor:
     def _turn(self, record: Enqueued) -> tuple[float, int, str]:
         """Due jobs by priority, then age; then the others by when they fall due."""
         return max(record.due_at, self.clock.unix_seconds), record.request.priority, record.id
+
+
+def due_of(request: JobRequest | Reschedule, now: float) -> float:
+    """When it is due, by the test's clock; herds are not spread here."""
+    if request.execute_at is not None:
+        return max(request.execute_at.timestamp(), now)
+    return now + (request.delay_seconds or 0)
+
+
+def is_skipped(request: JobRequest, now: float) -> bool:
+    last = request.not_after
+    return last is not None and request.on_late in (None, "skip") and now > last.timestamp()
 
 
 def decision_after(record: Enqueued, end: RunEnd) -> Decision:
