@@ -163,7 +163,7 @@ class TinyServer:
         return Reply(200, {"accepted": accepted, "items": items})
 
     def _batch_item(self, job: dict[str, Any], key: str) -> dict[str, Any]:
-        if self.refuse and self.refuse in json.dumps(job["payload"]):
+        if self.refuse and self.refuse in json.dumps(job.get("payload", {})):
             return {"status": 422, "problem": problem("INVALID_REQUEST", 422, "not this one")}
         return {"status": 202, "id": self._accept_once(key, job)}
 
@@ -176,8 +176,8 @@ class TinyServer:
         job_id = f"00000000-0000-7000-8000-{len(self.jobs):012x}"
         self.jobs[job_id] = {
             "id": job_id, "type": job["type"], "pool": job["pool"], "state": "queued",
-            "priority": job["priority"], "attempts": 1, "deliveries": 1, "result": None,
-            "created_at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(), "payload": job["payload"],
+            "priority": job.get("priority", 5), "attempts": 1, "deliveries": 1, "result": None,
+            "created_at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(), "payload": job.get("payload", {}),
         }  # fmt: skip
         return job_id
 

@@ -82,16 +82,13 @@ def put(
     dry_run
         Only show what it would do.
     """
-    body = {
+    body: dict[str, Any] = {
         "type": type, "cron": cron, "every_seconds": every, "timezone": tz,
         "payload": _object(payload), "pool": pool, "tick_argument": tick,
         "jitter_seconds": jitter, "overlap": overlap, "catch_up": catch_up,
     }  # fmt: skip
-    remote = Remote("tenant")
-    if dry_run:
-        _tell(remote.call("POST", "/v1/schedule-preview", body))
-    else:
-        _tell(remote.call("PUT", PATH + name, body))
+    where = ("POST", "/v1/schedule-preview") if dry_run else ("PUT", PATH + name)
+    _tell(Remote("tenant").call(*where, body))
     return 0
 
 
