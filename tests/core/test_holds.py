@@ -12,12 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.core.test_backlog import LIMITS, POOL, make
 
 from fairway.core.backlog import Backlog, WindowLimits
-from fairway.core.holds import Hold, Holds
+from fairway.core.holds import PAUSED, Hold, Holds
 from fairway.core.job import QueuedJob
+from fairway.core.probing import ProbingBacklog
 from fairway.core.streams import Stream, StreamKey, key_of
 
 NUMBERS = st.integers(0, 2)
-SOME_HOLDS = st.lists(st.builds(Hold, NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["a", "b"])))
+SOME_HOLDS = st.lists(st.builds(Hold, NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["open", PAUSED])))
 KEYS = st.builds(StreamKey, *[st.integers(1, 2)] * 3, st.integers(0, 9), st.integers(0, 3))
 HOLD = Holds([Hold(tenant=1)])
 NONE = Holds()
@@ -30,12 +31,21 @@ def test_a_hold_matches_when_all_that_it_names_is_equal(holds: list[Hold], key: 
     found = Holds(holds).on(key)
     assert (found is None) == (not matching)
     assert found is None or found in matching
+    assert {hold[:3] for hold in Holds(holds).all_on(key)} == {hold[:3] for hold in matching}
+
+
+def test_of_two_that_name_the_same_a_pause_is_heard_of() -> None:
+    key = StreamKey(1, 1, 1, 5)
+    both = [Hold(tenant=1, reason="open"), Hold(tenant=1)]
+    assert [Holds(each).on(key) for each in (both, both[::-1])] == [Hold(tenant=1)] * 2
 
 
 @given(SOME_HOLDS, SOME_HOLDS)
 def test_holds_are_the_same_when_they_say_the_same(one: list[Hold], other: list[Hold]) -> None:
-    by_name = [{hold[:3]: hold.reason for hold in holds} for holds in (one, other)]
-    assert Holds(one).says_the_same(Holds(other)) == (by_name[0] == by_name[1])
+    names = [{hold[:3] for hold in holds} for holds in (one, other)]
+    paused = [{hold[:3] for hold in holds if hold.reason == PAUSED} for holds in (one, other)]
+    is_same = names[0] == names[1] and paused[0] == paused[1]
+    assert Holds(one).says_the_same(Holds(other)) == is_same
     assert bool(Holds(one)) == bool(one)
 
 
@@ -182,6 +192,29 @@ def test_a_retry_that_comes_due_during_a_read_of_a_full_window_is_not_skipped(
     for tenant in (2, 3, 4):
         take_all(backlog, tenant)
     assert sorted(drain(backlog, [retry, *store])) == ids([retry, *store])
+
+
+def test_a_probe_leaves_a_paused_stream_alone() -> None:
+    backlog, open_ = ProbingBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    job = make(1)
+    backlog.arrived([job])
+    backlog.set_holds(Holds([open_, Hold(tenant=1)]))
+    assert backlog.begin_probe(open_) == []
+    backlog.set_holds(Holds([open_]))
+    (stream,) = backlog.begin_probe(open_)
+    assert backlog.end_probe(stream, [job], ()) == [job]
+    assert take_all(backlog) == [job.id]
+
+
+def test_a_hold_that_goes_during_a_probe_leaves_nothing_behind() -> None:
+    backlog, open_ = ProbingBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    store = [make(n, ms=n) for n in range(4)]
+    backlog.arrived(store)
+    backlog.set_holds(Holds([open_]))
+    (stream,) = backlog.begin_probe(open_)
+    backlog.set_holds(NONE)
+    assert backlog.end_probe(stream, [], ()) == []  # the probe's read failed
+    assert drain(backlog, list(store)) == ids(store)
 
 
 class OrderedStream(RuleBasedStateMachine):

@@ -49,7 +49,8 @@ class Backlog(BacklogCounts):
                 key = job[1:6]
                 stream = self._stream(StreamKey._make(key), job.id)
                 tenant = self._tenants[job.pool, job.tenant]
-                woken.add((job.pool, job.tenant))
+                if not stream.blocked:
+                    woken.add((job.pool, job.tenant))
                 if tenant.lanes is not None:
                     tenant.lanes.wake(job.lane, self.now_us())
             # A job older than the cursor (a retry that came due) would never be read again by it.

@@ -6,7 +6,7 @@ for all. Holding is a fact about streams, so it costs nothing per job. It says n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairway.core.streams import StreamKey
@@ -25,19 +25,25 @@ class Holds:
     """All holds in force. Asked once a stream when they change, not once a job."""
 
     def __init__(self, holds: Iterable[Hold] = ()) -> None:
-        self._by_name: dict[tuple[int, ...], Hold] = {hold[:3]: hold for hold in holds}
+        self._by_name: dict[tuple[int, ...], Hold] = {}
+        for hold in holds:  # of two that name the same, a pause is what people should hear of
+            if hold.reason == PAUSED or hold[:3] not in self._by_name:
+                self._by_name[hold[:3]] = hold
         # Which of (tenant, type, pool) are named by any hold: few shapes, so few look-ups.
         self._shapes = {tuple(map(bool, names)) for names in self._by_name}
 
     def on(self, key: StreamKey) -> Hold | None:
         """The hold that keeps this stream from starting, if one does."""
+        return next(self.all_on(key), None)
+
+    def all_on(self, key: StreamKey) -> Iterator[Hold]:
+        """All that match: one that ends may not be the last."""
         names = (key.tenant, key.type, key.pool)
         for shape in self._shapes:
             asked = tuple(n if named else 0 for n, named in zip(names, shape, strict=True))
             hold = self._by_name.get(asked)
             if hold is not None:
-                return hold
-        return None
+                yield hold
 
     def __bool__(self) -> bool:
         return bool(self._by_name)

@@ -22,7 +22,11 @@ class ProbingBacklog(Backlog):
             for (pool, tenant), backlog in self._tenants.items()
             if tenant == hold.tenant and hold.pool in (0, pool)
             for stream in backlog.streams.values()
-            if hold.type in (0, stream.key.type) and stream.more and not stream.reading
+            if hold.type in (0, stream.key.type)
+            and stream.more
+            and not stream.reading
+            # A stream that is paused too starts nothing, not even a probe.
+            and all(each.reason == hold.reason for each in self.holds.all_on(stream.key))
         ]
         for stream in found:
             self._reading.start(stream)
@@ -43,4 +47,5 @@ class ProbingBacklog(Backlog):
             self._count(job, +1)
         if let_out:
             self._ready(stream)
+        self._want(stream)  # the hold may be gone since: then all of it is read
         return let_out

@@ -6,6 +6,7 @@ revoked or ran out since is asked every few seconds, so such a key stops working
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -45,10 +46,23 @@ class Directory:
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
+        self._one_reads = asyncio.Lock()
         self.on_tenant: Callable[[Tenant], None] = lambda tenant: None
 
     async def run_once(self, now_us: int) -> float:
         """Read what changed; a loop calls this."""
+        async with self._one_reads:  # what was read first must not be learnt last
+            await self._read_changes()
+        return REFRESH_SECONDS
+
+    async def refresh(self) -> None:
+        """Read what changed, for somebody who waits for it."""
+        try:
+            await self.run_once(0)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _read_changes(self) -> None:
         async with self._database.calm() as connection:
             now, since = await store.store_now(connection), self._changed_since
             changed = await store.changed_tenants(connection, since)
@@ -60,7 +74,6 @@ class Directory:
         self._stored_keys.update((key.id, key) for key in keys)
         if revoked:
             self._forget_keys(revoked)
-        return REFRESH_SECONDS
 
     def _forget_keys(self, revoked: set[str]) -> None:
         for key_id in revoked:
@@ -170,7 +183,7 @@ class Directory:
                 await self._check_tier(connection, changes["tier"])
             if await store.change_tenant(connection, name, changes) is None:
                 return None
-        await self.run_once(0)
+        await self.refresh()
         return self.tenants[self.tenant_ids[name]]
 
     async def tiers(self) -> list[Tier]:
@@ -180,7 +193,7 @@ class Directory:
     async def put_tier(self, tier: Tier) -> None:
         async with self._calm() as connection:
             await tiers.put_tier(connection, tier)
-        await self.run_once(0)
+        await self.refresh()
 
     async def _check_tier(self, connection: Connection, name: str) -> None:
         names = [tier.name for tier in await tiers.all_tiers(connection)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairway.core.errors import Unavailable
 from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
@@ -16,7 +17,7 @@ from fairway.services.insight import Insight, JobSight
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.store_clock import StoreClock
 from fairway.store import backlog as store
-from fairway.store.database import Database
+from fairway.store.database import DISCONNECTED, Database
 
 
 class Explanation(NamedTuple):
@@ -88,8 +89,11 @@ class Explainer:
         return None if sight.checkpoint is None else self._checkpoints.failure
 
     async def _ahead(self, key: StreamKey, job: JobId) -> int:
-        async with self._database.calm() as connection:
-            return await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
+        try:
+            async with self._database.calm() as connection:
+                return await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
 
     def _due_in_us(self, sight: JobSight) -> int | None:
         due = sight.record.execute_at

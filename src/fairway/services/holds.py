@@ -6,14 +6,19 @@ pause made on another server is seen within `REFRESH_SECONDS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from itertools import chain
 
 from fairway.core.errors import Unavailable
 from fairway.core.holds import Hold, Holds
+from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import tiers as store
-from fairway.store.database import DISCONNECTED, Database
+from fairway.store.database import DISCONNECTED, Connection, Database
+
+log = logger("holds")
 
 REFRESH_SECONDS = 2.0
 PAUSES = "pauses"
@@ -24,9 +29,11 @@ class HoldKeeper:
         self._database = database
         self._dispatcher = dispatcher
         self._by_source: dict[str, tuple[Hold, ...]] = {}
+        self._one_reads = asyncio.Lock()
 
     async def run_once(self, now_us: int) -> float:
-        async with self._database.calm() as connection:
+        # One at a time: what was read before a pause must not be told after it.
+        async with self._one_reads, self._database.calm() as connection:
             self.tell(PAUSES, await store.all_pauses(connection))
         return REFRESH_SECONDS
 
@@ -38,24 +45,33 @@ class HoldKeeper:
             self._dispatcher.set_holds(joined)
 
     async def pauses(self) -> tuple[Hold, ...]:
-        await self.run_once(0)
-        return self._by_source[PAUSES]
+        async with self._calm() as connection:
+            return tuple(await store.all_pauses(connection))
 
     async def pause(self, hold: Hold) -> None:
         """No job of these streams starts; those that run, run on."""
-        try:
-            async with self._database.calm() as connection:
-                await store.pause(connection, *hold[:3])
-        except DISCONNECTED as error:
-            raise Unavailable() from error
-        await self.run_once(0)
+        async with self._calm() as connection:
+            await store.pause(connection, *hold[:3])
+        await self._told()
 
     async def resume(self, hold: Hold) -> bool:
         """Whether it was paused."""
+        async with self._calm() as connection:
+            was_paused = await store.resume(connection, *hold[:3])
+        await self._told()
+        return was_paused
+
+    async def _told(self) -> None:
+        """It is on disk; should the store go away just now, the loop tells of it later."""
+        try:
+            await self.run_once(0)
+        except DISCONNECTED as error:
+            log.warning("a change of pauses is told later", error=repr(error))
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
         try:
             async with self._database.calm() as connection:
-                was_paused = await store.resume(connection, *hold[:3])
+                yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error
-        await self.run_once(0)
-        return was_paused
