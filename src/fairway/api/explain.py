@@ -27,8 +27,9 @@ class ExplainJob:
         platform = self._platform
         tenant = await tenant_of(scope, platform.directory)
         job = job_id(text)
-        if shard_of(job) not in platform.dispatcher.terms:
-            await self._relay.pass_on(scope, b"", send, shard=shard_of(job))
+        shard = shard_of(job)
+        if shard not in platform.dispatcher.terms and shard < platform.cluster.shard_count:
+            await self._relay.pass_on(scope, b"", send, shard=shard)
             return
         found = await platform.explainer.explain(tenant.id, job, platform.clock.now_us())
         view = _view(found, platform.store_clock.now())

@@ -30,6 +30,11 @@ RELAYED = b"x-fairway-relayed"
 SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
 OWNER_LOOK_SECONDS = 0.25
+#: Headers of the owner's answer that the caller is to see.
+KEPT = (
+    "content-type", "location", "etag", "retry-after", "preference-applied", "www-authenticate",
+    "x-content-type-options",
+)  # fmt: skip
 
 
 class Relay:
@@ -64,8 +69,7 @@ class Relay:
             headers=_names(headers) | {"x-fairway-relayed": "1"},
         )
         reply = await self._while_owner(url, shard, request)
-        kept = ("content-type", "location", "etag", "retry-after", "preference-applied")
-        back = [(k.encode(), v.encode()) for k, v in reply.headers.items() if k.lower() in kept]
+        back = [(k.encode(), v.encode()) for k, v in reply.headers.items() if k.lower() in KEPT]
         await send_bytes(send, reply.status_code, reply.content, back)
 
     async def _while_owner(

@@ -91,6 +91,7 @@ class SubmitJob:
         status = 200 if view.finished_at else 202
         headers = [
             *_headers(verdict),
+            *rate_limit(self._platform.admission.quota(tenant)),
             (b"etag", etag(sight.version)),
             (b"preference-applied", f"wait={wait}".encode()),
         ]

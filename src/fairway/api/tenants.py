@@ -51,7 +51,7 @@ async def add_tenant(request: Request) -> Response:
 
 async def one_tenant(request: Request) -> Response:
     platform = await _as_operator(request)
-    return json_reply(TenantView(**_facts(_named(platform, request.path_params["name"]))))
+    return json_reply(TenantView(**_facts(await _named(platform, request.path_params["name"]))))
 
 
 async def change_tenant(request: Request) -> Response:
@@ -60,11 +60,9 @@ async def change_tenant(request: Request) -> Response:
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
-    name = request.path_params["name"]
-    tenant = await platform.directory.change_tenant(name, changes)
-    if tenant is None:
-        raise _no_tenant(name)
-    return json_reply(TenantView(**_facts(tenant)))
+    known = await _named(platform, request.path_params["name"])
+    tenant = await platform.directory.change_tenant(known.name, changes)
+    return json_reply(TenantView(**_facts(tenant or known)))
 
 
 async def list_tiers(request: Request) -> Response:
@@ -177,7 +175,7 @@ async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold
 
 async def _numbers(platform: Platform, wanted: Pause) -> Hold:
     directory = platform.directory
-    tenant = _named(platform, wanted.tenant).id if wanted.tenant else 0
+    tenant = (await _named(platform, wanted.tenant, "/tenant")).id if wanted.tenant else 0
     pool = directory.pools.named(wanted.pool, "/pool").number if wanted.pool else 0
     if wanted.type:
         await directory.know_types([wanted.type])
@@ -194,15 +192,14 @@ async def _pause_view(platform: Platform, hold: Hold) -> Pause:
     )
 
 
-def _named(platform: Platform, name: str) -> Tenant:
-    number = platform.directory.tenant_ids.get(name)
+async def _named(platform: Platform, name: str, field: str = "") -> Tenant:
+    directory = platform.directory
+    if name not in directory.tenant_ids:
+        await directory.refresh()  # another server may have made it a moment ago
+    number = directory.tenant_ids.get(name)
     if number is None:
-        raise _no_tenant(name)
-    return platform.directory.tenants[number]
-
-
-def _no_tenant(name: str) -> NotFound:
-    return NotFound(f"There is no tenant {name[:64]!r}.")
+        raise NotFound(f"There is no tenant {name[:64]!r}.", field=field)
+    return directory.tenants[number]
 
 
 async def _as_operator(request: Request) -> Platform:

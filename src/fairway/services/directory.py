@@ -115,7 +115,7 @@ class Directory:
                 code="TOO_MANY_JOB_TYPES",
                 field="/type",
             )
-        async with self._database.calm() as connection:
+        async with self._calm() as connection:
             self._learn_types(await store.register_job_types(connection, missing))
 
     def _learn_types(self, types: dict[str, int]) -> None:

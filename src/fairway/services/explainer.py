@@ -10,7 +10,7 @@ from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.share_history import Recent
 from fairway.core.share_insight import Standing
-from fairway.core.streams import StreamKey
+from fairway.core.streams import StreamKey, key_of
 from fairway.services.checkpoints import Checkpoints
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
@@ -91,9 +91,19 @@ class Explainer:
     async def _ahead(self, key: StreamKey, job: JobId) -> int:
         try:
             async with self._database.calm() as connection:
-                return await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
+                ahead = await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
         except DISCONNECTED as error:
             raise Unavailable() from error
+        return ahead if ahead >= AHEAD_MAX else max(ahead - self._started(key, job), 0)
+
+    def _started(self, key: StreamKey, job: JobId) -> int:
+        """Those ahead that run, though the store shows them as queued for a moment yet."""
+        leases = self._dispatcher.leases
+        return sum(
+            lease.job.id < job and key_of(lease.job) == key and lease.job.id in leases
+            for lease in self._dispatcher.fresh
+            if not lease.written
+        )
 
     def _due_in_us(self, sight: JobSight) -> int | None:
         due = sight.record.execute_at

@@ -91,7 +91,7 @@ class Submissions:
         self._admission.admit(tenant, len(wanted), waiting)
         types = self._directory.type_ids
         if any(job.type not in types for job in wanted):
-            await self._learn_types(wanted)
+            await self._directory.know_types(new.type for new in wanted)
         shard = shard_for_tenant(tenant.id, self._shard_count)
         ids = self.ids.make(shard, len(wanted))
         jobs = [
@@ -126,12 +126,6 @@ class Submissions:
     async def drain(self) -> None:
         for group in self._groups.values():
             await group.drain()
-
-    async def _learn_types(self, wanted: Sequence[NewJob]) -> None:
-        try:
-            await self._directory.know_types(new.type for new in wanted)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
 
     def _group(self, shard: int) -> GroupCommit[Submission]:
         group = self._groups.get(shard)
