@@ -131,7 +131,8 @@ def _table(setup: Setup, outcomes: list[Outcome]) -> Table:
 
 def _draw(figure: Any, setup: Setup, outcomes: list[Outcome]) -> None:
     left, right = figure.subplots(1, 2)
-    for one, colour in zip(outcomes, (*SERIES[2:6], GREEN), strict=True):
+    for one, shade in zip(outcomes, SERIES[2:] * 2, strict=False):
+        colour = GREEN if one.pool is None else shade
         at = [sample.at - one.volley.began for sample in one.during]
         left.plot(at, [sample.waiters for sample in one.during], color=colour, label=one.name,
                   linewidth=2.6 if one.pool is None else 1.5)  # fmt: skip
