@@ -114,10 +114,11 @@ class House:
 
     # -- programs ----------------------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def start(self, **settings: str) -> None:
         port = self.url.rpartition(":")[2]
         data = self.folder / "data"
-        up = await self.run("up", "up", "--no-worker", "--port", port, "--data-dir", str(data))
+        words = ("up", "--no-worker", "--port", port, "--data-dir", str(data))
+        up = await self.run("up", *words, **settings)
         await self.says(up, "up", "Fairway is up")
         self.keys = msgspec.json.decode((data / "client.json").read_bytes(), type=Keys)
 
@@ -169,12 +170,12 @@ class House:
 
 
 @asynccontextmanager
-async def house() -> AsyncIterator[House]:
-    """A running platform without workers; everything in it is gone afterwards."""
+async def house(**settings: str) -> AsyncIterator[House]:
+    """A running platform without workers, with these FAIRWAY_… settings; gone afterwards."""
     folder = _folder()
     found = House(folder, free_port())
     try:
-        await found.start()
+        await found.start(**settings)
         yield found
     finally:
         await found.close()

@@ -77,6 +77,7 @@ class Scenario(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     scaled: str = ""  # what was made smaller, and by how much
     seconds: float
     drain_seconds: float = 120.0
+    settings: dict[str, str] = {}  # of the platform, by their FAIRWAY_… names
     workers: Fleet
     tenants: list[Group]
     happenings: list[Happening] = []

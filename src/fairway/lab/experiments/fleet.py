@@ -48,7 +48,7 @@ def _of_group(group: Group, seconds: float, seed: int) -> list[Arrival]:
 async def run(setup: Setup) -> Report:
     scenario = faster(setup.scenario, setup.speed)
     planned = arrivals(scenario, setup.seed)
-    async with house() as platform:
+    async with house(**scenario.settings) as platform:
         stage = Stage(scenario, platform)
         await stage.furnish()
         with bar(scenario.title, len(planned)) as progress:
