@@ -39,7 +39,7 @@ def fit(points: Sequence[tuple[float, float]]) -> Law:
         if found is None or min(found) < 0 or found[0] <= 0:
             continue
         error = sum((_dot(row, found) - y) ** 2 for row, y in rows)
-        if error < best_error - 1e-15:
+        if error < best_error:
             best, best_error = found, error
     return Law(1 / best[0], best[1] / best[0], best[2] / best[0])
 
