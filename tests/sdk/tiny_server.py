@@ -177,7 +177,8 @@ class TinyServer:
         self.jobs[job_id] = {
             "id": job_id, "type": job["type"], "pool": job["pool"], "state": "queued",
             "priority": job.get("priority", 5), "attempts": 1, "deliveries": 1, "result": None,
-            "created_at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(), "payload": job.get("payload", {}),
+            "created_at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(),
+            "payload": job.get("payload", {}),
         }  # fmt: skip
         return job_id
 

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from fairway.api.times import unix_ms
 from fairway.core.errors import InvalidRequest
-from fairway.core.pools import BY_NAME, BY_NUMBER, SHORT
+from fairway.core.pools import SHORT, PoolTable
 from fairway.core.schedule import Cause, PastRun, RunOutcome, Schedule, ScheduleTerms
 from fairway.core.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
 from fairway.services.platform import Platform
@@ -18,15 +18,9 @@ from fairway.services.schedules import Schedules
 from fairway.wire.schedules import SchedulePreview, ScheduleRequest, ScheduleRun, ScheduleView
 
 
-def terms_of(wanted: ScheduleRequest, now: datetime) -> ScheduleTerms:
+def terms_of(wanted: ScheduleRequest, pools: PoolTable, now: datetime) -> ScheduleTerms:
     """`type` is filled in when the platform knows its number."""
-    pool = SHORT if wanted.pool is None else BY_NAME.get(wanted.pool)
-    if pool is None:
-        raise InvalidRequest(
-            f"There is no pool {wanted.pool!r}; there are {', '.join(BY_NAME)}.",
-            code="UNKNOWN_POOL",
-            field="/pool",
-        )
+    pool = SHORT if wanted.pool is None else pools.named(wanted.pool, "/pool")
     _check_argument(wanted)
     for field, moment in (("/starts_at", wanted.starts_at), ("/ends_at", wanted.ends_at)):
         if moment is not None:
@@ -75,7 +69,7 @@ async def schedule_view(schedule: Schedule, platform: Platform) -> ScheduleView:
         timezone=terms.zone,
         type=await platform.directory.type_name(terms.type),
         payload=Raw(terms.payload),
-        pool=BY_NUMBER[terms.pool].name,
+        pool=platform.directory.pools.by_number[terms.pool].name,
         priority=terms.priority,
         timeout_seconds=_seconds(terms.timeout_ms),
         tick_argument=terms.tick_argument,
