@@ -181,6 +181,14 @@ async def test_cancel_and_status(score: ScoreJob, server: TinyServer) -> None:
     assert score.handle(handle.id).id == handle.id
 
 
+async def test_a_dead_job_is_replayed(score: ScoreJob, server: TinyServer) -> None:
+    handle = await score.aenqueue("cv1", "r1")
+    with pytest.raises(NotFound):
+        await handle.areplay()
+    server.finish(handle.id, "dead")
+    assert (await handle.areplay()).state == "queued"
+
+
 # -- batches ---------------------------------------------------------------------------------------
 
 

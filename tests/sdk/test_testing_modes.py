@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import Raw
 from tests.sdk.sample_jobs import (
     Score,
     calls_sync,
@@ -57,6 +58,19 @@ def test_inline_retries_without_waiting() -> None:
         assert flaky.enqueue(3).result() == 3
         assert tried == [1, 2, 3]
         assert mode.clock.unix_seconds - before == 1 + 5
+
+
+def test_a_dead_job_is_replayed_with_fresh_counters() -> None:
+    with testing.manual() as mode:
+        handle = flaky.enqueue(4)
+        testing.drain()
+        assert handle.status().state == "dead"
+        assert handle.replay().attempts == 0
+        mode.enqueued[0].request.payload = Raw(b'{"good_at":2}')
+        testing.drain()
+        assert handle.result() == 2
+        with pytest.raises(NotFound, match="no dead letter"):
+            handle.replay()
 
 
 def test_inline_ends_dead_when_attempts_are_used_up() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections import deque
 from dataclasses import dataclass, field
@@ -130,6 +131,10 @@ class TinyServer:
                 return self._submit(request)
             case "POST", "/v1/jobs/batch":
                 return self._batch(request)
+        letter = re.fullmatch(r"/v1/dead-letters/([^/]+)/replay", request.path)
+        if letter and self.jobs.get(letter[1], {}).get("state") == "dead":
+            self.jobs[letter[1]]["state"] = "queued"
+            return Reply(202, self.jobs[letter[1]])
         job_id = request.path.removeprefix("/v1/jobs/")
         if job_id not in self.jobs:
             return Reply(404, problem("NOT_FOUND", 404, f"no job {job_id}"))

@@ -110,6 +110,10 @@ class Client:
     async def cancel(self, job_id: str) -> JobView:
         return _decode_view(await self._transport.ask(Question("DELETE", f"/v1/jobs/{job_id}")))
 
+    async def replay(self, job_id: str) -> JobView:
+        question = Question("POST", f"/v1/dead-letters/{job_id}/replay", b"{}", _JSON)
+        return _decode_view(await self._transport.ask(question))
+
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         question = Question("PATCH", f"/v1/jobs/{job_id}", encode(wanted), _JSON)
         return _decode_view(await self._transport.ask(question))

@@ -41,6 +41,9 @@ class Door(Protocol):
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         """Another time for a job that is still scheduled."""
 
+    async def replay(self, job_id: str) -> JobView:
+        """Put a dead letter back into the queue, with fresh counters."""
+
     def events(self, job_id: str) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""
 

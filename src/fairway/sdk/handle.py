@@ -91,6 +91,13 @@ class Handle(Generic[R]):
     ) -> JobView:
         return blocking_run(self.areschedule(delay=delay, at=at, exact=exact))
 
+    async def areplay(self) -> JobView:
+        """Run a job that is dead once more: the same job, with fresh counters."""
+        return await self._door.replay(self.id)
+
+    def replay(self) -> JobView:
+        return blocking_run(self.areplay())
+
     def aevents(self) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""
         return self._door.events(self.id)

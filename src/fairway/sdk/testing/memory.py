@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.ids import make_job_id
 from fairway.core.lifecycle import LIVE, State
-from fairway.core.retry import Decision, RetryPolicy, decide
+from fairway.core.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.sdk.context import Ctx
 from fairway.sdk.door import Submission
 from fairway.sdk.events import Event
@@ -41,9 +41,12 @@ class MemoryDoor:
         if known is not None:
             return _same(known, submission).id
         record = self._accept(submission)
+        await self._run_inline(record)
+        return record.id
+
+    async def _run_inline(self, record: Enqueued) -> None:
         while self.inline and record.state in LIVE:
             await self._go(record)
-        return record.id
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
         return [await self.submit(submission) for submission in submissions]
@@ -65,6 +68,15 @@ class MemoryDoor:
         if record.state is not State.SCHEDULED:
             raise Conflict(f"only a scheduled job can be moved; it is {record.state.label}")
         record.due_at = due_of(wanted, self.clock.unix_seconds)
+        return record.view()
+
+    async def replay(self, job_id: str) -> JobView:
+        record = self.find(job_id)
+        if record.state is not State.DEAD:
+            raise NotFound(f"{record.type} {job_id} is no dead letter: it is {record.state.label}")
+        record.tally, record.due_at = NOTHING_YET, self.clock.unix_seconds
+        record.move(State.QUEUED)
+        await self._run_inline(record)
         return record.view()
 
     async def events(self, job_id: str) -> AsyncIterator[Event]:
