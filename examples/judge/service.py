@@ -141,13 +141,13 @@ class Service:
         view = await Handle.from_id(app, submission).astatus()
         found: dict[str, Any] = {"id": view.id, "status": view.state, "pool": view.pool}
         if view.state == "succeeded":
-            found |= {"status": "judged", **msgspec.json.decode(bytes(view.result or b"{}"))}
-        elif view.state == "running" and view.progress:
-            found["progress"] = msgspec.json.decode(bytes(view.progress)).get("text", "")
+            found |= {"status": "judged", **_document(view.result)}
+        elif view.state == "running":
+            found["progress"] = _document(view.progress).get("text", "")
         elif view.state in ("queued", "scheduled"):
             found |= await self._wait(submission)
-        elif view.state == "dead" and view.error:
-            found["error"] = msgspec.json.decode(bytes(view.error)).get("message", "")
+        elif view.state == "dead":
+            found["error"] = _document(view.error).get("message", "")
         return found
 
     async def _wait(self, submission: str) -> dict[str, Any]:
@@ -159,3 +159,9 @@ class Service:
         said = reply.json()
         likely = (said.get("start") or {}).get("likely_at")
         return {"position": said.get("position"), "likely_at": likely, "why": said.get("detail")}
+
+
+def _document(text: msgspec.Raw | None) -> dict[str, Any]:
+    """An object of the view; an empty one where there is none."""
+    found = msgspec.json.decode(text) if text is not None else None
+    return found if isinstance(found, dict) else {}

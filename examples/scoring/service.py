@@ -86,8 +86,9 @@ class Service:
             )
             return JSONResponse(scored_view(row))
         answer = {"id": application, "status": STATUS.get(view.state, view.state)}
-        if view.state == "dead" and view.error:
-            answer["error"] = msgspec.json.decode(bytes(view.error)).get("message", "")
+        error = msgspec.json.decode(view.error) if view.error is not None else None
+        if view.state == "dead" and error:
+            answer["error"] = error.get("message", "")
         return JSONResponse(answer)
 
     async def leaderboard(self, request: Request) -> Response:

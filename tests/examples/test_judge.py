@@ -1,0 +1,163 @@
+"""The judge on a real platform: every verdict right, pools apart, nothing lost when workers die."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from examples.judge.languages import installed
+from examples.judge.pools import declare
+from tests.acceptance.processes import Program as Process
+from tests.acceptance.processes import command_of, send, tree
+from tests.examples.conftest import Town, answering, town
+from tests.examples.programs import CPP, EVERY, PYTHON, C, Program
+from tests.examples.test_sandbox import NEEDS_OWN_ROOT, SANDBOX
+
+from fairway.lab.measure.quantile import quantile
+
+pytestmark = pytest.mark.skipif(SANDBOX is None, reason="no sandbox level works on this host")
+
+POOLS = ["python=2", "c=1", "cpp=1", "java=1", "contest=1"]
+LEVEL = SANDBOX.level if SANDBOX is not None else ""
+CONTAINED = [
+    one
+    for one in EVERY
+    if one.language in installed() and (LEVEL != "namespaces" or one.name not in NEEDS_OWN_ROOT)
+]
+
+
+class Judge:
+    def __init__(self, here: Town, http: httpx2.AsyncClient, worker: Process) -> None:
+        self.here, self.http, self.worker = here, http, worker
+
+    async def hand_in(self, program: Program, **more: Any) -> str:
+        reply = await self.http.post(f"{self.here.at}/submissions", json=program.submission(**more))
+        assert reply.status_code == 202, reply.text
+        return str(reply.json()["id"])
+
+    async def judged(self, submission: str, within_seconds: float = 120.0) -> dict[str, Any]:
+        """Followed by events, to the verdict."""
+        url = f"{self.here.at}/submissions/{submission}/events"
+        async with asyncio.timeout(within_seconds), self.http.stream("GET", url) as stream:
+            async for line in stream.aiter_lines():
+                if line.startswith("data:"):
+                    view: dict[str, Any] = msgspec.json.decode(line[5:])
+                    if view["status"] == "judged":
+                        return view
+                    assert view["status"] in ("queued", "scheduled", "running"), view
+        raise AssertionError("the events ended without a verdict")
+
+
+@pytest.fixture
+async def judge(tmp_path: Path, http: httpx2.AsyncClient) -> AsyncIterator[Judge]:
+    environment = {
+        "JUDGE_STORE": str(tmp_path / "store"),
+        "FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3",
+    }
+    with town(tmp_path, ["--no-worker", "--beside", "examples.judge"], environment) as here:
+        await answering(f"{here.at}/languages")
+        keys = msgspec.json.decode((tmp_path / "data" / "client.json").read_bytes())
+        declare(keys["url"], keys["operator_key"])
+        words = ["examples.judge.jobs:app", "--pool", *POOLS, "--grace", "1"]
+        worker = here.worker("worker", words, environment)
+        try:
+            await worker.says("worker ready", 60)
+            yield Judge(here, http, worker)
+        finally:
+            worker.bury()
+
+
+async def test_verdicts_come_live_with_the_level_that_held_the_program(judge: Judge) -> None:
+    wanted = [one for one in CONTAINED if one.name in ("right", "wrong", "fork bomb", "no C")]
+    handed_in = [(one, await judge.hand_in(one)) for one in wanted]
+    for program, submission in handed_in:
+        view = await judge.judged(submission)
+        assert (program.name, view["verdict"]) == (program.name, program.verdict)
+        assert view["sandbox"] == LEVEL
+    reply = await judge.http.get(f"{judge.here.at}/submissions/{handed_in[0][1]}")
+    assert reply.json()["status"] == "judged"
+    await _bad_input(judge)
+    await _waiting(judge)
+
+
+async def _bad_input(judge: Judge) -> None:
+    fine = PYTHON[0].submission()
+    changes: list[dict[str, Any]] = [
+        {"language": "cobol"}, {"tests": []}, {"source": ""}, {"memory_mb": 1 << 20},
+    ]  # fmt: skip
+    for change in changes:
+        reply = await judge.http.post(f"{judge.here.at}/submissions", json=fine | change)
+        assert reply.status_code == 422, change
+    assert (await judge.http.get(f"{judge.here.at}/submissions/nobody")).status_code == 404
+    assert (await judge.http.get(f"{judge.here.at}/service.py")).status_code == 404
+    assert "Judge" in (await judge.http.get(judge.here.at)).text
+
+
+async def _waiting(judge: Judge) -> None:
+    """A long line says where one stands in it."""
+    slow = Program("slow", "c", C[0].source, "accepted")
+    line = [await judge.hand_in(slow) for _ in range(8)]
+    view = (await judge.http.get(f"{judge.here.at}/submissions/{line[-1]}")).json()
+    assert view["status"] == "queued"
+    assert view["position"] > 1
+    assert {(await judge.judged(one))["verdict"] for one in line} == {"accepted"}
+
+
+async def test_killing_the_worker_loses_no_submission_and_repeats_no_verdict(judge: Judge) -> None:
+    programs = [PYTHON[0], PYTHON[1]] * 8
+    handed_in = [(one, await judge.hand_in(one)) for one in programs]
+    await judge.judged(handed_in[0][1])
+    runners = [pid for pid in tree(judge.worker.pid) if "worker.runner" in command_of(pid)]
+    send(runners[0], signal.SIGKILL)  # in the middle of whatever it judges
+    for program, submission in handed_in:
+        assert (await judge.judged(submission))["verdict"] == program.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+async def test_two_hundred_mixed_submissions_get_their_verdicts(judge: Judge) -> None:
+    dice = random.Random(7)
+    programs = CONTAINED + dice.choices(CONTAINED, k=200 - len(CONTAINED))
+    dice.shuffle(programs)
+    handed_in = [(one, await judge.hand_in(one)) for one in programs]
+    wrong = []
+    for program, submission in handed_in:
+        view = await judge.judged(submission, 900)
+        if view["verdict"] != program.verdict:
+            wrong.append((program.language, program.name, view))
+    assert wrong == []
+    left = [command_of(pid) for pid in tree(judge.worker.pid) if "bwrap" in command_of(pid)]
+    assert left == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+async def test_a_compile_storm_delays_neither_python_nor_a_contest(judge: Judge) -> None:
+    """Quiet, then under a storm: the waits of Python and contest submissions, p99 against p99."""
+    quiet = await _waits(judge)
+    storm = [await judge.hand_in(CPP[0]) for _ in range(60)]
+    noisy = await _waits(judge)
+    assert (await judge.judged(storm[-1], 600))["verdict"] == "accepted"
+    logging.getLogger(__name__).info("p99 quiet %s, in the storm %s", quiet, noisy)
+    for name, wait in noisy.items():
+        assert wait <= 1.3 * quiet[name] + 0.3, (quiet, noisy)
+
+
+async def _waits(judge: Judge) -> dict[str, float]:
+    """p99 from handing in to verdict, one submission at a time, of each kind."""
+    waits: dict[str, list[float]] = {"python": [], "contest": []}
+    for _ in range(25):
+        for name, contest in (("python", False), ("contest", True)):
+            began = time.monotonic()
+            await judge.judged(await judge.hand_in(PYTHON[0], contest=contest))
+            waits[name].append(time.monotonic() - began)
+    return {name: quantile(found, 0.99) for name, found in waits.items()}
