@@ -31,7 +31,7 @@ REFUSED = "\nexcept OSError:\n    " + ADD.replace("\n", "\n    ").rstrip()
 PYTHON = [
     Program("right", "python", ADD, "accepted"),
     Program("wrong", "python", "print(41)", "wrong answer"),
-    Program("silent", "python", "", "wrong answer"),
+    Program("silent", "python", "pass", "wrong answer"),
     Program("broken", "python", "print(1/0)", "runtime error"),
     Program("no syntax", "python", "def", "runtime error"),
     Program("exit 3", "python", "import sys; sys.exit(3)", "runtime error"),

@@ -1,0 +1,38 @@
+"""Files in object storage by the hash of what they say; trouble with them is never a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from examples.judge import files
+from examples.judge.jobs import judge_python
+
+from fairway.core.lifecycle import State
+from fairway.testing import perform
+
+
+async def test_a_file_comes_back_as_it_was_and_the_same_is_kept_once(tmp_path: Path) -> None:
+    store = files.open_store(str(tmp_path))
+    reference = await files.put(store, b"print(42)")
+    assert files.get(store, reference) == b"print(42)"
+    assert await files.put(store, b"print(42)") == reference
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+
+
+async def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    store = files.open_store(str(tmp_path))
+    reference = await files.put(store, b"expected: 42")
+    (tmp_path / reference[:2] / reference).write_bytes(b"expected: 43")
+    with pytest.raises(files.FileMissing, match="not what was stored"):
+        files.get(store, reference)
+
+
+def test_a_store_in_trouble_fails_the_run_and_judges_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_STORE", str(tmp_path))
+    performed = perform(judge_python, "0" * 64, [("1" * 64, "2" * 64)], 1.0, 64)
+    assert performed.result is None
+    assert performed.error["type"] == "FileMissing"
+    assert performed.decision.state is State.SCHEDULED  # tried again, not judged
