@@ -23,19 +23,27 @@ app = App(
 )
 workers = App(name="worker", help="Run an app's jobs; or look after workers that run.")
 app.command(workers)
-for _name in ("ls", "drain"):
-    workers.command(f"fairway.cli.workers:{_name}", name=_name)
 bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")
 app.command(bench)
-app.command("fairway.cli.jobs:app", name="jobs")
-app.command("fairway.cli.schedules:app", name="schedules")
-app.command("fairway.cli.dead:app", name="dead")
-for _name in ("restraints", "events"):
-    app.command(f"fairway.cli.dead:{_name}", name=_name)
-app.command("fairway.cli.tenants:app", name="tenants")
-for _name in ("tiers", "limits", "pause", "resume"):
-    app.command(f"fairway.cli.tenants:{_name}", name=_name)
-app.command("fairway.cli.lab:lab", name="lab")
+
+#: Commands of other files, imported when they run: what each is for must be said here.
+ELSEWHERE = {
+    "jobs": ("jobs:app", "Look at jobs, ask why one waits, cancel one."),
+    "dead": ("dead:app", "Look at dead letters, replay or discard them."),
+    "schedules": ("schedules:app", "Recurring schedules: make, look, pause, run now, make up."),
+    "limits": ("tenants:limits", "What this tenant may do, how much is used, what was refused."),
+    "events": ("dead:events", "What the platform did on this tenant's account, newest first."),
+    "restraints": ("dead:restraints", "Circuits, quarantines and throttles in force."),
+    "pause": ("tenants:pause", "Keep jobs of a tenant, type or pool from starting."),
+    "resume": ("tenants:resume", "End a pause."),
+    "tenants": ("tenants:app", "Add and change tenants (operator)."),
+    "tiers": ("tenants:tiers", "All tiers and what their tenants are entitled to (operator)."),
+    "lab": ("lab:lab", "Experiments through the front door, with plots and a page."),
+}
+for _name, (_target, _help) in ELSEWHERE.items():
+    app.command(f"fairway.cli.{_target}", name=_name, help=_help)
+workers.command("fairway.cli.workers:ls", name="ls", help="The live workers and what they do.")
+workers.command("fairway.cli.workers:drain", name="drain", help="Let one finish and leave.")
 
 
 @app.command
