@@ -12,12 +12,16 @@ from fairway.core.lifecycle import State
 from fairway.testing import perform
 
 
+def _kept(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 async def test_a_file_comes_back_as_it_was_and_the_same_is_kept_once(tmp_path: Path) -> None:
     store = files.open_store(str(tmp_path))
     reference = await files.put(store, b"print(42)")
     assert files.get(store, reference) == b"print(42)"
     assert await files.put(store, b"print(42)") == reference
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+    assert len(_kept(tmp_path)) == 1
 
 
 async def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
