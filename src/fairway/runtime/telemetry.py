@@ -97,6 +97,9 @@ class Metrics:
             "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
         )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
+        self.violations = Counter(
+            "fairway_pool_violations_total", "Runs that outlasted their pool by far.", ["pool"], **r
+        )
         self.commit_jobs = Histogram(
             "fairway_group_commit_jobs", "Jobs in one commit.", ["kind"], buckets=SIZES, **r
         )

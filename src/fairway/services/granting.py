@@ -197,7 +197,7 @@ class Granting(SessionBook):
         if self.backlog.has_lanes:
             self.backlog.run_ended(job)
         if running is not None:
-            self.shares[job.pool].finish(running, now_us)
+            self.shares[lease.moved_to or job.pool].finish(running, now_us)
             lease.running = None
 
 

@@ -32,6 +32,7 @@ from fairway.services.insight import Insight
 from fairway.services.janitor import Janitor
 from fairway.services.lateness import Expirer, Lateness
 from fairway.services.lease_writer import LeaseWriter
+from fairway.services.measuring import Measuring
 from fairway.services.ownership import Ownership
 from fairway.services.promoter import Promoter
 from fairway.services.pruner import Pruner
@@ -101,6 +102,11 @@ class Platform:
         self.recorder = Recorder(
             database, self.dispatcher, self.watchers, self.store_clock, self.instruments
         )
+        self.measuring = Measuring(
+            database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
+        )
+        self.recorder.on_ends = self.measuring.observe
+        self.registry.on_type = self.measuring.learn
         self.ownership = Ownership(
             database, self.dispatcher, self.store_clock, settings, clock=self.clock,
             server_name=secrets.token_hex(8),
@@ -198,6 +204,7 @@ class Platform:
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
             "registry": self.registry.run_once,
+            "measuring": self.measuring.run_once,
             "holds": self.holds.run_once,
             "fair share": self.share_keeper.run_once,
             "restraints": self.restraints.run_once,

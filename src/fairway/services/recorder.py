@@ -51,6 +51,7 @@ class Recorder:
         self._store_clock = store_clock
         self._metrics = instruments.metrics
         self.on_scheduled: Callable[[], None] = lambda: None
+        self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
         self._successes = GroupCommit[End](
             "outcomes",
             self._flush_successes,
@@ -155,6 +156,7 @@ class Recorder:
             if end.decision is not None and end.lease.job.id not in refused:
                 self._dispatcher.settled(end)
         self._count(ends, len(refused))
+        self.on_ends(ends)
         self._watchers.tell(ids)
         for session, heard in numbers.items():
             session.recording.difference_update(heard)

@@ -25,6 +25,7 @@ class Lease:
     delivered = False  # its worker was sent it
     cancelling = False
     progress: bytes | None = None
+    moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
 
     def __init__(
         self, job: QueuedJob, epoch: int, token: str, session: Session, granted_us: int
@@ -83,11 +84,12 @@ class Session:
 
     def hold(self, lease: Lease) -> None:
         self.leases[lease.job.id] = lease
-        self.in_use[lease.job.pool] = self.in_use.get(lease.job.pool, 0) + 1
+        pool = lease.moved_to or lease.job.pool
+        self.in_use[pool] = self.in_use.get(pool, 0) + 1
 
     def drop(self, lease: Lease) -> None:
         if self.leases.pop(lease.job.id, None) is not None:
-            self.in_use[lease.job.pool] -= 1
+            self.in_use[lease.moved_to or lease.job.pool] -= 1
 
     def take_over(self, lease: Lease) -> None:
         """Its holder goes on in a new life: the lease is this session's now."""

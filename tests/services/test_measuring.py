@@ -1,0 +1,118 @@
+"""The clock against declarations: overrun jobs keep their lease, drifting types change pool."""
+
+from __future__ import annotations
+
+import pytest
+from tests.services.platform_room import MEDIUM, SHORT, Hand, new, sight, stored, submit, until
+
+from fairway.core.classifier import RUNS_MIN
+from fairway.core.lifecycle import State
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+
+S = 1_000_000
+
+
+async def finish(platform: Platform, tenant: Tenant, count: int, ran_us: int) -> None:
+    """So many jobs that say they ran for so long."""
+    await submit(platform, tenant, *[new() for _ in range(count)])
+    hand = Hand(platform, short=count, medium=count)
+    leases = await hand.take(count)
+    await hand.report(*[hand.done(lease, ran_us=ran_us) for lease in leases])
+
+
+async def judge(platform: Platform, now_us: int | None = None) -> None:
+    platform.measuring._judge_due_us = 0
+    await platform.measuring.run_once(platform.clock.now_us() if now_us is None else now_us)
+
+
+async def test_a_type_whose_p95_is_20_s_is_moved_and_everybody_is_told(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await finish(platform, tenant, RUNS_MIN, 20 * S)
+    await judge(platform)
+    assert platform.registry.pool_for("work", "short") == MEDIUM
+    assert platform.registry.pool_for("work", None) == MEDIUM
+    (event,) = await platform.bulletin.events(tenant.id, 1 << 62, "job_type_moved", 10)
+    assert event.subject == "work"
+    assert "From short to medium" in event.detail
+    (entry,) = await platform.registry.audit(1 << 62, 10)
+    assert (entry.actor, entry.action, entry.subject) == ("platform", "job_type_moved", "work")
+    moved = await platform.registry.type_named("work")
+    assert moved.measured_pool == MEDIUM
+    assert 18_000 <= (moved.measured_p95_ms or 0) <= 22_000
+
+
+async def test_it_does_not_flap(platform: Platform, tenant: Tenant) -> None:
+    await finish(platform, tenant, RUNS_MIN, 20 * S)
+    await judge(platform)
+    for ran_us in (S // 2, 2 * S, S // 2, 2 * S):
+        await finish(platform, tenant, 3 * RUNS_MIN, ran_us)
+        await judge(platform)
+        await judge(platform, platform.clock.now_us() + 3700 * S)
+    assert len(await platform.bulletin.events(tenant.id, 1 << 62, "job_type_moved", 10)) == 1
+    assert platform.registry.pool_for("work", "short") == MEDIUM
+
+
+async def test_another_server_hears_of_the_move(platform: Platform, tenant: Tenant) -> None:
+    await finish(platform, tenant, RUNS_MIN, 20 * S)
+    await judge(platform)
+    fresh = type(platform.registry)(platform.database, platform.directory, platform.registry.pools)
+    await fresh.run_once(0)
+    assert fresh.pool_for("work", "short") == MEDIUM
+
+
+async def told(platform: Platform, tenant: Tenant, kind: str) -> bool:
+    found = await platform.bulletin.events(tenant.id, 1 << 62, kind, 10)
+    return [event.subject for event in found] == ["work"]
+
+
+@pytest.fixture
+async def quick_overrun(platform: Platform) -> None:
+    """Short jobs should take 20 ms here, and overrun after 50."""
+    async with platform.database.calm() as connection:
+        await connection.execute(
+            "UPDATE pools SET fits_seconds = 0.02, overrun_seconds = 0.05 WHERE name = 'short'"
+        )
+    await platform.registry.run_once(0)
+
+
+@pytest.mark.usefixtures("quick_overrun")
+async def test_an_overrun_job_keeps_its_lease_and_frees_its_slot(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant, new())
+    hand = Hand(platform, short=1, medium=1)
+    (lease,) = await hand.take()
+    await until(lambda: lease.moved_to == MEDIUM)
+    assert (lease.session.in_use[SHORT], lease.session.in_use[MEDIUM]) == (0, 1)
+    assert platform.metrics.violations.labels("short")._value.get() == 1
+    await until(lambda: told(platform, tenant, "pool_violation"))
+    (second,) = await submit(platform, tenant, new())  # its slot is free for another
+    news = await hand.say(wait_seconds=5)
+    assert news is not None
+    (other,) = news.leases
+    assert other.job.id == second
+    assert await hand.report(hand.done(lease), hand.done(other)) == ({1, 2}, set())
+    assert (await stored(platform, job))[0] is State.SUCCEEDED
+    record = (await sight(platform, tenant, job)).record
+    assert (record.attempts, record.deliveries, record.pool) == (1, 1, SHORT)
+    assert sum(lease.session.in_use.values()) == 0
+
+
+@pytest.mark.usefixtures("quick_overrun")
+async def test_a_worker_takes_twice_its_slots_at_most(platform: Platform, tenant: Tenant) -> None:
+    await submit(platform, tenant, *[new() for _ in range(10)])
+    hand = Hand(platform, short=2)
+    leases = await hand.take(4)
+
+    async def all_seen() -> bool:
+        await hand.say(draining=True)  # a beat, and no more leases
+        return all(lease.moved_to is not None for lease in leases)
+
+    await until(all_seen)
+    await platform.measuring.run_once(platform.clock.now_us())
+    news = await hand.say(wait_seconds=0.2)
+    assert news is not None
+    assert not news.leases
+    assert len(leases[0].session.leases) == 4
