@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.wire.problems import error_of
 
 Role = Literal["tenant", "operator"]
@@ -48,8 +48,17 @@ class Remote:
         except httpx2.HTTPError as error:
             raise Unavailable(f"No server answers at {self.url}: {error}") from error
         if reply.status_code >= 400:
-            raise error_of(_json(reply.content) or {"status": reply.status_code})
+            raise _refusal(_json(reply.content) or {"status": reply.status_code})
         return _json(reply.content)
+
+
+def _refusal(problem: dict[str, Any]) -> FairwayError:
+    """What the server said, and of which field, where its sentence does not name it."""
+    error = error_of(problem)
+    name = error.field.strip("/").replace("/", ".")
+    if name and name not in error.message:
+        error.message = f"{name}: {error.message}"
+    return error
 
 
 def _json(content: bytes) -> Any:
