@@ -114,6 +114,9 @@ class Metrics:
             "fairway_oldest_runnable_age_seconds", "Age of the oldest waiting job.", ["pool"], **r
         )
         self.window = Gauge("fairway_window_jobs", "Jobs held in memory.", **r)
+        self.restraints = Gauge(
+            "fairway_restraints", "Circuits open, types in quarantine, throttles.", ["kind"], **r
+        )
         self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
         self.waiters = Gauge(
             "fairway_database_waiters", "Calls that wait for a connection to the store.", **r

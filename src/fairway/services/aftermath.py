@@ -189,6 +189,15 @@ class Aftermath:
         self.news.append(change)
         self.on_news()
 
+    def in_force(self) -> dict[str, int]:
+        """How many of each kind of restraint there are."""
+        circuits = [one for by_name in self.circuits.values() for one in by_name.values()]
+        return {
+            "circuit": sum(one.is_open for one in circuits),
+            "quarantine": sum(one.is_on for one in self.quarantines.values()),
+            "throttle": sum(one.is_throttled for one in self.recycling.values()),
+        }
+
     def forget_idle(self, now_us: int) -> None:
         """Keep no memory of those who have had no failure for as long as their windows are."""
         for key, circuits in list(self.circuits.items()):

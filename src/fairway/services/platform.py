@@ -296,5 +296,7 @@ class Platform:
             metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
         metrics.workers.set(len(dispatcher.sessions))
         metrics.window.set(dispatcher.backlog.jobs_held)
+        for kind, count in dispatcher.aftermath.in_force().items():
+            metrics.restraints.labels(kind).set(count)
         metrics.shards.set(len(dispatcher.open_shards))
         return 2.0
