@@ -119,6 +119,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
         "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
+        "billed_us": [5] * count,
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
         "lane": 0, "priority": 5,
@@ -142,6 +143,7 @@ BY_BATCH = [
     "read_waiting",
     "read_states",
     "expire",
+    "cancel_many",
 ]
 BY_ID = ["cancel_waiting", "read_job", "reschedule"]
 TIMED = ["due_slices", "next_second", "promote_due", "passed_last_moments"]
@@ -263,7 +265,7 @@ async def nothing_due(hot: Connection) -> AsyncIterator[None]:
 
 
 def test_every_hot_statement_is_looked_at() -> None:
-    upkeep = {"count_queued", "forget_keys", "live_sessions", "list_jobs"}
+    upkeep = {"count_queued", "forget_keys", "live_sessions", "list_jobs", "live_jobs", "slot_time"}
     leadership = set(load("leadership.sql"))
     looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE}
     assert set(STATEMENTS) - upkeep - leadership == looked_at

@@ -22,6 +22,7 @@ from fairway.api import (
     docs,
     events,
     listing,
+    many,
     operate,
     registry,
     restraints,
@@ -60,6 +61,8 @@ HINT_BYTES_MAX = 4 << 20
 
 ROUTES = [
     Route("/v1/jobs", listing.list_jobs, methods=["GET"]),
+    Route("/v1/jobs/cancel", many.cancel_many, methods=["POST"]),
+    Route("/v1/usage", many.usage, methods=["GET"]),
     Route("/v1/jobs/{id}/events", events.job_events, methods=["GET"]),
     Route("/v1/dead-letters", dead_letters.list_dead, methods=["GET"]),
     Route("/v1/dead-letters/groups", dead_letters.groups, methods=["GET"]),

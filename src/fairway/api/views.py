@@ -39,6 +39,8 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         started_at=started,
         finished_at=record.finished_at,
         ran_seconds=None if record.ran_us is None else record.ran_us / 1e6,
+        billable_seconds=_billed_us(record) / 1e6,
+        unbilled_seconds=(record.unbilled_us or 0) / 1e6,
         timeout_seconds=None if record.timeout_ms is None else record.timeout_ms / 1000,
         late_seconds=_late_seconds(record.execute_at, started),
         not_after=record.not_after,
@@ -80,6 +82,12 @@ def _failures(counts: Sequence[int] | None) -> dict[str, int]:
     """Failures by class, those that there were."""
     found = Counters(*counts)._asdict() if counts else {}
     return {name: count for name, count in found.items() if count}
+
+
+def _billed_us(record: JobRecord) -> int:
+    """Of all its runs; a success is not among those that are summed up in the row."""
+    last_us = record.ran_us if record.state == State.SUCCEEDED else None
+    return (record.billed_us or 0) + (last_us or 0)
 
 
 def _checkpoint(sight: JobSight) -> CheckpointSeen | None:

@@ -53,6 +53,32 @@ def cancel(id: str) -> int:
 
 
 @app.command
+def cancel_all(
+    *,
+    state: str | None = None,
+    type: str | None = None,
+    pool: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    dry_run: bool = False,
+) -> int:
+    """Cancel every job that has not ended and matches; with --dry-run, only count them."""
+    remote, cancelled, asked = Remote("tenant"), 0, 0
+    query = {"state": state, "type": type, "pool": pool, "since": since, "until": until}
+    while True:
+        done = remote.call("POST", "/v1/jobs/cancel", {"dry_run": dry_run}, query)
+        cancelled, asked = cancelled + done["cancelled"], asked + done["asked_to_stop"]
+        query["cursor"] = done["next_cursor"]
+        if query["cursor"] is None:
+            break
+    if dry_run:
+        screen.print(f"{done['matched']} jobs match.")
+    else:
+        screen.print(f"{cancelled} cancelled, {asked} asked to stop.")
+    return 0
+
+
+@app.command
 def why(id: str, *, json: Json = False) -> int:
     """Say why a job waits, its place in line and when it may start."""
     found = Remote("tenant").get(f"/v1/jobs/{id}/explain")

@@ -62,6 +62,8 @@ class JobRecord(NamedTuple):
     fingerprint: int | None = None  # set while the job is a dead letter
     not_after: datetime | None = None
     on_late: int | None = None
+    billed_us: int | None = None  # slot-time of the runs before a success; None while none
+    unbilled_us: int | None = None  # of runs that the platform cut short
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
 
 

@@ -25,6 +25,7 @@ class RunNote(NamedTuple):
     error: bytes | None = None  # JSON text
     late_ms: int | None = None  # after its due time it began, if it had one
     progress: bytes | None = None  # JSON text: how far it was
+    billable: bool = True  # False: the platform cut it short
 
 
 def note_text(note: RunNote) -> bytes:
@@ -37,6 +38,7 @@ def note_text(note: RunNote) -> bytes:
         "worker": note.worker,
         "build": note.build,
         "reason": note.reason,
+        "billable": note.billable,
     }
     if note.late_ms is not None:
         facts["late_seconds"] = note.late_ms / 1000

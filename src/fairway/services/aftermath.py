@@ -95,7 +95,10 @@ class Aftermath:
         if decision.state is State.DEAD:
             cause = fingerprint(job.type, fault)
         said = outcome.kind.value if number is not None else "lost"
-        return End(lease, number, outcome.ran_us, outcome.result, decision, error, cause, said)
+        return End(
+            lease, number, outcome.ran_us, outcome.result, decision, error, cause, said,
+            outcome.failure,
+        )  # fmt: skip
 
     def _judge(self, job: QueuedJob, outcome: Outcome, fault: Fault) -> Decision:
         tally = tally_of(job)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from fairway.core.errors import Conflict, Unavailable
 from fairway.core.ids import JobId, shard_of
+from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.streams import StreamKey
 from fairway.core.timing import Wish, timing_of
@@ -16,10 +18,19 @@ from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
-from fairway.store import outcomes, promotion
+from fairway.store import history, outcomes, promotion
 from fairway.store.database import DISCONNECTED, Database
 
 END_LOOK_SECONDS = 0.01
+
+
+class Cancelled(NamedTuple):
+    """What became of a page of jobs that were to be cancelled."""
+
+    matched: int
+    cancelled: int  # waited; final now
+    asked: int  # run; they end as cancelled, or as they would have
+    last: JobId | None  # where the next page begins; None: there is none
 
 
 class Control:
@@ -99,14 +110,50 @@ class Control:
                 done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
         except DISCONNECTED as error:
             raise Unavailable() from error
-        if not done:
-            return False
+        if done:
+            record = sight.record
+            key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
+            self._forget(job, key)
+        return done
+
+    def _forget(self, job: JobId, key: StreamKey) -> None:
+        """A waiting job is cancelled on disk: it must not start here any more."""
         self._dispatcher.tombstones.raise_for(job, self._dispatcher.backlog.now_us())
-        record = sight.record
-        key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         self._dispatcher.backlog.remove(job, key)
         lease = self._dispatcher.leases.get(job)
         if lease is not None:  # granted while we wrote: the cancellation stands
             self._dispatcher.revoke(lease)
         self._watchers.tell([job])
-        return True
+
+    # -- many --------------------------------------------------------------------------------
+
+    async def cancel_all(self, tenant: int, shard: int, wanted: JobFilter) -> Cancelled:
+        """Cancel a page of those that match; the rest with another call, from where this ended."""
+        page = await self._live(tenant, shard, wanted)
+        asked = sum(self._ask_to_stop(tenant, job.id) for job in page)
+        waiting = [job for job in page if job.id not in self._dispatcher.leases]
+        try:
+            async with self._database.hot() as connection:
+                done = await outcomes.cancel_many(
+                    connection, shard, self._term(shard), tenant, [job.id for job in waiting]
+                )
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        for job in waiting:
+            if job.id in done:
+                self._forget(job.id, job.key)
+            else:  # granted, or ended, at the same moment
+                asked += self._ask_to_stop(tenant, job.id)
+        is_full = len(page) >= wanted.limit
+        return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
+
+    async def _live(self, tenant: int, shard: int, wanted: JobFilter) -> list[history.LiveJob]:
+        try:
+            async with self._database.calm() as connection:
+                return await history.live_jobs(connection, shard, tenant, wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def count_live(self, tenant: int, shard: int, wanted: JobFilter) -> int:
+        """How many match, up to the filter's limit."""
+        return len(await self._live(tenant, shard, wanted))

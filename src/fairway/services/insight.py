@@ -114,6 +114,15 @@ class Insight:
             raise Unavailable() from error
         return [self._with_lease(record) for record in records]
 
+    async def slot_time(self, tenant: int, since: str, before: str) -> list[history.SlotTime]:
+        """What the tenant's jobs of some time used, by pool."""
+        shard = shard_for_tenant(tenant, self._shard_count)
+        try:
+            async with self._database.calm() as connection:
+                return await history.slot_time(connection, shard, tenant, since, before)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
     async def run_once(self, now_us: int) -> float:
         """Ask the store about jobs that are watched here and owned elsewhere; a loop calls this."""
         far = [

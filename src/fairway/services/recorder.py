@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
+from fairway.core.billing import is_billable
 from fairway.core.ids import SHARD_DIGITS, JobId
 from fairway.core.lifecycle import State
 from fairway.core.run_note import RunNote, note_text
@@ -103,14 +104,16 @@ class Recorder:
         tally, now, due = decision.tally, self._store_clock.now(), None
         if decision.state is State.SCHEDULED:
             due = now + timedelta(milliseconds=decision.delay_ms)
+        billable = is_billable(end.said, end.failure)
         note = RunNote(
             job.deliveries + 1, job.attempts + 1, end.said, now, end.ran_us, session.worker,
             session.build, decision.reason, end.error, self._late_ms(end), end.lease.progress,
+            billable,
         )  # fmt: skip
         return outcomes.Settlement(
             job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
             due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
-            end.fingerprint, note_text(note),
+            end.fingerprint, note_text(note), end.ran_us if billable else 0,
         )  # fmt: skip
 
     def _late_ms(self, end: End) -> int | None:

@@ -13,6 +13,7 @@ from fairway.core.fairness import Running
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.job_type import TypeFacts
+from fairway.core.outcome import FailureClass
 from fairway.core.retry import Decision
 
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
@@ -135,6 +136,7 @@ class End(NamedTuple):
     error: bytes | None = None
     fingerprint: int | None = None  # of the cause, when the job is dead
     said: str = ""  # the outcome in a word
+    failure: FailureClass | None = None
 
 
 class TypeTerms(NamedTuple):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import JobFilter, JobRecord
+from fairway.core.streams import StreamKey
 from fairway.store.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
@@ -38,3 +40,39 @@ async def list_jobs(
         connection, _SQL["list_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
     )
     return [JobRecord(*row) for row in rows]  # without the history
+
+
+class SlotTime(NamedTuple):
+    pool: int
+    jobs: int
+    billed_us: int
+    unbilled_us: int
+
+
+async def slot_time(
+    connection: Connection, shard: int, tenant: int, since: str, before: str
+) -> list[SlotTime]:
+    """What the tenant's jobs with ids in this range used, by pool."""
+    rows = await fetch(
+        connection, _SQL["slot_time"], shard=shard, tenant=tenant, since=since, before=before
+    )
+    return [SlotTime._make(row) for row in rows]
+
+
+class LiveJob(NamedTuple):
+    id: JobId
+    key: StreamKey
+
+
+async def live_jobs(
+    connection: Connection, shard: int, tenant: int, wanted: JobFilter
+) -> list[LiveJob]:
+    rows = await fetch(
+        connection, _SQL["live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
+    )
+    return [
+        LiveJob(
+            row["id"], StreamKey(tenant, row["pool"], row["type"], row["priority"], row["lane"])
+        )
+        for row in rows
+    ]

@@ -39,6 +39,7 @@ class Settlement(NamedTuple):
     failures: Sequence[int] | None = None  # counts by class; None while none
     fingerprint: int | None = None  # of a dead letter's cause
     entry: bytes = b"{}"  # the run, for the job's history
+    billed_us: int = 0  # of its slot-time; the rest is the platform's own
 
 
 async def record_successes(
@@ -88,6 +89,7 @@ async def settle(
         failures=[_array(item.failures) for item in done],
         fingerprints=[item.fingerprint for item in done],
         entries=[item.entry for item in done],
+        billed_us=[item.billed_us for item in done],
     )
     if touched == len(done):
         return set()
@@ -118,3 +120,18 @@ async def cancel_waiting(
         connection, _SQL["cancel_waiting"], shard=shard, term=term, tenant=tenant, id=job
     )
     return row is not None
+
+
+async def cancel_many(
+    connection: Connection, shard: int, term: int, tenant: int, ids: Sequence[JobId]
+) -> set[str]:
+    """Those that waited and are now cancelled."""
+    rows = await fetch(
+        connection,
+        _SQL["cancel_many"],
+        shard=shard,
+        term=term,
+        tenants=[tenant] * len(ids),
+        ids=sorted(ids),
+    )
+    return {row["id"] for row in rows}

@@ -146,6 +146,8 @@ CREATE TABLE jobs (
     history      bytea[],                                 -- ends of runs but a success, as JSON texts; the last fifty
     not_after    timestamptz,                             -- the last moment to start
     on_late      smallint,                                -- and what is done after it
+    billed_us    bigint,                                  -- slot-time of runs before a success; NULL while none
+    unbilled_us  bigint,                                  -- of runs that the platform cut short
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),

@@ -105,6 +105,7 @@ class RunView(Struct, kw_only=True):
     worker: str
     build: str
     reason: str
+    billable: bool = True
     progress: Raw | None = None
     error: Raw | None = None
 
@@ -132,6 +133,8 @@ class JobView(Struct, kw_only=True):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     ran_seconds: float | None = None
+    billable_seconds: float = 0.0
+    unbilled_seconds: float = 0.0
     timeout_seconds: float | None = None
     late_seconds: float | None = None
     not_after: datetime | None = None

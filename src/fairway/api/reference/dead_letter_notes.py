@@ -12,6 +12,7 @@ DEAD_LETTER_NOTES: dict[str, dict[str, str]] = {
         "worker": "Who ran it.",
         "build": "Which build of the code, as the worker says.",
         "reason": "What was decided because of it.",
+        "billable": "False when the platform cut it short.",
         "progress": "How far it was, if it said so.",
         "error": "What it said, when it failed.",
     },

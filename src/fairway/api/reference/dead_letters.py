@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.api.reference import shared
-from fairway.api.reference.jobs import FILTERS as JOB_FILTERS
+from fairway.api.reference.filters import FILTERS as JOB_FILTERS
 from fairway.api.reference.shape import Operation, Parameter, Reply, ReplyHeader
 from fairway.api.reference.tenancy import BODY
 from fairway.wire.dead_letters import (

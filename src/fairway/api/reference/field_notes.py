@@ -64,6 +64,8 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "started_at": "When the last run began.",
         "finished_at": "When it became final.",
         "ran_seconds": "How long the last run took.",
+        "billable_seconds": "Slot-time of all its runs that is billed.",
+        "unbilled_seconds": "Of runs that the platform cut short: a worker died, a deploy.",
         "timeout_seconds": "The limit of one run, if it has one of its own.",
         "late_seconds": "How long after execute_at the last run began.",
         "not_after": "The last moment to start.",

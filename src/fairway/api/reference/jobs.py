@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from fairway.api.filters import PAGE_DEFAULT, PAGE_MAX
 from fairway.api.reference import shared
+from fairway.api.reference.filters import FILTERS
+from fairway.api.reference.many import CANCEL_MANY, USAGE
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply, ReplyHeader
 from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
-from fairway.core.lifecycle import BY_LABEL
 from fairway.wire.explain import Explained
 from fairway.wire.messages import JobList, JobView, Reschedule
-
-FILTERS = (
-    Parameter(
-        name="state", place="query", example="queued,running", shell="queued,running",
-        about=f"One or more of {', '.join(BY_LABEL)}, with commas between.",
-    ),
-    Parameter(name="type", place="query", about="A job type.", example="email.send"),
-    Parameter(
-        name="pool", place="query", about="A pool.", example="short",
-    ),
-    Parameter(
-        name="since", place="query", about="Submitted at or after this moment, with its zone.",
-        example="2026-01-31T00:00:00Z", schema={"type": "string", "format": "date-time"},
-    ),
-    Parameter(
-        name="until", place="query", about="Submitted before this moment, with its zone.",
-        example="2026-02-01T00:00:00Z", schema={"type": "string", "format": "date-time"},
-    ),
-    Parameter(
-        name="limit", place="query", about="Jobs in one page.", example="50", shell="50",
-        schema={"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
-    ),
-    Parameter(
-        name="cursor", place="query", example="AZgKXnwbcACAAASisbPU5Q",
-        about="`next_cursor` of the page before. Opaque.",
-    ),
-)  # fmt: skip
 
 LIST = Operation(
     name="listJobs",
@@ -234,5 +207,17 @@ EXPLAIN = Operation(
 JOBS = Group(
     name="Jobs",
     about="Submit work and hear what became of it. These need a tenant's key.",
-    operations=(SUBMIT, SUBMIT_BATCH, LIST, READ, HEAD, RESCHEDULE, CANCEL, FOLLOW, EXPLAIN),
+    operations=(
+        SUBMIT,
+        SUBMIT_BATCH,
+        LIST,
+        READ,
+        HEAD,
+        RESCHEDULE,
+        CANCEL,
+        CANCEL_MANY,
+        FOLLOW,
+        EXPLAIN,
+        USAGE,
+    ),
 )

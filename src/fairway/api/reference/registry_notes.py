@@ -30,6 +30,20 @@ _CHECKPOINT = {
 }
 
 REGISTRY_NOTES: dict[str, dict[str, str]] = {
+    "CancelMany": {"dry_run": "Count them, cancel nothing."},
+    "CancelledMany": {
+        "matched": "Jobs of this page that matched; of a dry run, all, up to 100 000.",
+        "cancelled": "Waited, and are cancelled now.",
+        "asked_to_stop": "Run; they end as cancelled, or as they would have.",
+        "next_cursor": "Send the same request with it for the next page; null when all are done.",
+    },
+    "PoolUsage": {
+        "pool": "The pool.",
+        "jobs": "Jobs that were submitted in that time.",
+        "billable_slot_seconds": "Slot-time of their runs that is billed.",
+        "unbilled_slot_seconds": "Of runs that the platform cut short.",
+    },
+    "Usage": {"pools": "By pool; pools without jobs are left out."},
     "PoolTerms": _POOL,
     "PoolView": _POOL
     | {

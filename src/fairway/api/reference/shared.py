@@ -23,6 +23,8 @@ JOB_EXAMPLE: dict[str, Any] = {
     "started_at": "2026-01-31T12:00:00.126Z",
     "finished_at": "2026-01-31T12:00:00.168Z",
     "ran_seconds": 0.042,
+    "billable_seconds": 0.042,
+    "unbilled_seconds": 0.0,
     "timeout_seconds": None,
     "late_seconds": None,
     "not_after": None,

@@ -1,7 +1,7 @@
 -- name: read_job
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint,
-       not_after, on_late, history
+       not_after, on_late, billed_us, unbilled_us, history
 FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id
 
 -- name: read_states
@@ -14,7 +14,7 @@ JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked
 -- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint,
-       not_after, on_late
+       not_after, on_late, billed_us, unbilled_us
 FROM jobs
 WHERE shard = :shard AND tenant = :tenant
   AND id < :before AND id >= :since
@@ -22,3 +22,22 @@ WHERE shard = :shard AND tenant = :tenant
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
 ORDER BY jobs.id DESC LIMIT :limit  -- the column: `id` alone would be the text above, sorted in full
+
+-- name: slot_time
+-- What a tenant's jobs of some time used, by pool. A tenant's own jobs only, on nobody's hot path.
+SELECT pool, count(*) AS jobs,
+       coalesce(sum(coalesce(billed_us, 0) + CASE WHEN state = 3 THEN coalesce(ran_us, 0) ELSE 0 END), 0)::bigint
+           AS billed_us,
+       coalesce(sum(unbilled_us), 0)::bigint AS unbilled_us
+FROM jobs WHERE shard = :shard AND tenant = :tenant AND id >= :since AND id < :before
+GROUP BY pool ORDER BY pool
+
+-- name: live_jobs
+-- Jobs that have not ended, newest first, with what it takes to find them in memory.
+SELECT id::text AS id, pool, type, priority, lane FROM jobs
+WHERE shard = :shard AND tenant = :tenant
+  AND id < :before AND id >= :since
+  AND state = ANY(:states::smallint[])
+  AND (:type::int IS NULL OR type = :type::int)
+  AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+ORDER BY jobs.id DESC LIMIT :limit

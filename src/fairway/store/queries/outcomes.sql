@@ -19,13 +19,15 @@ UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.
                 failures = done.failures::smallint[], fingerprint = done.fingerprint,
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
                           || done.entry,
+                billed_us = coalesce(jobs.billed_us, 0) + done.billed_us,
+                unbilled_us = coalesce(jobs.unbilled_us, 0) + done.ran_us - done.billed_us,
                 session = NULL, token = NULL
 FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
             :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
             :rans_us::bigint[], :errors::bytea[], :failures::text[], :fingerprints::bigint[],
-            :entries::bytea[])
+            :entries::bytea[], :billed_us::bigint[])
      AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
-              fingerprint, entry)
+              fingerprint, entry, billed_us)
 WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
@@ -42,3 +44,12 @@ UPDATE jobs SET state = 5, finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state IN (0, 1)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING id
+
+-- name: cancel_many
+-- As cancel_waiting, for a batch of one tenant; those that do not wait any more are left alone.
+UPDATE jobs SET state = 5, finished_at = now()
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+WHERE jobs.shard = :shard + 0 * asked.tenant AND jobs.tenant = asked.tenant AND jobs.id = asked.id
+  AND jobs.state IN (0, 1)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+RETURNING jobs.id::text AS id
