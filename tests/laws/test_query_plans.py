@@ -242,6 +242,28 @@ async def test_promotion_touches_what_is_due_up_to_its_limit(
     assert BATCH <= plan.rows_touched() <= 3 * BATCH + 10
 
 
+async def test_promotion_looks_its_rows_up_by_key_whatever_the_statistics(
+    hot: Connection, filled: Filled
+) -> None:
+    """A plan made while nothing was scheduled must not become a walk when a million jobs are."""
+    await hot.execute("UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relname ~ '^jobs'")
+    await hot.execute(
+        "DELETE FROM pg_statistic"
+        " WHERE starelid IN (SELECT oid FROM pg_class WHERE relname ~ '^jobs')"
+    )
+    plan = await plan_of(hot, filled, "promote_due", tenants=[1], limits=[BATCH])
+    await hot.execute("ANALYZE")
+    by_alias = [
+        node["Index Name"]
+        for node in plan.nodes()
+        if str(node.get("Alias", "")).startswith("jobs") and "Index Name" in node
+    ]
+    assert len(by_alias) > 4
+    target = [name for name in by_alias if name.endswith("_pkey")]
+    assert target, by_alias
+    assert plan.rows_touched() <= 3 * BATCH + 10
+
+
 async def test_jobs_for_later_in_the_year_are_never_touched(
     hot: Connection, filled: Filled
 ) -> None:

@@ -185,8 +185,8 @@ async def pickup(place: House, per_second: float, seconds: float) -> dict[str, f
     await place.stop(worker)
     found = sorted(float(line) for line in delays.read_text().split())
     return {
-        "pickup_p50_ms": _quantile(found, 0.5) * 1000,
-        "pickup_p99_ms": _quantile(found, 0.99) * 1000,
+        "pickup_p50_ms": quantile(found, 0.5) * 1000,
+        "pickup_p99_ms": quantile(found, 0.99) * 1000,
         "half_load_per_s": per_second,
         "half_load_submit_p95_ms": tally.quantile_ms(0.95),
         "generator_lag_max_ms": tally.lag_seconds_max * 1000,
@@ -223,7 +223,7 @@ async def burn(place: House, jobs: int) -> float:
     return rate
 
 
-def _quantile(ordered: list[float], q: float) -> float:
+def quantile(ordered: list[float], q: float) -> float:
     return ordered[min(int(len(ordered) * q), len(ordered) - 1)] if ordered else 0.0
 
 

@@ -220,6 +220,28 @@ def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = Non
 
 
 @bench.command
+def herd(
+    *, json: bool = False, jobs: int = 1_000_000, seconds: float = 20.0, per_second: int = 4000
+) -> int:
+    """A herd of jobs due at the same second: what others notice, and what a crash loses.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    jobs
+        Jobs in the herd.
+    seconds
+        Length of each timed part.
+    per_second
+        The promoter's cap.
+    """
+    from fairway.bench import herd as command
+
+    return command.run(json_output=json, jobs=jobs, seconds=seconds, per_second=per_second)
+
+
+@bench.command
 def depth(
     *, json: bool = False, tenants: int = 10_000, seconds: float = 10.0, jobs: int = 1_000_000
 ) -> int:

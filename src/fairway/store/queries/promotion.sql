@@ -18,7 +18,7 @@ WITH RECURSIVE slice AS (
         ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
     ) AS next
 )
-SELECT second, tenant, ceil(extract(epoch FROM now() - execute_at) * 1000)::bigint AS age_ms
+SELECT second, tenant, floor(extract(epoch FROM now() - execute_at) * 1000)::bigint AS age_ms
 FROM slice LIMIT :limit
 
 -- name: next_second
@@ -29,7 +29,8 @@ ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
 
 -- name: promote_due
 -- Due jobs move to the backlog: of these slices, the oldest first, so many of each tenant. A job that
--- was cancelled or moved to another time at the same moment stays as it is.
+-- was cancelled or moved to another time at the same moment stays as it is. (`state < 1` at the end, so
+-- that the rows are looked up by key: `= 0` would allow a walk over all that is scheduled.)
 UPDATE jobs SET state = 1
 FROM (
     SELECT job.tenant, job.id
@@ -48,7 +49,7 @@ FROM (
     ) AS job
 ) AS due
 WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id
-  AND jobs.state = 0 AND jobs.execute_at <= now()
+  AND jobs.state < 1 AND jobs.execute_at <= now()
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane,
           jobs.epoch, jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures,
@@ -57,7 +58,7 @@ RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority,
 -- name: reschedule
 -- Another time for a job that is still scheduled; the row lock decides against a racing promotion.
 UPDATE jobs SET execute_at = :execute_at
-WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 0
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state < 1
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING id
 
