@@ -7,7 +7,7 @@ PYTHON := $(shell /usr/bin/python3 -c 'import sys; assert sys.version_info >= (3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup up test check format bench lock clean
+.PHONY: help setup up test check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,10 @@ format: setup  ## Format and mend what can be mended
 
 bench: setup  ## Measure the engine on this machine
 	$(BIN)/fairway bench engine
+
+lab: setup  ## Every experiment in full, one after the other (an hour and a half); pages in lab-results
+	for experiment in knee scale pool front-door clients; do $(BIN)/fairway lab $$experiment || exit; done
+	for scenario in mix noisy-neighbour herd dependency-outage poison-type worker-loss; do $(BIN)/fairway lab fleet $$scenario || exit; done
 
 lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/python -m pip install --quiet uv

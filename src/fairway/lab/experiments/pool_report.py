@@ -64,7 +64,7 @@ def report(setup: Setup, outcomes: list[Outcome]) -> Report:
         answer=f"With a pool of {sizes} the naive service starves: scores wait for connections, and"
         f" so does the front door, up to {seconds(max(one.reply_p95() for one in naive))} (p95)."
         f" Fairway's workers hold none: at the same load p99 is {seconds(fairway.p99())} and"
-        f" at most {fairway.waiters_max} calls waited for a connection.",
+        f" {_waited(fairway.waiters_max)} for a connection.",
         data={
             "experiment": "pool",
             "offered_per_s": _offered(fairway),
@@ -86,8 +86,8 @@ def report(setup: Setup, outcomes: list[Outcome]) -> Report:
             Finding("naive pool of 5, front door p95", seconds(naive[0].reply_p95())),
         ],
         drawings=[
-            Drawing("pool", "Left: calls that wait for a connection, over time. Right: completed"
-                    " work, and the two waits that people feel.",
+            Drawing("pool", "Left: calls that wait for a connection, over time. Right: the two"
+                    " waits that people feel.",
                     lambda figure: _draw(figure, setup, outcomes), (9.6, 4.0)),
         ],
         tables=[_table(setup, outcomes)],
@@ -100,6 +100,10 @@ def report(setup: Setup, outcomes: list[Outcome]) -> Report:
         ],
         invalid=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
     )  # fmt: skip
+
+
+def _waited(calls: int) -> str:
+    return f"at most {calls} calls waited" if calls else "no call waited"
 
 
 def _offered(one: Outcome) -> float:
