@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 from msgspec import Raw
 
 from fairway.api.times import unix_ms
 from fairway.core.errors import InvalidRequest
-from fairway.core.pools import SHORT, PoolTable
 from fairway.core.schedule import Cause, PastRun, RunOutcome, Schedule, ScheduleTerms
 from fairway.core.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
 from fairway.services.platform import Platform
@@ -18,9 +15,9 @@ from fairway.services.schedules import Schedules
 from fairway.wire.schedules import SchedulePreview, ScheduleRequest, ScheduleRun, ScheduleView
 
 
-def terms_of(wanted: ScheduleRequest, pools: PoolTable, now: datetime) -> ScheduleTerms:
+def terms_of(wanted: ScheduleRequest, platform: Platform) -> ScheduleTerms:
     """`type` is filled in when the platform knows its number."""
-    pool = SHORT if wanted.pool is None else pools.named(wanted.pool, "/pool")
+    now = platform.schedules.now()
     _check_argument(wanted)
     for field, moment in (("/starts_at", wanted.starts_at), ("/ends_at", wanted.ends_at)):
         if moment is not None:
@@ -30,7 +27,7 @@ def terms_of(wanted: ScheduleRequest, pools: PoolTable, now: datetime) -> Schedu
         every_ms=_ms(wanted.every_seconds),
         zone=wanted.timezone,
         type=0,
-        pool=pool.number,
+        pool=platform.registry.pool_for(wanted.type, wanted.pool),
         priority=wanted.priority,
         timeout_ms=_ms(wanted.timeout_seconds),
         payload=bytes(wanted.payload),

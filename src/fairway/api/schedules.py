@@ -34,7 +34,7 @@ ENVELOPE_BYTES_MAX = 8 << 10  # of a schedule, around its payload
 async def put_schedule(request: Request) -> Response:
     platform, place = await _place(request)
     wanted = await _wanted(request, platform)
-    terms = terms_of(wanted, platform.directory.pools, platform.schedules.now())
+    terms = terms_of(wanted, platform)
     is_new = await platform.schedules.put(place, terms, wanted.type)
     return await _show(platform, place, 201 if is_new else 200)
 
@@ -68,8 +68,7 @@ async def list_schedules(request: Request) -> Response:
 async def preview(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     await tenant_of(request.scope, platform.directory)
-    wanted = await _wanted(request, platform)
-    terms = terms_of(wanted, platform.directory.pools, platform.schedules.now())
+    terms = terms_of(await _wanted(request, platform), platform)
     return json_reply(preview_of(terms, platform.schedules))
 
 
