@@ -18,8 +18,8 @@ BURST_PER_SECOND = 10  # a bucket holds what its rate gives in a tenth of a seco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotionCaps:
-    jobs_per_second: int = 4000
-    tenant_jobs_per_second: int = 2000
+    jobs_per_second: int = 3000
+    tenant_jobs_per_second: int = 1500
 
 
 class Slice(NamedTuple):

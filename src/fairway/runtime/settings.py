@@ -64,8 +64,8 @@ class Settings:
     lazy_running_ms: int = 100  # a short job that outlives this is written as running
     window_jobs: int = 150_000  # jobs held in memory, whatever the depth
     submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
-    promote_per_second: int = 4000  # due jobs that move to the backlog, per shard
-    promote_tenant_per_second: int = 2000  # and of one tenant
+    promote_per_second: int = 3000  # due jobs that move to the backlog, per shard
+    promote_tenant_per_second: int = 1500  # and of one tenant
     schedule_seconds_min: float = 10.0  # ticks of a recurring schedule are at least so far apart
     schedules_per_tenant: int = 1000
     drain_seconds: float = 25.0

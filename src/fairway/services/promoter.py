@@ -85,8 +85,9 @@ class Promoter:
         start = progress.start(now_us)
         async with self._database.hot() as connection:
             slices = await store.due_slices(connection, shard, start, SLICES_PER_ROUND)
-            is_capped = await self._promote(connection, shard, progress, slices)
-            is_all = len(slices) < SLICES_PER_ROUND
+            moved, is_capped = await self._promote(connection, shard, progress, slices)
+            # What was moved may have hidden what comes next in its slice: look again at once.
+            is_all = len(slices) < SLICES_PER_ROUND and not moved
             following = await store.seconds_to_next(connection, shard) if is_all else 0.0
         _remember(progress, slices, start)
         return Round(
@@ -96,12 +97,12 @@ class Promoter:
 
     async def _promote(
         self, connection: Connection, shard: int, progress: Progress, slices: list[Slice]
-    ) -> bool:
-        """Move what may be moved; answers whether more is due than that."""
+    ) -> tuple[int, bool]:
+        """Move what may be moved; answers how many, and whether more is due than that."""
         due = [slice_ for slice_ in slices if slice_.age_ms >= 0]
         shares = progress.allowances.allot({slice_.tenant for slice_ in due}, self._clock.now_us())
         if not shares:
-            return bool(due)
+            return 0, bool(due)
         jobs = await store.promote_due(connection, shard, progress.term, due, shares)
         promoted = Counter(job.tenant for job in jobs)
         progress.allowances.spend(promoted, self._clock.now_us())
@@ -109,7 +110,8 @@ class Promoter:
             self._metrics.promoted.inc(len(jobs))
             self._dispatcher.arrived(shard, jobs)
         tenants = {slice_.tenant for slice_ in due}
-        return any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)
+        is_capped = any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)
+        return len(jobs), is_capped
 
 
 def _remember(progress: Progress, slices: list[Slice], start: tuple[int, int]) -> None:
