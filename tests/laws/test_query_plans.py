@@ -123,7 +123,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
         "lane": 0, "priority": 5,
-        "second": -1, "slice_seconds": [int(DUE.timestamp())], "slice_tenants": [1],
+        "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
         "execute_at": NOW, "error": b"{}",
     }  # fmt: skip
 
@@ -146,7 +146,7 @@ BY_BATCH = [
     "cancel_many",
 ]
 BY_ID = ["cancel_waiting", "read_job", "reschedule"]
-TIMED = ["due_slices", "next_second", "promote_due", "passed_last_moments"]
+TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
 BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", "read_streams", *TIMED]
 ASIDE = [
     "write_debts",
@@ -272,11 +272,11 @@ async def test_jobs_for_later_in_the_year_are_never_touched(
         "SELECT count(*) FROM pg_inherits WHERE inhparent = 'jobs'::regclass"
     )
     async with nothing_due(hot):
-        for name, most in (("due_slices", 0), ("promote_due", 1), ("next_second", parts)):
+        for name, most in (("due_bunches", 0), ("promote_due", 1), ("next_second", parts)):
             plan = await plan_of(hot, filled, name, tenants=[1], limits=[BATCH], limit=200)
             assert plan.rows_touched() <= most, name
-    plan = await plan_of(hot, filled, "due_slices", limit=200)
-    assert plan.rows_touched() <= 2, "200 due jobs of one tenant and second are one slice"
+    plan = await plan_of(hot, filled, "due_bunches", limit=200)
+    assert plan.rows_touched() <= 2, "200 due jobs of one tenant and second are one bunch"
 
 
 @asynccontextmanager

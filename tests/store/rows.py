@@ -71,9 +71,9 @@ async def schedule(connection: Connection, job: QueuedJob, *, due_in_seconds: fl
 
 async def promote_all(connection: Connection, term: int, most: int = 10) -> list[QueuedJob]:
     """Move what is due, as the promoter does: so many of each tenant."""
-    slices = await promotion.due_slices(connection, SHARD, (-1, -1), 100)
-    due = [slice_ for slice_ in slices if slice_.age_ms >= 0]
-    shares = {slice_.tenant: most for slice_ in due}
+    bunches = await promotion.due_bunches(connection, SHARD, (-1, -1), 100)
+    due = [bunch for bunch in bunches if bunch.age_ms >= 0]
+    shares = {bunch.tenant: most for bunch in due}
     return await promotion.promote_due(connection, SHARD, term, due, shares)
 
 

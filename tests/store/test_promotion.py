@@ -25,7 +25,7 @@ from fairway.core.lifecycle import State
 from fairway.core.timing import OnLate, Timing
 from fairway.store import outcomes, promotion, submissions
 from fairway.store.database import Connection
-from fairway.store.promotion import due_slices, promote_due, reschedule, seconds_to_next
+from fairway.store.promotion import due_bunches, promote_due, reschedule, seconds_to_next
 
 HEAD = (-1, -1)
 
@@ -51,19 +51,19 @@ async def test_only_what_is_due_is_promoted_and_its_time_is_kept(connection: Con
     assert states == [State.SCHEDULED, State.QUEUED, State.RUNNING]
 
 
-async def test_a_slice_is_a_tenant_in_a_second_and_the_walk_goes_on_after_one(
+async def test_a_bunch_is_a_tenant_in_a_second_and_the_walk_goes_on_after_one(
     connection: Connection,
 ) -> None:
     base = int(datetime.now(UTC).timestamp()) - 10
     for seconds, tenant in ((0.9, 2), (0.1, 1), (0.2, 1), (2.5, 2), (100, 1)):
         job = new_job(tenant=tenant, timing=[round((base + seconds) * 1000), None, None])
         await submissions.insert_jobs(connection, SHARD, [job], {job.id})
-    found = await due_slices(connection, SHARD, HEAD, 100)
+    found = await due_bunches(connection, SHARD, HEAD, 100)
     places = [(base, 1), (base, 2), (base + 2, 2)]
     assert [(s.second, s.tenant) for s in found] == places, "the next minute is not looked at"
     assert 8_000 < found[1].age_ms < found[0].age_ms
-    assert [s.tenant for s in await due_slices(connection, SHARD, HEAD, 2)] == [1, 2]
-    later = await due_slices(connection, SHARD, places[0], 1)
+    assert [s.tenant for s in await due_bunches(connection, SHARD, HEAD, 2)] == [1, 2]
+    later = await due_bunches(connection, SHARD, places[0], 1)
     assert [(s.second, s.tenant) for s in later] == [places[1]]
 
 
@@ -82,8 +82,8 @@ async def test_a_tenant_without_a_share_waits(connection: Connection) -> None:
     term = await own(connection)
     job = await add_job(connection)
     await schedule(connection, job, due_in_seconds=-1)
-    slices = await due_slices(connection, SHARD, HEAD, 10)
-    assert await promote_due(connection, SHARD, term, slices, {2: 5}) == []
+    bunches = await due_bunches(connection, SHARD, HEAD, 10)
+    assert await promote_due(connection, SHARD, term, bunches, {2: 5}) == []
 
 
 async def test_how_long_until_the_next_second_with_a_job(connection: Connection) -> None:

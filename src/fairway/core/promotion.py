@@ -22,7 +22,7 @@ class PromotionCaps:
     tenant_jobs_per_second: int = 1500
 
 
-class Slice(NamedTuple):
+class Bunch(NamedTuple):
     """The due jobs of one tenant within one second, as far as they are known."""
 
     second: int

@@ -1,6 +1,6 @@
 """Moves jobs whose time has come to the backlog, under caps; the database's clock decides.
 
-A round finds the *slices* with due jobs (one tenant in one second), shares the allowance of the
+A round finds the *bunches* with due jobs (one tenant in one second), shares the allowance of the
 moment out evenly among their tenants, and moves that many. It starts where the last one found the
 oldest due job, not at the head of the index, where moved rows leave their traces; from time to
 time it looks from the head all the same, for a job that was written late.
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from fairway.core.promotion import Allowances, PromotionCaps, Slice
+from fairway.core.promotion import Allowances, PromotionCaps, Bunch
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import promotion as store
 from fairway.store.database import Connection, Database
 
-SLICES_PER_ROUND = 200
+BUNCHES_PER_ROUND = 200
 REST_MAX_SECONDS = 1.0
 REST_CAPPED_SECONDS = 0.05  # jobs are due and the allowance is used up
 REST_MIN_SECONDS = 0.005
@@ -34,7 +34,7 @@ class Progress:
     def __init__(self, term: int, caps: PromotionCaps, now_us: int) -> None:
         self.term = term
         self.allowances = Allowances(caps, now_us)
-        self.cursor: tuple[int, int] | None = None  # in the middle of a pass over many slices
+        self.cursor: tuple[int, int] | None = None  # in the middle of a pass over many bunches
         self.since = HEAD
         self.from_head_us = now_us
 
@@ -84,23 +84,23 @@ class Promoter:
             progress = self._progress[shard] = Progress(term, self._caps, now_us)
         start = progress.start(now_us)
         async with self._database.hot() as connection:
-            slices = await store.due_slices(connection, shard, start, SLICES_PER_ROUND)
-            moved, is_capped = await self._promote(connection, shard, progress, slices)
-            # What was moved may have hidden what comes next in its slice: look again at once.
-            is_all = len(slices) < SLICES_PER_ROUND and not moved
+            bunches = await store.due_bunches(connection, shard, start, BUNCHES_PER_ROUND)
+            moved, is_capped = await self._promote(connection, shard, progress, bunches)
+            # What was moved may have hidden what comes next in its bunch: look again at once.
+            is_all = len(bunches) < BUNCHES_PER_ROUND and not moved
             following = await store.seconds_to_next(connection, shard) if is_all else 0.0
-        _remember(progress, slices, start)
+        _remember(progress, bunches, start)
         return Round(
-            _rest_seconds(slices, following, is_capped=is_capped),
-            max((slice_.age_ms for slice_ in slices), default=0) if is_capped else 0,
+            _rest_seconds(bunches, following, is_capped=is_capped),
+            max((bunch.age_ms for bunch in bunches), default=0) if is_capped else 0,
         )
 
     async def _promote(
-        self, connection: Connection, shard: int, progress: Progress, slices: list[Slice]
+        self, connection: Connection, shard: int, progress: Progress, bunches: list[Bunch]
     ) -> tuple[int, bool]:
         """Move what may be moved; answers how many, and whether more is due than that."""
-        due = [slice_ for slice_ in slices if slice_.age_ms >= 0]
-        shares = progress.allowances.allot({slice_.tenant for slice_ in due}, self._clock.now_us())
+        due = [bunch for bunch in bunches if bunch.age_ms >= 0]
+        shares = progress.allowances.allot({bunch.tenant for bunch in due}, self._clock.now_us())
         if not shares:
             return 0, bool(due)
         jobs = await store.promote_due(connection, shard, progress.term, due, shares)
@@ -109,25 +109,25 @@ class Promoter:
         if jobs:
             self._metrics.promoted.inc(len(jobs))
             self._dispatcher.arrived(shard, jobs)
-        tenants = {slice_.tenant for slice_ in due}
+        tenants = {bunch.tenant for bunch in due}
         is_capped = any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)
         return len(jobs), is_capped
 
 
-def _remember(progress: Progress, slices: list[Slice], start: tuple[int, int]) -> None:
+def _remember(progress: Progress, bunches: list[Bunch], start: tuple[int, int]) -> None:
     """Where the next round begins: after this one if it was cut short, else at the oldest."""
-    if len(slices) >= SLICES_PER_ROUND:
-        progress.cursor = (slices[-1].second, slices[-1].tenant)
+    if len(bunches) >= BUNCHES_PER_ROUND:
+        progress.cursor = (bunches[-1].second, bunches[-1].tenant)
         return
-    if progress.cursor is None and slices:
-        newest = max(slice_.second + slice_.age_ms // 1000 for slice_ in slices)
-        progress.since = (min(slices[0].second, newest - LOOK_BACK_SECONDS) - 1, -1)
+    if progress.cursor is None and bunches:
+        newest = max(bunch.second + bunch.age_ms // 1000 for bunch in bunches)
+        progress.since = (min(bunches[0].second, newest - LOOK_BACK_SECONDS) - 1, -1)
     progress.cursor = None
 
 
-def _rest_seconds(slices: list[Slice], following: float | None, *, is_capped: bool) -> float:
+def _rest_seconds(bunches: list[Bunch], following: float | None, *, is_capped: bool) -> float:
     rest = REST_MAX_SECONDS if following is None else following
-    soon = [-slice_.age_ms / 1000 for slice_ in slices if slice_.age_ms < 0]
+    soon = [-bunch.age_ms / 1000 for bunch in bunches if bunch.age_ms < 0]
     rest = min([rest, *soon])
     if is_capped:
         return REST_CAPPED_SECONDS

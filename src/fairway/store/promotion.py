@@ -1,6 +1,6 @@
 """Scheduled jobs in the store: where due ones are, promoting them, moving and expiring them.
 
-Due jobs are found by *slices*: one tenant in one second. Finding and promoting touch rows that are
+Due jobs are found by *bunches*: one tenant in one second. Finding and promoting touch rows that are
 due, and no others; the database's clock decides which those are.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.promotion import Slice
+from fairway.core.promotion import Bunch
 from fairway.core.streams import StreamKey
 from fairway.store.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
@@ -27,14 +27,14 @@ class LateJob(NamedTuple):
     key: StreamKey
 
 
-async def due_slices(
+async def due_bunches(
     connection: Connection, shard: int, after: tuple[int, int], limit: int
-) -> list[Slice]:
+) -> list[Bunch]:
     """Slices in order, after the one of this (second, tenant); the present second is included."""
     rows = await fetch(
-        connection, _SQL["due_slices"], shard=shard, second=after[0], tenant=after[1], limit=limit
+        connection, _SQL["due_bunches"], shard=shard, second=after[0], tenant=after[1], limit=limit
     )
-    return [Slice._make(row) for row in rows]
+    return [Bunch._make(row) for row in rows]
 
 
 async def seconds_to_next(connection: Connection, shard: int) -> float | None:
@@ -47,10 +47,10 @@ async def promote_due(
     connection: Connection,
     shard: int,
     term: int,
-    slices: Sequence[Slice],
+    bunches: Sequence[Bunch],
     shares: Mapping[int, int],
 ) -> list[QueuedJob]:
-    """Of these slices, at most so many jobs of each tenant; in the order of their ids."""
+    """Of these bunches, at most so many jobs of each tenant; in the order of their ids."""
     rows = await fetch(
         connection,
         _SQL["promote_due"],
@@ -58,8 +58,8 @@ async def promote_due(
         term=term,
         tenants=list(shares),
         limits=list(shares.values()),
-        slice_seconds=[slice_.second for slice_ in slices],
-        slice_tenants=[slice_.tenant for slice_ in slices],
+        bunch_seconds=[bunch.second for bunch in bunches],
+        bunch_tenants=[bunch.tenant for bunch in bunches],
     )
     return sorted(QueuedJob._make(row) for row in rows)
 

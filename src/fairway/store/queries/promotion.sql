@@ -1,7 +1,7 @@
--- name: due_slices
--- Where due jobs are: the seconds up to the present one, and in each the tenants; one probe a slice
--- along the index of scheduled rows, from a slice on. What is due later is not looked at.
-WITH RECURSIVE slice AS (
+-- name: due_bunches
+-- Where due jobs are: the seconds up to the present one, and in each the tenants; one probe a bunch
+-- along the index of scheduled rows, from a bunch on. What is due later is not looked at.
+WITH RECURSIVE bunch AS (
     (SELECT due_second(execute_at) AS second, tenant, execute_at FROM jobs
      WHERE shard = :shard AND state = 0
        AND (due_second(execute_at), tenant) > (:second::bigint, :tenant::int)
@@ -9,17 +9,17 @@ WITH RECURSIVE slice AS (
      ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1)
     UNION ALL
     SELECT next.second, next.tenant, next.execute_at
-    FROM slice
+    FROM bunch
     CROSS JOIN LATERAL (
         SELECT due_second(execute_at) AS second, tenant, execute_at FROM jobs
         WHERE shard = :shard AND state = 0
-          AND (due_second(execute_at), tenant) > (slice.second, slice.tenant)
+          AND (due_second(execute_at), tenant) > (bunch.second, bunch.tenant)
           AND due_second(execute_at) <= due_second(now())
         ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
     ) AS next
 )
 SELECT second, tenant, floor(extract(epoch FROM now() - execute_at) * 1000)::bigint AS age_ms
-FROM slice LIMIT :limit
+FROM bunch LIMIT :limit
 
 -- name: next_second
 -- How long until the next second with a scheduled job begins, after the present one.
@@ -28,7 +28,7 @@ WHERE shard = :shard AND state = 0 AND due_second(execute_at) > due_second(now()
 ORDER BY due_second(execute_at), tenant, execute_at LIMIT 1
 
 -- name: promote_due
--- Due jobs move to the backlog: of these slices, the oldest first, so many of each tenant. A job that
+-- Due jobs move to the backlog: of these bunches, the oldest first, so many of each tenant. A job that
 -- was cancelled or moved to another time at the same moment stays as it is. (`state < 1` at the end, so
 -- that the rows are looked up by key: `= 0` would allow a walk over all that is scheduled.)
 UPDATE jobs SET state = 1
@@ -37,14 +37,14 @@ FROM (
     FROM unnest(:tenants::int[], :limits::int[]) AS share (tenant, most)
     CROSS JOIN LATERAL (
         SELECT found.tenant, found.id
-        FROM unnest(:slice_seconds::bigint[], :slice_tenants::int[]) AS slice (second, tenant)
+        FROM unnest(:bunch_seconds::bigint[], :bunch_tenants::int[]) AS bunch (second, tenant)
         CROSS JOIN LATERAL (
             SELECT tenant, id FROM jobs
-            WHERE shard = :shard AND state = 0 AND due_second(execute_at) = slice.second
-              AND tenant = slice.tenant AND execute_at <= now()
+            WHERE shard = :shard AND state = 0 AND due_second(execute_at) = bunch.second
+              AND tenant = bunch.tenant AND execute_at <= now()
             ORDER BY execute_at, id LIMIT share.most
         ) AS found
-        WHERE slice.tenant = share.tenant
+        WHERE bunch.tenant = share.tenant
         LIMIT share.most
     ) AS job
 ) AS due
