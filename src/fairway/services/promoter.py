@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from fairway.core.promotion import Allowances, PromotionCaps, Bunch
+from fairway.core.promotion import Allowances, Bunch, PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
