@@ -37,6 +37,7 @@ TENANTS = 50  # the first has the herd
 HERD_BATCH = 1000
 IDLE_JOBS = 1000
 IDLE_SECONDS = 10.0
+HAND_IN_SECONDS = 8.0
 PROBES_PER_SECOND = 100.0
 FILL_PER_SECOND = 3000  # slower than it is: the herd must be there before it is due
 LOST_AFTER_SECONDS = 1800.0
@@ -89,9 +90,9 @@ async def idle(place: House) -> dict[str, float]:
     """How late jobs start that are due one by one."""
     screen.print("idle …")
     dice = random.Random(5)
-    begin = time.time() + 4
 
     async def hand_in() -> None:
+        begin = time.time() + HAND_IN_SECONDS
         async with httpx2.AsyncClient(base_url=place.url, trust_env=False) as client:
             for n in range(IDLE_JOBS // 20):
                 moments = [begin + dice.random() * IDLE_SECONDS for _ in range(20)]
@@ -103,6 +104,8 @@ async def idle(place: House) -> dict[str, float]:
                 headers = {"authorization": f"Bearer {key}"}
                 reply = await client.post("/v1/jobs/batch", json={"jobs": jobs}, headers=headers)
                 reply.raise_for_status()
+        if time.time() > begin:
+            raise RuntimeError("Handing the jobs in took longer than it may; nothing was measured.")
         await asyncio.sleep(max(begin + IDLE_SECONDS + 1 - time.time(), 0))
 
     found = await delays(place, "idle", hand_in)

@@ -221,7 +221,7 @@ def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = Non
 
 @bench.command
 def herd(
-    *, json: bool = False, jobs: int = 1_000_000, seconds: float = 20.0, per_second: int = 2000
+    *, json: bool = False, jobs: int = 1_000_000, seconds: float = 20.0, per_second: int = 1500
 ) -> int:
     """A herd of jobs due at the same second: what others notice, and what a crash loses.
 

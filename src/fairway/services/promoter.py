@@ -20,7 +20,7 @@ from fairway.store.database import Connection, Database
 
 BUNCHES_PER_ROUND = 200
 REST_MAX_SECONDS = 1.0
-REST_CAPPED_SECONDS = 0.05  # jobs are due and the allowance is used up
+REST_CAPPED_SECONDS = 0.025  # jobs are due and the allowance is used up
 REST_MIN_SECONDS = 0.005
 LOOK_BACK_SECONDS = 60  # late commits are found this far back, in every round
 FROM_HEAD_EVERY_US = 10_000_000  # and however far back, this often

@@ -38,6 +38,17 @@ def nothing() -> None:
     return None
 
 
+@app.schedule("0 9 * * MON-FRI", tz="Europe/Lisbon", overlap="queue_one", args={"number": 1})
+@app.job(pool="medium")
+async def daily(number: int) -> int:
+    return number
+
+
+@app.schedule(every="90s", tick="at")
+def plain(at: str) -> bool:
+    return bool(at)
+
+
 def enqueue() -> None:
     assert_type(score.enqueue("cv1", "r1"), Handle[Score])
     assert_type(score.enqueue(cv_id="cv1", rubric="r1").result(timeout=30), Score)
@@ -49,6 +60,8 @@ def enqueue() -> None:
     assert_type(bare.enqueue(1).result(), int)
     assert_type(resize.enqueue("a.png", width=10).result(), bool)
     assert_type(nothing.enqueue(), Handle[None])
+    assert_type(daily.options(delay="5m", on_late="flag").enqueue(1), Handle[int])
+    assert_type(plain.enqueue("now").result(), bool)
     assert_type(Handle.from_id(app, "id"), Handle[Any])
     assert_type(score.handle("id"), Handle[Score])
 
@@ -72,7 +85,7 @@ def take(job: Job[..., Any]) -> str:
 
 def test_jobs() -> None:
     names = [take(score), take(resize), take(bare)]
-    assert len(names) == len(app.jobs) - 1
+    assert len(names) == len(app.jobs) - 3
     with testing.manual() as mode:
         assert_type(testing.perform(score, "cv1", "r1", attempt=3).result, Score | None)
         testing.assert_enqueued(score, args={"cv_id": "cv1"})
