@@ -187,14 +187,14 @@ async def _wanted(request: Request, platform: Platform) -> DeadFilter:
 
 
 def _body_max(platform: Platform) -> int:
-    return platform.settings.payload_bytes_max + ROOM_BYTES
+    return platform.settings.inline_bytes_max + ROOM_BYTES
 
 
 def _payload(given: Raw, platform: Platform) -> bytes | None:
     text = bytes(given)
     if text == b"null":
         return None
-    check_payload(text, platform.settings.payload_bytes_max)
+    check_payload(text, platform.settings.inline_bytes_max)
     check_carefully(text, "/payload")
     return text
 

@@ -15,11 +15,13 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.reference import MARK, referred
 from fairway.services.directory import Principal
 from fairway.services.exchange import Call, Reported
 from fairway.services.platform import Platform
 from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
 from fairway.wire import exchange as wire
+from fairway.wire.messages import EMPTY_OBJECT
 
 BODY_BYTES_MAX = 64 << 20
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
@@ -112,6 +114,7 @@ class ExchangeEndpoint:
 
     def _lease(self, lease: Lease) -> wire.Lease:
         job, directory = lease.job, self._platform.directory
+        large = referred(job.payload) if job.payload[:1] == MARK else None
         return wire.Lease(
             job=job.id,
             epoch=lease.epoch,
@@ -121,7 +124,8 @@ class ExchangeEndpoint:
             tenant=directory.name_of(job.tenant),
             attempt=job.attempts + 1,
             delivery=job.deliveries + 1,
-            payload=msgspec.Raw(job.payload),
+            payload=msgspec.Raw(job.payload) if large is None else EMPTY_OBJECT,
+            payload_bytes=None if large is None else large.size_bytes,
             timeout_ms=job.timeout_ms,
             resumes=job.epoch > 0 and self._pools.by_number[job.pool].checkpoint != "none",
         )

@@ -128,7 +128,7 @@ async def _place(request: Request) -> tuple[Platform, Place]:
 
 
 async def _wanted(request: Request, platform: Platform) -> ScheduleRequest:
-    payload_max = platform.settings.payload_bytes_max
+    payload_max = platform.settings.inline_bytes_max
     body = await read_body(request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX)
     try:
         wanted = msgspec.json.decode(body, type=ScheduleRequest)

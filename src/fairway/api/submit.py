@@ -54,6 +54,7 @@ class SubmitJob:
         self._schemas = PayloadSchemas(platform.registry.schemas)
         settings = platform.settings
         self._payload_max = settings.payload_bytes_max
+        self._inline_max = settings.inline_bytes_max
         # What can only be refused need not be read, nor looked at with care.
         self._body_max = min(settings.body_bytes_max, self._payload_max + ENVELOPE_BYTES_MAX)
 
@@ -69,10 +70,14 @@ class SubmitJob:
         key, wait = idempotency_key(scope), wait_seconds(scope)
         body = await read_body(scope, receive, self._body_max)
         new = new_job(decode(body), self._payload_max, self._registry)
-        if not is_plain(body):
-            check_carefully(body)
-        if self._registry.schemas:
+        if len(body) <= CAREFUL_BYTES_MAX:
+            _look_at(body)
+        else:  # a long look must not hold up everybody else
+            await asyncio.to_thread(_look_at, body)
+        if self._registry.schemas and new.upload is None:
             self._schemas.check(new.type, new.payload)
+        if len(new.payload) > self._inline_max or new.upload is not None:
+            (new,) = await self._platform.vault.stand_aside(tenant.id, [new], self._inline_max)
         if key is not None:
             new = new._replace(idempotency_key=key, body_hash=hashlib.sha256(body).digest())
         (verdict,) = await self._platform.submissions.submit(tenant, [new])
@@ -96,6 +101,11 @@ class SubmitJob:
             (b"preference-applied", f"wait={wait}".encode()),
         ]
         await send_bytes(send, status, messages.encode(view), headers)
+
+
+def _look_at(body: bytes) -> None:
+    if not is_plain(body):
+        check_carefully(body)
 
 
 async def _answer_accepted(send: Send, verdict: Accepted, quota: Quota) -> None:
@@ -132,6 +142,9 @@ class SubmitBatch:
         else:  # a long careful look must not hold up everybody else
             wanted = await asyncio.to_thread(self._understand, body, key, plain=False)
         good = [item for item in wanted if isinstance(item, NewJob)]
+        inline_max = self._platform.settings.inline_bytes_max
+        if any(len(new.payload) > inline_max or new.upload for new in good):
+            good = await self._platform.vault.stand_aside(tenant.id, good, inline_max)
         verdicts = iter(await self._platform.submissions.submit(tenant, good) if good else ())
         answers = [item if isinstance(item, FairwayError) else next(verdicts) for item in wanted]
         for answer in answers:
@@ -154,7 +167,7 @@ class SubmitBatch:
                 new = new_job(decode(text), bytes_max, registry)
                 if not plain or _may_be_deep(new.payload):
                     check_carefully(bytes(text))
-                if registry.schemas:
+                if registry.schemas and new.upload is None:
                     self._schemas.check(new.type, new.payload)
                 found.append(_keyed(new, text, key, place) if key else new)
             except FairwayError as error:
@@ -226,4 +239,6 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
     timeout_ms = None if seconds is None else max(1, round(seconds * 1000))
     lane = lane_of(request.fair_key) if request.fair_key else 0
     new = NewJob(request.type, pool, request.priority, timeout_ms, payload, lane)
+    if request.payload_upload is not None:
+        new = new._replace(upload=request.payload_upload)
     return new if is_plainly_due(request) else new._replace(wish=wish_of(request))

@@ -12,6 +12,7 @@ from fairway.core.fingerprint import as_text
 from fairway.core.ids import unix_ms_of
 from fairway.core.job import JobRecord
 from fairway.core.lifecycle import State
+from fairway.core.reference import referred
 from fairway.core.retry import Counters
 from fairway.core.timing import OnLate
 from fairway.services.directory import Directory
@@ -26,6 +27,7 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
     started = record.started_at
     if started is None and record.finished_at is not None and record.ran_us is not None:
         started = record.finished_at - timedelta(microseconds=record.ran_us)
+    large_payload, large_result = referred(record.payload), referred(record.result or b"")
     return JobView(
         id=record.id,
         type=await directory.type_name(record.type),
@@ -47,8 +49,10 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         on_late=None if record.on_late is None else OnLate(record.on_late).label,
         checkpoint=_checkpoint(sight),
         progress=_raw(sight.progress or _last_progress(record)),
-        payload=Raw(record.payload) if whole else UNSET,
-        result=_raw(record.result),
+        payload=Raw(record.payload) if whole and large_payload is None else UNSET,
+        payload_bytes=None if large_payload is None else large_payload.size_bytes,
+        result=_raw(record.result) if large_result is None else None,
+        result_bytes=None if large_result is None else large_result.size_bytes,
         error=_raw(record.error),
         failures=_failures(record.failures),
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),

@@ -57,7 +57,9 @@ class Settings:
     storage_url: str | None = None  # object storage; a folder in data_dir unless told otherwise
     checkpoint_bytes_max: int = 64 << 20
     body_bytes_max: int = 16 << 20
-    payload_bytes_max: int = 64 << 10
+    payload_bytes_max: int = 8 << 20
+    inline_bytes_max: int = 64 << 10  # larger payloads and results go to object storage
+    upload_bytes_max: int = 1 << 30
     term_seconds: float = 3.0  # an owner silent for this long has lost its shards
     adoption_seconds: float = 1.0  # a new owner waits this long for workers to say what they run
     lease_seconds: dict[str, float] = field(default_factory=dict)  # pool → seconds, over its own

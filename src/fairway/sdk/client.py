@@ -24,6 +24,7 @@ from fairway.sdk.settings import ClientSettings
 from fairway.sdk.transport import NOT_NOW, NotNow, Question, Transport
 from fairway.wire.messages import (
     BATCH_MAX,
+    EMPTY_OBJECT,
     BatchItem,
     BatchReply,
     JobAccepted,
@@ -33,8 +34,10 @@ from fairway.wire.messages import (
 )
 from fairway.wire.problems import error_of
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
+from fairway.wire.storage import UploadMade
 
 PATIENCE_SECONDS = 15.0
+UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
 POLL_SECONDS = 0.2
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
 
@@ -46,6 +49,7 @@ NULL = Raw(b"null")
 
 _decode_accepted = msgspec.json.Decoder(JobAccepted).decode
 _decode_batch = msgspec.json.Decoder(BatchReply).decode
+_decode_upload = msgspec.json.Decoder(UploadMade).decode
 _decode_schedule = msgspec.json.Decoder(ScheduleView).decode
 _decode_schedules = msgspec.json.Decoder(ScheduleList).decode
 
@@ -74,6 +78,8 @@ class Client:
         self._transport = Transport(settings, user_agent, patience_seconds)
 
     async def submit(self, submission: Submission) -> str:
+        if len(bytes(submission.request.payload)) > UPLOAD_BYTES:
+            submission = await self._uploaded(submission)
         key = submission.idempotency_key or str(uuid.uuid4())
         question = Question(
             "POST",
@@ -86,6 +92,10 @@ class Client:
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
         """In slices of what one call may carry; a slice that fails stops those after it."""
+        submissions = [
+            await self._uploaded(one) if len(bytes(one.request.payload)) > UPLOAD_BYTES else one
+            for one in submissions
+        ]
         answers: list[str | FairwayError] = []
         for start in range(0, len(submissions), BATCH_MAX):
             part = submissions[start : start + BATCH_MAX]
@@ -106,6 +116,18 @@ class Client:
         # Waits are asked for in whole seconds, and a proxy may cut them short.
         await asyncio.sleep(min(rest, POLL_SECONDS))
         return await self._view(job_id, 0)
+
+    async def result(self, job_id: str) -> bytes:
+        return await self._transport.ask(Question("GET", f"/v1/jobs/{job_id}/result"))
+
+    async def _uploaded(self, submission: Submission) -> Submission:
+        """The same job, its payload put where large ones go."""
+        made = _decode_upload(await self._transport.ask(Question("POST", "/v1/uploads")))
+        await self._transport.put(made.url, bytes(submission.request.payload))
+        request = msgspec.structs.replace(
+            submission.request, payload=EMPTY_OBJECT, payload_upload=made.id
+        )
+        return submission._replace(request=request)
 
     async def cancel(self, job_id: str) -> JobView:
         return _decode_view(await self._transport.ask(Question("DELETE", f"/v1/jobs/{job_id}")))

@@ -35,6 +35,9 @@ class Door(Protocol):
     async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
         """The job as it is now, or when it has ended, or after `wait_seconds`."""
 
+    async def result(self, job_id: str) -> bytes:
+        """The result of a job that succeeded, as JSON, however large."""
+
     async def cancel(self, job_id: str) -> JobView:
         """Ask for the job to be stopped."""
 

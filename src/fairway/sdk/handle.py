@@ -55,7 +55,10 @@ class Handle(Generic[R]):
         view = await self._ended(None if timeout is None else seconds_of(timeout))
         if view.state != "succeeded":
             raise ended_without_result(view)
-        result: Result = self._decode(view.result if view.result is not None else b"null")
+        text = view.result if view.result is not None else b"null"
+        if view.result_bytes is not None:  # too large to come with the view
+            text = await self._door.result(self.id)
+        result: Result = self._decode(text)
         return result
 
     def result(self: Handle[Result | Snooze | Cancel], timeout: Duration | None = None) -> Result:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import httpx2
 import msgspec
 
-from fairway.core.errors import FairwayError
+from fairway.core.errors import FairwayError, Unavailable
 from fairway.sdk.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.failures import Unreachable
 from fairway.sdk.settings import ClientSettings
@@ -28,6 +28,7 @@ CONNECT_SECONDS = 5.0
 STREAM_SILENCE_SECONDS = 45.0  # three pings of a server's stream
 # Below what servers keep: a connection must not be closed on us in the moment we use it.
 KEEP_ALIVE_SECONDS = 4.0
+UPLOAD_SECONDS = 300.0
 
 NOT_NOW = frozenset({429, 502, 503, 504})
 
@@ -97,6 +98,16 @@ class Transport:
                 yield response
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
+
+    async def put(self, url: str, content: bytes) -> None:
+        """To an address of its own, without our key; FairwayError when it is not taken."""
+        try:
+            async with httpx2.AsyncClient(timeout=UPLOAD_SECONDS) as client:
+                response = await client.put(url, content=content)
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        if response.is_error:
+            raise Unavailable(f"The payload was not taken: HTTP {response.status_code}.")
 
     async def aclose(self) -> None:
         client = self._by_loop.pop(asyncio.get_running_loop(), None)

@@ -23,7 +23,6 @@ log = logger("janitor")
 REST_SECONDS = 60.0
 ROWS_PER_ROUND = 500
 OBJECTS_PER_ROUND = 2000
-DAYS_BACK = 30  # older days were swept before, unless nobody ran for a month
 
 
 class Janitor:
@@ -69,10 +68,10 @@ class Janitor:
         edge = self._store_clock.now() - self._retention
         if day_of(edge) == self._swept_day:
             return
-        for back in range(DAYS_BACK):
-            day = day_of(edge - timedelta(days=back))
-            for kind in ("checkpoints", "payloads", "results", "uploads"):
-                await self._sweep(await self._objects.names(f"{kind}/{day}"))
+        for kind in ("checkpoints", "payloads", "results", "uploads"):
+            for day in await self._objects.folders(kind):
+                if day < day_of(edge):
+                    await self._sweep(await self._objects.names(f"{kind}/{day}"))
         self._swept_day = day_of(edge)
 
     async def _sweep(self, names: list[str]) -> None:

@@ -49,6 +49,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
 from fairway.services.ticker import Ticker
+from fairway.services.vault import Vault
 from fairway.services.watch import Watchers
 from fairway.store import leadership, partitions
 from fairway.store.database import DISCONNECTED, Database
@@ -134,6 +135,9 @@ class Platform:
         self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
+        self.vault = Vault(self.objects, self.cluster, self.store_clock, self.submissions.ids)
+        self.recorder.inline_bytes_max = self.settings.inline_bytes_max
+        self.recorder.keep_result = self.vault.keep_result
         self.exchange = Exchange(
             self.database, self.registry, self.dispatcher, self.watchers, self.metrics,
             self.settings,

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from fairway.core.billing import is_billable
+from fairway.core.errors import Unavailable
 from fairway.core.ids import SHARD_DIGITS, JobId
 from fairway.core.lifecycle import State
 from fairway.core.run_note import RunNote, note_text
@@ -52,6 +53,9 @@ class Recorder:
         self._store_clock = store_clock
         self._metrics = instruments.metrics
         self.on_scheduled: Callable[[], None] = lambda: None
+        self.inline_bytes_max = 1 << 62  # of a result; larger ones go through `keep_result`
+        self.keep_result: Callable[[Lease, bytes], Awaitable[bytes]]
+        self._keeping: set[asyncio.Task[None]] = set()
         self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
         self._successes = GroupCommit[End](
             "outcomes",
@@ -71,9 +75,37 @@ class Recorder:
 
     def record(self, ends: list[End]) -> None:
         """Ends of one kind: all succeeded, or none."""
-        (self._successes if ends[0].decision is None else self._settlements).add_many(ends)
+        if ends[0].decision is not None:
+            self._settlements.add_many(ends)
+        elif any(len(end.result or b"") > self.inline_bytes_max for end in ends):
+            self._record_large(ends)
+        else:
+            self._successes.add_many(ends)
+
+    def _record_large(self, ends: list[End]) -> None:
+        """Results too large for a row are kept elsewhere first; the others need not wait."""
+        small = [end for end in ends if len(end.result or b"") <= self.inline_bytes_max]
+        if small:
+            self._successes.add_many(small)
+        for end in ends:
+            if len(end.result or b"") > self.inline_bytes_max:
+                task = asyncio.create_task(self._keep_result(end), name="large result")
+                self._keeping.add(task)
+                task.add_done_callback(self._keeping.discard)
+
+    async def _keep_result(self, end: End) -> None:
+        while end.lease.shard in self._dispatcher.terms:  # else its worker reports it elsewhere
+            try:
+                reference = await self.keep_result(end.lease, end.result or b"")
+            except Unavailable as error:
+                log.warning("a large result waits", job=end.lease.job.id, error=error.message)
+                await pause(RETRY_SECONDS)
+            else:
+                self._successes.add_many([end._replace(result=reference)])
+                return
 
     async def drain(self) -> None:
+        await asyncio.gather(*self._keeping, return_exceptions=True)
         await self._successes.drain()
         await self._settlements.drain()
 

@@ -42,6 +42,8 @@ class NewJob(NamedTuple):
     idempotency_key: str | None = None
     body_hash: bytes = b""
     wish: Wish | None = None  # when it is wanted, if not at once
+    upload: str | None = None  # where its payload was put, if not here
+    id: JobId | None = None  # when something was kept under it already
 
 
 class Accepted(NamedTuple):
@@ -94,6 +96,8 @@ class Submissions:
             await self._directory.know_types(new.type for new in wanted)
         shard = shard_for_tenant(tenant.id, self._shard_count)
         ids = self.ids.make(shard, len(wanted))
+        if any(new.id for new in wanted):
+            ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
             QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane, 0, 0,
                       0, new.timeout_ms, new.payload)

@@ -99,6 +99,14 @@ class Objects:
                 found += [str(one["path"]) for one in part]
         return sorted(found)
 
+    async def folders(self, prefix: str) -> list[str]:
+        """The names of the folders right below this one, in order."""
+        with self._noting():
+            found = await obstore.list_with_delimiter_async(self._ready(), prefix)
+            return sorted(
+                str(one).rstrip("/").rpartition("/")[2] for one in found["common_prefixes"]
+            )
+
     async def sign_upload(self, name: str, seconds: int) -> str | None:
         """A URL that takes one PUT of this object; None where storage offers no such thing."""
         with self._noting():

@@ -116,6 +116,7 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     delivery: int
     payload: Raw
     timeout_ms: int | None = None
+    payload_bytes: int | None = None  # so large that it is not here: it must be fetched
     resumes: bool = False  # it was leased before: there may be a checkpoint to begin from
 
 

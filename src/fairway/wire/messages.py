@@ -36,6 +36,7 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
 
     type: JobType
     payload: Raw = EMPTY_OBJECT
+    payload_upload: str | None = None
     pool: PoolName | None = None
     priority: Priority = 5
     fair_key: FairKey | None = None
@@ -142,7 +143,9 @@ class JobView(Struct, kw_only=True):
     progress: Raw | None = None
     checkpoint: CheckpointSeen | None = None
     payload: Raw | UnsetType = UNSET
+    payload_bytes: int | None = None
     result: Raw | None = None
+    result_bytes: int | None = None
     error: Raw | None = None
     failures: dict[str, int] = {}
     fingerprint: str | None = None

@@ -1,4 +1,4 @@
-"""What goes to object storage by way of the server: checkpoints of running jobs.
+"""What goes to object storage by way of the server: checkpoints, and payloads by upload.
 
 A worker shows its lease with everything it saves. What it may read is decided by its key alone.
 """
@@ -42,6 +42,15 @@ class CheckpointFound(Struct, kw_only=True):
     size_bytes: int
     saved_at: datetime
     state: Raw
+
+
+class UploadMade(Struct, kw_only=True):
+    """Where to PUT a payload that is too large for a request."""
+
+    id: str
+    url: str
+    expires_at: datetime
+    size_bytes_max: int
 
 
 decode_save = msgspec.json.Decoder(CheckpointSave).decode

@@ -1,4 +1,4 @@
-"""Carries checkpoints between runs and the platform; the keeper's errand boy.
+"""Carries checkpoints and large payloads between runs and the platform: the keeper's errands.
 
 A checkpoint that cannot be saved is tried again for a while, because a change of servers takes
 seconds and the run can wait; then the run is told why. A checkpoint that cannot be loaded must not
@@ -45,10 +45,13 @@ class Courier:
         self._resuming: dict[str, Lease] = {}
         self._errands: set[asyncio.Task[None]] = set()
 
-    def resume(self, lease: Lease) -> None:
-        """Fetch the checkpoint of a job that was leased before, then run it from there."""
+    def prepare(self, lease: Lease) -> None:
+        """Fetch what a run needs and its lease does not carry, then run it.
+
+        That is the checkpoint of a job that was leased before, and a large payload.
+        """
         self._resuming[lease.job] = lease
-        self._go(self._resume(lease))
+        self._go(self._prepare(lease))
 
     def save(self, wanted: Checkpoint) -> None:
         lease = self._ledger.running.get(wanted.job)
@@ -79,17 +82,31 @@ class Courier:
 
     # -- load --------------------------------------------------------------------------------
 
-    async def _resume(self, lease: Lease) -> None:
+    async def _prepare(self, lease: Lease) -> None:
         try:
-            checkpoint = await self._fetch(lease)
+            ready = await self._with_payload(lease)
+            if lease.resumes:
+                ready = _with_checkpoint(ready, await self._fetch(lease))
+        except NotFound as error:
+            self._end(lease, _payload_gone(error))
         except FairwayError as error:
+            log.warning("job put off", job=lease.job, error=error.message)
+            self._end(lease, End("snoozed", delay_ms=PUT_OFF_MS))
+        else:
             if self._is_wanted(lease):
-                log.warning("no checkpoint, job put off", job=lease.job, error=error.message)
-                self._ledger.ended(lease.job, End("snoozed", delay_ms=PUT_OFF_MS))
-                self._on_word()
-            return
+                self._fleet.run([ready])
+
+    def _end(self, lease: Lease, end: End) -> None:
         if self._is_wanted(lease):
-            self._fleet.run([lease if checkpoint is None else _with_checkpoint(lease, checkpoint)])
+            self._ledger.ended(lease.job, end)
+            self._on_word()
+
+    async def _with_payload(self, lease: Lease) -> Lease:
+        if not lease.payload_bytes:
+            return lease
+        query = urlencode({"tenant": lease.tenant})
+        body = await self._patiently("GET", f"/payloads/{quote(lease.job)}?{query}", b"")
+        return msgspec.structs.replace(lease, payload=Raw(body))
 
     def _is_wanted(self, lease: Lease) -> bool:
         """Neither cancelled nor taken away while its checkpoint was on its way."""
@@ -134,5 +151,12 @@ class Courier:
                 await pause(PAUSE_SECONDS)
 
 
-def _with_checkpoint(lease: Lease, checkpoint: Raw) -> RunLease:
+def _with_checkpoint(lease: Lease, checkpoint: Raw | None) -> Lease:
+    if checkpoint is None:
+        return lease
     return RunLease(**msgspec.structs.asdict(lease), checkpoint=checkpoint)
+
+
+def _payload_gone(error: FairwayError) -> End:
+    text = msgspec.json.encode({"type": "PayloadGone", "message": error.message, "stack": ""})
+    return End("failed", failure="permanent", error=Raw(text))

@@ -218,9 +218,9 @@ class Keeper:
         lost = [job for job in reply.revoked if self._ledger.revoked(job)]
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
-        for lease in [one for one in new if one.resumes]:
-            self._courier.resume(lease)
-        begins = [one for one in new if not one.resumes]
+        for lease in [one for one in new if one.resumes or one.payload_bytes]:
+            self._courier.prepare(lease)
+        begins = [one for one in new if not (one.resumes or one.payload_bytes)]
         if begins:
             self._fleet.run(begins)
         if reply.cancel:

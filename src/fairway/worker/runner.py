@@ -35,7 +35,7 @@ from fairway.worker import confine
 from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, RunLease, Words
 from fairway.worker.saving import Savings, checkpoint
 
-RESULT_BYTES_MAX = 1 << 20
+RESULT_BYTES_MAX = 16 << 20
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
 

@@ -13,7 +13,8 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
     **SCHEDULE_NOTES,
     "JobRequest": {
         "type": "Which handler runs it, such as email.send.",
-        "payload": "The handler's arguments by name. At most 64 KB, 64 levels deep, no key twice.",
+        "payload": "The handler's arguments by name. At most 8 MB, 64 levels deep, no key twice.",
+        "payload_upload": "In place of a payload: the id of an upload, which may be larger.",
         "pool": "The class of workers to run it; without it, its type's, else short.",
         "priority": "Order among your own jobs only: 9 goes before 0.",
         "fair_key": "Whose job it is among your own customers: they share your part evenly.",
@@ -73,7 +74,9 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "checkpoint": "Where its next run would begin, if it saved one. Lists go without.",
         "progress": "What the handler last said of itself; kept when a job is cancelled or dead.",
         "payload": "The arguments. Lists go without.",
+        "payload_bytes": "So large that it is not here: GET /v1/jobs/{id}/payload.",
         "result": "What the handler returned.",
+        "result_bytes": "So large that it is not here: GET /v1/jobs/{id}/result.",
         "error": "Why the last failed run failed.",
         "failures": "How often it failed, by class.",
         "fingerprint": "Stands for the cause of death, while it is a dead letter.",
@@ -177,6 +180,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "delivery": "Counts from one.",
         "payload": "The handler's arguments.",
         "timeout_ms": "Stop the run after this long and report failed with timeout.",
+        "payload_bytes": "So large that it is not here: fetch it, see below.",
         "resumes": "It was given out before: ask for its checkpoint before you run it.",
     },
     "ExchangeReply": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairway.api.reference import shared
 from fairway.api.reference.filters import FILTERS
+from fairway.api.reference.large import NEW_UPLOAD, READ_PAYLOAD, READ_RESULT
 from fairway.api.reference.many import CANCEL_MANY, USAGE
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply, ReplyHeader
 from fairway.api.reference.submitting import SUBMIT, SUBMIT_BATCH
@@ -208,16 +209,7 @@ JOBS = Group(
     name="Jobs",
     about="Submit work and hear what became of it. These need a tenant's key.",
     operations=(
-        SUBMIT,
-        SUBMIT_BATCH,
-        LIST,
-        READ,
-        HEAD,
-        RESCHEDULE,
-        CANCEL,
-        CANCEL_MANY,
-        FOLLOW,
-        EXPLAIN,
-        USAGE,
+        SUBMIT, SUBMIT_BATCH, NEW_UPLOAD, LIST, READ, HEAD, READ_PAYLOAD, READ_RESULT,
+        RESCHEDULE, CANCEL, CANCEL_MANY, FOLLOW, EXPLAIN, USAGE,
     ),
-)
+)  # fmt: skip

@@ -73,6 +73,12 @@ REGISTRY_NOTES: dict[str, dict[str, str]] = {
         "entries": "Newest first.",
         "next_before": "Ask for the next page with it; null on the last page.",
     },
+    "UploadMade": {
+        "id": "Submit a job with it as `payload_upload`.",
+        "url": "PUT the payload there, as it is, without a key. It is a secret.",
+        "expires_at": "Until when.",
+        "size_bytes_max": "The most that it takes.",
+    },
     "CheckpointSeen": _CHECKPOINT,
     "CheckpointSave": {
         "job": "The job.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.reference import shared
+from fairway.api.reference.large import WORKER_PAYLOAD
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply
 from fairway.api.reference.storing import LOAD_CHECKPOINT, SAVE_CHECKPOINT
 from fairway.wire.exchange import ExchangeReply, ExchangeRequest
@@ -136,5 +137,12 @@ DRAIN_WORKER = Operation(
 WORKERS = Group(
     name="Workers",
     about="Run jobs in any language, with a worker's key; look after workers, with the operator's.",
-    operations=(EXCHANGE, SAVE_CHECKPOINT, LOAD_CHECKPOINT, LIST_WORKERS, DRAIN_WORKER),
+    operations=(
+        EXCHANGE,
+        SAVE_CHECKPOINT,
+        LOAD_CHECKPOINT,
+        WORKER_PAYLOAD,
+        LIST_WORKERS,
+        DRAIN_WORKER,
+    ),
 )

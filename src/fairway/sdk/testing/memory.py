@@ -57,6 +57,10 @@ class MemoryDoor:
             raise StillRunning(f"{record.type} waits: nothing runs in manual mode before drain()")
         return record.view()
 
+    async def result(self, job_id: str) -> bytes:
+        result = self.find(job_id).view().result
+        return b"null" if result is None else bytes(result)
+
     async def cancel(self, job_id: str) -> JobView:
         record = self.find(job_id)
         if record.state in LIVE:

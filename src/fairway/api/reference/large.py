@@ -1,0 +1,79 @@
+"""What is too large for a request or a reply, as operations."""
+
+from __future__ import annotations
+
+from fairway.api.reference import shared
+from fairway.api.reference.shape import Operation, Parameter, Reply
+from fairway.wire.storage import UploadMade
+
+_UPLOAD_ID = "2026-01-31.5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"
+
+NEW_UPLOAD = Operation(
+    name="newUpload",
+    method="POST",
+    path="/v1/uploads",
+    summary="Get an address for a large payload",
+    about="For payloads over 8 MB. PUT the JSON object to `url` within the hour, then submit a job"
+    " with `payload_upload` in place of `payload`. The address needs no key: keep it to yourself."
+    " Smaller payloads need none of this.",
+    key="tenant",
+    replies=(
+        Reply(
+            status=201,
+            about="Where to put it.",
+            kind=UploadMade,
+            example={
+                "id": _UPLOAD_ID,
+                "url": "https://storage.example.com/…",
+                "expires_at": "2026-01-31T13:00:00Z",
+                "size_bytes_max": 1 << 30,
+            },
+        ),
+    ),
+    problems=("STORAGE_UNAVAILABLE",),
+)
+
+READ_PAYLOAD = Operation(
+    name="getPayload",
+    method="GET",
+    path="/v1/jobs/{id}/payload",
+    summary="Get the payload of a job",
+    about="As it came, however large it is.",
+    key="tenant",
+    parameters=(shared.JOB_PATH,),
+    replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
+    problems=("NOT_FOUND", "STORAGE_UNAVAILABLE"),
+)
+
+READ_RESULT = Operation(
+    name="getResult",
+    method="GET",
+    path="/v1/jobs/{id}/result",
+    summary="Get the result of a job",
+    about="What the handler returned, however large it is.",
+    key="tenant",
+    parameters=(shared.JOB_PATH,),
+    replies=(Reply(status=200, about="The result.", example='{"message_id": "m-8841"}'),),
+    problems=("NOT_FOUND", "STORAGE_UNAVAILABLE"),
+)
+
+WORKER_PAYLOAD = Operation(
+    name="getLeasePayload",
+    method="GET",
+    path="/v1/workers/{name}/payloads/{id}",
+    summary="Get the payload of a lease",
+    about="When a lease has `payload_bytes`, the payload is here.",
+    key="worker",
+    parameters=(
+        Parameter(
+            name="name", place="path", about="The worker's name, for people.", example="worker-1",
+            shell="worker-1",
+        ),
+        shared.JOB_PATH,
+        Parameter(
+            name="tenant", place="query", about="From the lease.", example="acme", shell="acme"
+        ),
+    ),
+    replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
+    problems=("NOT_FOUND", "STORAGE_UNAVAILABLE"),
+)  # fmt: skip
