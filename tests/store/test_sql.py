@@ -30,5 +30,11 @@ def test_a_missing_value_is_refused() -> None:
 
 def test_a_file_is_loaded_by_name() -> None:
     statements = load("outcomes.sql")
-    assert set(statements) == {"record_successes", "settle", "read_ends", "cancel_waiting"}
+    assert set(statements) == {
+        "record_successes",
+        "settle",
+        "read_ends",
+        "cancel_waiting",
+        "cancel_many",
+    }
     assert statements["settle"].name == "settle"
