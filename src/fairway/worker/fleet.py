@@ -148,8 +148,11 @@ class Fleet:
                 runner.give_up([job])
 
     def drain(self) -> None:
-        """Handlers that look will checkpoint and hand back."""
+        """Handlers that look will checkpoint and hand back; what has not begun goes at once."""
         self._lone.drain()
+        for job in [*self._suspects, *self._waiting]:
+            if lease := self._not_begun(job):
+                self._on_end(lease, ends.returned())
         for runner in self._sharing():
             runner.send(Orders(drain=True))
 

@@ -176,8 +176,12 @@ class LoneRuns:
             run.runner.kill()
 
     def drain(self) -> None:
-        for runner in self._runners:
-            runner.send(Orders(drain=True))
+        """Let those that run know; those that have not begun go back as they came."""
+        for run in list(self._runs.values()):
+            if run.runner is None:
+                self._forget(run, ends.returned())
+            else:
+                run.runner.send(Orders(drain=True))
 
     def kill_all(self) -> None:
         self._stopping = True
