@@ -13,7 +13,7 @@ from fairway.lab.experiments.clients import Setup as ClientsSetup
 from fairway.lab.experiments.clients import size_at
 from fairway.lab.experiments.steps import Setup, run_step
 from fairway.lab.generator import fire
-from fairway.lab.house import house
+from fairway.lab.house import POOL, house
 from fairway.lab.report.content import Report
 from fairway.lab.report.page import write
 from fairway.lab.scenario import load
@@ -51,7 +51,7 @@ most = 0
 async def test_a_step_beyond_the_limit_completes_at_the_limit_and_loses_nothing() -> None:
     setup = Setup(speed=5)
     async with house() as platform:
-        await platform.start_worker("worker", {"medium": 10})
+        await platform.start_worker("worker", {POOL: 10})
         easy = await run_step(platform, setup, 0.5 * setup.theory, services=6)
         full = await run_step(platform, setup, 2 * setup.theory, services=6)
     assert easy.load.lost == full.load.lost == []
@@ -105,7 +105,7 @@ async def test_a_small_pool_starves_and_fairway_does_not(
 
 async def test_people_learn_that_their_jobs_are_done_by_every_way_of_waiting() -> None:
     async with house() as platform:
-        await platform.start_worker("worker", {"medium": 20})
+        await platform.start_worker("worker", {POOL: 20})
         for way in WAYS:
             crowd = Crowd(platform.door(), way, job_seconds=0.8, period_seconds=0.1)
             crowd.grow(2)

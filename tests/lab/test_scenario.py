@@ -57,6 +57,12 @@ def test_the_mix_has_its_shares_and_its_skew() -> None:
     assert planned != arrivals(faster(scenario, 0.1), seed=2)
 
 
+def test_groups_of_the_same_rate_do_not_march_in_step() -> None:
+    planned = arrivals(load("dependency-outage"), seed=1)
+    assert len({one.at for one in planned}) == len(planned)
+    assert {one.group for one in planned} == {"payers", "others"}
+
+
 def test_faster_keeps_the_work_and_shortens_the_time() -> None:
     scenario, quick = load("noisy-neighbour"), faster(load("noisy-neighbour"), 10)
     assert quick.seconds == scenario.seconds / 10

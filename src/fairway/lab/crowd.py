@@ -19,6 +19,7 @@ import msgspec
 
 from fairway.lab.door import JSON, Answer, Door
 from fairway.lab.generator import job_body
+from fairway.lab.house import POOL
 
 Way = Literal["poll", "head", "sse"]
 WAYS: tuple[Way, ...] = ("poll", "head", "sse")
@@ -45,7 +46,7 @@ class Crowd:
     def __init__(self, door: Door, way: Way, job_seconds: float, period_seconds: float) -> None:
         self._door = door
         self.way = way
-        self._body = job_body("lab.score", "medium", seconds=job_seconds)
+        self._body = job_body("lab.score", POOL, seconds=job_seconds)
         self._period = period_seconds
         self._tasks: set[asyncio.Task[None]] = set()
         self.looks: list[Look] = []

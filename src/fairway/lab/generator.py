@@ -18,8 +18,9 @@ from fairway.lab.measure.validity import complaints
 
 
 class Shot(NamedTuple):
-    """One request that was answered, in seconds of the wall clock."""
+    """One request that was answered, in seconds of the wall clock; `number` is its place."""
 
+    number: int
     intended: float
     sent: float
     answered: float
@@ -69,7 +70,7 @@ async def fire(
         except OSError as error:
             volley.errors.append(repr(error))
             return
-        volley.shots.append(Shot(intended, sent, time.time(), status, job))
+        volley.shots.append(Shot(number, intended, sent, time.time(), status, job))
         on_shot()
 
     for number, offset in enumerate(plan):

@@ -15,7 +15,7 @@ from fairway import CTX, App, Ctx, DependencyFailed
 app = App("lab")
 
 
-@app.job(name="lab.score", pool="medium")
+@app.job(name="lab.score", pool="lab")
 async def score(seconds: float, ctx: Ctx = CTX) -> int:
     """Wait, then give a score that depends on the job alone."""
     await asyncio.sleep(seconds)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from fairway.lab.generator import Volley, fire, job_body, submit
-from fairway.lab.house import House, HouseFailed, Seen
+from fairway.lab.house import POOL, House, HouseFailed, Seen
 from fairway.lab.measure.timeline import Life
 
 DRAIN_POLL_SECONDS = 0.25
@@ -31,7 +31,7 @@ async def score_load(
     house: House, plan: list[float], service_seconds: float, on_shot: Callable[[], None]
 ) -> Load:
     """Fire `lab.score` jobs by plan; returns when every one of them has ended."""
-    body = job_body("lab.score", "medium", seconds=service_seconds)
+    body = job_body("lab.score", POOL, seconds=service_seconds)
     door = house.door()
     volley = await fire(plan, lambda _: submit(door, body), on_shot)
     await drained(house, "lab.score")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -34,7 +34,7 @@ class Group(Struct, forbid_unknown_fields=True, frozen=True):
     per_second: float = 0.0  # of the whole group
     count: int = 1
     skew: float = 1.0
-    weight: int = 10
+    terms: dict[str, Any] = {}  # of each tenant: tier, weight, limits, as in POST /v1/tenants
 
 
 class Happening(Struct, forbid_unknown_fields=True, frozen=True):

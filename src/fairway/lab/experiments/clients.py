@@ -15,7 +15,7 @@ from fairway.lab.cpu import tree_seconds
 from fairway.lab.crowd import WAYS, Crowd, Way
 from fairway.lab.experiments import clients_report
 from fairway.lab.experiments.clients_report import Reading, Run
-from fairway.lab.house import House, house
+from fairway.lab.house import POOL, House, house
 from fairway.lab.measure.quantile import quantile
 from fairway.lab.measure.validity import complaints
 from fairway.lab.report.content import Report
@@ -49,7 +49,7 @@ async def run(setup: Setup) -> Report:
     runs = []
     for way in setup.ways:
         async with house() as platform:  # each way on a platform that nobody has tired yet
-            await platform.start_worker("worker", {"medium": SLOTS})
+            await platform.start_worker("worker", {POOL: SLOTS})
             runs.append(await _ramp(platform, setup, way))
     return clients_report.report(setup.speed, setup.job_seconds, runs)
 

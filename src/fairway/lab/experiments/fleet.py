@@ -34,8 +34,9 @@ def arrivals(scenario: Scenario, seed: int) -> list[Arrival]:
 def _of_group(group: Group, seconds: float, seed: int) -> list[Arrival]:
     if not group.per_second:
         return []
-    dice = random.Random(f"{seed}/{group.name}")
-    moments = plan(group.per_second, seconds, shape="poisson", seed=seed)
+    own = f"{seed}/{group.name}"  # groups of the same rate do not march in step
+    dice = random.Random(own)
+    moments = plan(group.per_second, seconds, shape="poisson", seed=own)
     weights = skewed_weights(group.count, group.skew)
     tenants = dice.choices(range(group.count), weights, k=len(moments))
     kinds = dice.choices(group.jobs, [kind.share for kind in group.jobs], k=len(moments))

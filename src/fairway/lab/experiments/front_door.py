@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.lab.experiments.steps import SLOTS, Setup, Step, complaints, run_step, scaled
-from fairway.lab.house import house
+from fairway.lab.house import POOL, house
 from fairway.lab.measure.quantile import quantile
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.plots import BLUE, GREEN, GREY, ORANGE, plain_log
@@ -20,7 +20,7 @@ REPLY_P95_SECONDS = 0.015
 
 async def run(setup: Setup) -> Report:
     async with house() as platform:
-        await platform.start_worker("worker", {"medium": SLOTS})
+        await platform.start_worker("worker", {POOL: SLOTS})
         rates = [load * setup.theory for load in LOADS]
         steps = [await run_step(platform, setup, rate, HOLD_SERVICES) for rate in rates]
     return report(setup, steps)

@@ -19,7 +19,7 @@ from fairway.lab.experiments.steps import (
     run_step,
     scaled,
 )
-from fairway.lab.house import house
+from fairway.lab.house import POOL, house
 from fairway.lab.measure.bend import RULE, Bend, Point, find_bend, slope
 from fairway.lab.measure.quantile import quantile
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
@@ -34,7 +34,7 @@ BEND_ERROR_MAX = 0.05
 
 async def run(setup: Setup) -> Report:
     async with house() as platform:
-        await platform.start_worker("worker", {"medium": SLOTS})
+        await platform.start_worker("worker", {POOL: SLOTS})
         rates = [rate * setup.speed for rate in RATES]
         steps = [await run_step(platform, setup, rate, HOLD_SERVICES) for rate in rates]
     return report(setup, steps)

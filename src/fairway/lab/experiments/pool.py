@@ -17,7 +17,7 @@ from fairway.lab.experiments import pool_report
 from fairway.lab.experiments.pool_report import Outcome, Sample
 from fairway.lab.experiments.steps import SLOTS, Setup
 from fairway.lab.generator import Volley, fire
-from fairway.lab.house import House, free_port, house
+from fairway.lab.house import POOL, House, free_port, house
 from fairway.lab.load import score_load
 from fairway.lab.measure.arrivals import plan
 from fairway.lab.report.content import Report
@@ -109,7 +109,7 @@ def _outcome(name: str, size: int, volley: Volley, state: State) -> Outcome:
 
 async def _fairway(platform: House, setup: Setup) -> Outcome:
     for number in range(1, WORKERS + 1):
-        await platform.start_worker(f"worker-{number}", {"medium": SLOTS})
+        await platform.start_worker(f"worker-{number}", {POOL: SLOTS})
     samples: list[Sample] = []
     sampler = asyncio.create_task(_sample(platform, samples))
     arrivals = _plan(setup)

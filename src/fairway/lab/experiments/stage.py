@@ -45,7 +45,7 @@ class Stage:
     async def furnish(self) -> None:
         for group in self._scenario.tenants:
             for number in range(group.count):
-                key = await self._platform.add_tenant(f"{group.name}-{number}", group.weight)
+                key = await self._platform.add_tenant(f"{group.name}-{number}", group.terms)
                 self._keys[group.name, number] = key
         for _ in range(self._scenario.workers.count):
             await self._start_worker()
@@ -68,9 +68,7 @@ class Stage:
         self._remember(planned, volley)
 
     def _remember(self, planned: list[Arrival], volley: Volley) -> None:
-        by_moment = {volley.began + one.at: one for one in planned}
-        for job, shot in volley.accepted.items():
-            self._sent[job] = by_moment[shot.intended]
+        self._sent |= {job: planned[shot.number] for job, shot in volley.accepted.items()}
         self.complaints += volley.complaints
         refused = sum(shot.status != 202 for shot in volley.shots)
         if refused:

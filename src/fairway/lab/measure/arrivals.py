@@ -14,7 +14,7 @@ Shape = Literal["paced", "poisson"]
 
 
 def plan(
-    per_second: float, seconds: float, *, shape: Shape = "paced", seed: int = 1
+    per_second: float, seconds: float, *, shape: Shape = "paced", seed: int | str = 1
 ) -> list[float]:
     """Arrivals in [0, seconds), in order; the same seed gives the same plan."""
     dice = random.Random(f"{seed}/{per_second}/{seconds}/{shape}")
