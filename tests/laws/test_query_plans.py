@@ -142,10 +142,11 @@ BY_BATCH = [
     "read_ends",
     "read_waiting",
     "read_states",
+    "read_jobs",
     "expire",
     "cancel_many",
 ]
-BY_ID = ["cancel_waiting", "read_job", "reschedule"]
+BY_ID = ["cancel_waiting", "reschedule"]
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
 BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", "read_streams", *TIMED]
 ASIDE = [

@@ -16,11 +16,12 @@ from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import Clock
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.job_reader import JobReader
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
-from fairway.store import checkpoints, history
+from fairway.store import history
 from fairway.store.checkpoints import Saved
-from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.database import DISCONNECTED, Database
 
 FAR_POLL_SECONDS = 0.25
 
@@ -54,6 +55,7 @@ class Insight:
         shard_count: int,
     ) -> None:
         self._database = database
+        self._reader = JobReader(database, lambda number: dispatcher.pools.by_number[number])
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._store_clock = store_clock
@@ -61,24 +63,10 @@ class Insight:
         self._shard_count = shard_count
 
     async def job(self, tenant: int, job: JobId) -> JobSight:
-        try:
-            async with self._database.calm() as connection:
-                record = await history.read_job(connection, shard_of(job), tenant, job)
-                saved = await self._checkpoint(connection, record) if record else None
-        except DISCONNECTED as error:
-            raise Unavailable() from error
-        if record is None:
+        found = await self._reader.read(tenant, job)
+        if found is None:
             raise NotFound(f"There is no job {job}.")
-        return self._with_lease(record)._replace(checkpoint=saved)
-
-    async def _checkpoint(self, connection: Connection, record: JobRecord) -> Saved | None:
-        if self._dispatcher.pools.by_number[record.pool].checkpoint == "none":
-            return None
-        found = await checkpoints.newest_checkpoints(
-            connection, shard_of(record.id), record.tenant, record.id,
-            before_epoch=checkpoints.NEWEST_EPOCH, limit=1,
-        )  # fmt: skip
-        return found[0] if found else None
+        return self._with_lease(found.record)._replace(checkpoint=found.checkpoint)
 
     def _with_lease(self, record: JobRecord) -> JobSight:
         lease = self._dispatcher.leases.get(record.id)

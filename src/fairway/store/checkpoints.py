@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.lease import LeaseProof
 from fairway.core.objects import ObjectFacts
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.database import Connection, Record, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("checkpoints.sql")
@@ -58,15 +58,28 @@ async def newest_checkpoints(
         before_epoch=before_epoch,
         limit=limit,
     )
-    return [
-        Saved(
-            row["epoch"],
-            row["number"],
-            ObjectFacts(row["object"], row["size_bytes"], row["sha256"]),
-            row["saved_at"],
-        )
-        for row in rows
-    ]
+    return [_saved(row) for row in rows]
+
+
+async def newest_of_each(
+    connection: Connection, shard: int, wanted: Sequence[tuple[int, JobId]]
+) -> dict[tuple[int, JobId], Saved]:
+    """(tenant, job) → its newest checkpoint, for those that have one."""
+    if not wanted:
+        return {}
+    rows = await fetch(
+        connection,
+        _SQL["newest_of_each"],
+        shard=shard,
+        tenants=[tenant for tenant, _ in wanted],
+        jobs=[job for _, job in wanted],
+    )
+    return {(row["tenant"], row["job"]): _saved(row) for row in rows}
+
+
+def _saved(row: Record) -> Saved:
+    facts = ObjectFacts(row["object"], row["size_bytes"], row["sha256"])
+    return Saved(row["epoch"], row["number"], facts, row["saved_at"])
 
 
 async def drop_older_checkpoints(

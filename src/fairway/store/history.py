@@ -8,15 +8,28 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.database import Connection, fetch
 from fairway.store.sql import load
 
 _SQL = load("history.sql")
 
 
+async def read_jobs(
+    connection: Connection, shard: int, wanted: Sequence[tuple[int, JobId]]
+) -> dict[tuple[int, JobId], JobRecord]:
+    """(tenant, job) → the job, for those that are there."""
+    rows = await fetch(
+        connection,
+        _SQL["read_jobs"],
+        shard=shard,
+        tenants=[tenant for tenant, _ in wanted],
+        ids=[job for _, job in wanted],
+    )
+    return {(row["tenant"], row["id"]): JobRecord._make(row) for row in rows}
+
+
 async def read_job(connection: Connection, shard: int, tenant: int, job: JobId) -> JobRecord | None:
-    row = await fetch_row(connection, _SQL["read_job"], shard=shard, tenant=tenant, id=job)
-    return JobRecord._make(row) if row else None
+    return (await read_jobs(connection, shard, [(tenant, job)])).get((tenant, job))
 
 
 async def read_states(

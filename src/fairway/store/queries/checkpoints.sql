@@ -18,6 +18,16 @@ SELECT epoch, number, object, size_bytes, sha256, saved_at FROM checkpoints
 WHERE shard = :shard AND tenant = :tenant AND job = :job AND epoch < :before_epoch
 ORDER BY epoch DESC, number DESC LIMIT :limit
 
+-- name: newest_of_each
+-- The newest checkpoint of each of these jobs, for whoever looks at them.
+SELECT DISTINCT ON (saved.tenant, saved.job)
+       saved.tenant, saved.job::text AS job, saved.epoch, saved.number, saved.object, saved.size_bytes,
+       saved.sha256, saved.saved_at
+FROM unnest(:tenants::int[], :jobs::uuid[]) AS asked (tenant, job)
+JOIN checkpoints AS saved
+  ON saved.shard = :shard + 0 * asked.tenant AND saved.tenant = asked.tenant AND saved.job = asked.job
+ORDER BY saved.tenant, saved.job, saved.epoch DESC, saved.number DESC
+
 -- name: drop_older_checkpoints
 -- All but the newest few of one job; answers the objects that nothing refers to now.
 DELETE FROM checkpoints AS old

@@ -1,8 +1,11 @@
--- name: read_job
-SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
-       execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint,
-       not_after, on_late, billed_us, unbilled_us, history
-FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = :id
+-- name: read_jobs
+-- Several jobs in full, for everybody who asked in the same moment.
+SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.state, job.epoch,
+       job.attempts, job.deliveries, job.timeout_ms, job.execute_at, job.started_at, job.finished_at, job.ran_us,
+       job.payload, job.result, job.error, job.failures, job.fingerprint, job.not_after, job.on_late,
+       job.billed_us, job.unbilled_us, job.history
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
 
 -- name: read_states
 -- Where several jobs stand, for those who wait for them on a server that does not own them.

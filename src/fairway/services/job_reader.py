@@ -1,0 +1,91 @@
+"""Group reads: everyone who asks about a job while a read is under way shares the next one.
+
+People poll, many at a time. One statement for all who asked costs the store and this process a
+fraction of one for each, and when it is quiet nobody waits. An answer is never older than its
+question: a read begins after everybody whom it answers has asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import groupby, islice
+from typing import NamedTuple, TypeAlias
+
+from fairway.core.errors import Unavailable
+from fairway.core.ids import JobId, shard_of
+from fairway.core.job import JobRecord
+from fairway.core.pools import Pool
+from fairway.store import checkpoints, history
+from fairway.store.checkpoints import Saved
+from fairway.store.database import DISCONNECTED, Database
+
+READS_MAX = 100  # in one statement: a row may carry tens of kilobytes
+
+
+class Found(NamedTuple):
+    record: JobRecord
+    checkpoint: Saved | None = None
+
+
+Key: TypeAlias = tuple[int, JobId]  # tenant, job
+Answer: TypeAlias = "asyncio.Future[Found | None]"
+
+
+class JobReader:
+    def __init__(self, database: Database, pool_of: Callable[[int], Pool]) -> None:
+        self._database = database
+        self._pool_of = pool_of  # a pool by its number, as it is now
+        self._asked: dict[Key, Answer] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read(self, tenant: int, job: JobId) -> Found | None:
+        """The job as it stands in the store; None when this tenant has no such job."""
+        answer = self._asked.get((tenant, job))
+        if answer is None:
+            answer = self._asked[tenant, job] = asyncio.get_running_loop().create_future()
+            answer.add_done_callback(_heard)
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read_on(), name="job reader")
+        return await asyncio.shield(answer)  # one who leaves takes it from nobody
+
+    async def _read_on(self) -> None:
+        while self._asked:
+            keys = sorted(islice(self._asked, READS_MAX), key=_shard)
+            group = {key: self._asked.pop(key) for key in keys}
+            try:
+                await self._answer(group)
+            except DISCONNECTED as error:
+                _fail(group, Unavailable(str(error)))
+            except Exception as error:  # told to whoever asked; the next group has its own luck
+                _fail(group, error)
+
+    async def _answer(self, group: dict[Key, Answer]) -> None:
+        async with self._database.hot() as connection:
+            for shard, keys in groupby(group, key=_shard):
+                wanted = list(keys)
+                records = await history.read_jobs(connection, shard, wanted)
+                resumable = [key for key, record in records.items() if self._may_resume(record)]
+                saved = await checkpoints.newest_of_each(connection, shard, resumable)
+                for key in wanted:
+                    record = records.get(key)
+                    group[key].set_result(Found(record, saved.get(key)) if record else None)
+
+    def _may_resume(self, record: JobRecord) -> bool:
+        return self._pool_of(record.pool).checkpoint != "none"
+
+
+def _shard(key: Key) -> int:
+    return shard_of(key[1])
+
+
+def _fail(group: dict[Key, Answer], error: Exception) -> None:
+    for answer in group.values():
+        if not answer.done():
+            answer.set_exception(error)
+
+
+def _heard(answer: Answer) -> None:
+    """Everybody may have left by now; then there is nobody to be warned of an error."""
+    if not answer.cancelled():
+        answer.exception()

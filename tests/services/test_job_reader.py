@@ -1,0 +1,102 @@
+"""Group reads: one statement for all who ask at once, each the right answer, never an old one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.store.rows import SHARD, new_job
+
+from fairway.core.errors import Unavailable
+from fairway.core.ids import JobId
+from fairway.core.pools import MEDIUM
+from fairway.services.job_reader import READS_MAX, JobReader
+from fairway.store import history
+from fairway.store.database import Connection, Database
+from fairway.store.submissions import insert_jobs
+
+
+@pytest.fixture
+def reader(database: Database) -> JobReader:
+    return JobReader(database, lambda number: MEDIUM)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many jobs each statement read."""
+    seen: list[int] = []
+    read_jobs = history.read_jobs
+
+    async def counted(connection: Connection, shard: int, wanted: Any) -> Any:
+        seen.append(len(wanted))
+        return await read_jobs(connection, shard, wanted)
+
+    monkeypatch.setattr(history, "read_jobs", counted)
+    return seen
+
+
+async def test_all_who_ask_at_once_share_a_read_and_get_their_own(
+    connection: Connection, reader: JobReader, reads: list[int]
+) -> None:
+    jobs = [new_job() for _ in range(READS_MAX + 30)]
+    await insert_jobs(connection, SHARD, jobs)
+    found = await asyncio.gather(*(reader.read(job.tenant, job.id) for job in jobs))
+    assert [one.record.id for one in found if one] == [job.id for job in jobs]
+    assert reads == [READS_MAX, 30]
+
+
+async def test_a_job_that_many_ask_for_is_read_once(
+    connection: Connection, reader: JobReader, reads: list[int]
+) -> None:
+    job = new_job()
+    await insert_jobs(connection, SHARD, [job])
+    found = await asyncio.gather(*(reader.read(job.tenant, job.id) for _ in range(20)))
+    assert {one.record.id for one in found if one} == {job.id}
+    assert reads == [1]
+
+
+async def test_another_tenants_job_is_not_there(connection: Connection, reader: JobReader) -> None:
+    job = new_job()
+    await insert_jobs(connection, SHARD, [job])
+    mine, others = await asyncio.gather(
+        reader.read(job.tenant, job.id), reader.read(job.tenant + 1, job.id)
+    )
+    assert mine is not None
+    assert others is None
+    assert await reader.read(job.tenant, JobId("00000000-0000-7000-8000-000000000000")) is None
+
+
+async def test_an_answer_is_not_older_than_its_question(
+    connection: Connection, reader: JobReader
+) -> None:
+    """Who asks while a read is under way is answered by the next one."""
+    early, late = new_job(), new_job()
+    await insert_jobs(connection, SHARD, [early])
+    first = asyncio.create_task(reader.read(early.tenant, early.id))
+    await asyncio.sleep(0)
+    await insert_jobs(connection, SHARD, [late])
+    assert await reader.read(late.tenant, late.id) is not None
+    assert await first is not None
+
+
+async def test_one_who_leaves_takes_the_answer_from_nobody(
+    connection: Connection, reader: JobReader
+) -> None:
+    job = new_job()
+    await insert_jobs(connection, SHARD, [job])
+    leaver = asyncio.create_task(reader.read(job.tenant, job.id))
+    stayer = asyncio.create_task(reader.read(job.tenant, job.id))
+    await asyncio.sleep(0)
+    leaver.cancel()
+    assert await stayer is not None
+
+
+async def test_a_store_that_is_away_is_said_to_everybody(
+    database: Database, reader: JobReader
+) -> None:
+    database.terminate()
+    answers = await asyncio.gather(
+        *(reader.read(1, new_job().id) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [Unavailable] * 3
