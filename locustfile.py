@@ -18,7 +18,7 @@ from typing import Any
 from locust import HttpUser, constant, events, tag, task
 
 JOBS_EACH = 3
-JOB_SECONDS = float(os.environ.get("JOB_SECONDS", "5"))
+JOB_SECONDS = float(os.environ.get("JOB_SECONDS", "10"))
 FINAL = ("succeeded", "dead", "cancelled", "expired")
 
 

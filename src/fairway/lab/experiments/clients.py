@@ -32,7 +32,7 @@ READING_SECONDS = 5.0
 class Setup(NamedTuple):
     speed: float = 1.0  # the crowd grows so many times faster; nothing else changes
     clients_max: int = 8000
-    job_seconds: float = 5.0
+    job_seconds: float = 10.0
     ways: tuple[Way, ...] = WAYS
 
 
