@@ -66,6 +66,12 @@ def haul(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
     return sign("end", run, ctx)
 
 
+@app.job(name="echo", pool="medium")
+async def echo(text: str) -> str:
+    """Large in, large out."""
+    return text[::-1]
+
+
 @app.job(name="march", pool="long")
 def march(steps: int, seconds: float, ctx: Ctx = CTX) -> Signature:
     """Saves a checkpoint after every step, and goes on from the last one that was saved."""

@@ -44,6 +44,19 @@ def test_a_database_that_is_away_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in ended.out + ended.err
 
 
+def test_object_storage_is_tried(tmp_path: Path, database_url: str) -> None:
+    good, bad = tmp_path / "objects", tmp_path / "a file"
+    bad.write_text("no folder")
+    given = {"FAIRWAY_DATABASE_URL": database_url}
+    ended = fairway(tmp_path, "check", **given, FAIRWAY_STORAGE_URL=f"file://{good}")
+    assert ended.status == 0, ended.out
+    ended = fairway(tmp_path, "check", **given, FAIRWAY_STORAGE_URL=f"file://{bad}")
+    assert ended.status == 1
+    assert "Object storage does not answer" in ended.out
+    ended = fairway(tmp_path, "check", **given, FAIRWAY_STORAGE_URL="nonsense://x")
+    assert (ended.status, "FAIRWAY_STORAGE_URL" in ended.out) == (1, True), ended.out
+
+
 def test_wrong_settings_are_all_told_at_once(tmp_path: Path) -> None:
     ended = fairway(
         tmp_path, "check", FAIRWAY_TERM_SECONDS="0.1", FAIRWAY_LEASE_SECONDS="huge=3",

@@ -108,6 +108,7 @@ def test_a_type_never_moves_to_a_pool_that_its_p95_does_not_fit(ran: list[int], 
 def test_at_the_border_it_moves_once_and_stays(phases: list[int]) -> None:
     """Runs of 0.6 to 1.9 s by turns, each for hours, are no reason to go back and forth."""
     classifier, moves, pool = Classifier(SPANS), 0, SHORT
+    classifier.declare(TYPE, SHORT)
     for phase, ran_us in enumerate(phases):
         for _ in range(3000):
             classifier.observe(TYPE, pool, TENANT, ran_us)
@@ -121,10 +122,19 @@ def test_at_the_border_it_moves_once_and_stays(phases: list[int]) -> None:
 
 def test_a_move_stands_for_an_hour() -> None:
     classifier = fed(MEDIUM, *[S // 100] * 50)
+    classifier.declare(TYPE, SHORT)
     classifier.settled(TYPE, MEDIUM, 1000)
     assert classifier.judge(TYPE, 1000 + STICKY_US - 1) is None
     move = classifier.judge(TYPE, 1000 + STICKY_US)
     assert move == Move(MEDIUM, SHORT, classifier.p95_us(TYPE), "drift")
+
+
+@given(runs, st.sampled_from([SHORT, MEDIUM, LONG]))
+def test_nothing_goes_to_a_faster_pool_than_it_was_declared_for(ran: list[int], pool: int) -> None:
+    classifier = fed(pool, *ran)
+    classifier.declare(TYPE, pool)
+    move = classifier.judge(TYPE, 0)
+    assert move is None or move.after > pool
 
 
 def test_overruns_move_a_type_that_is_mostly_quick() -> None:
@@ -149,6 +159,7 @@ def test_overruns_of_another_hour_do_not_count() -> None:
 def test_what_overran_keeps_a_type_from_going_back() -> None:
     """Quick but for a few of a minute: it was moved for those, and they still come."""
     classifier = fed(MEDIUM, *[S // 100] * 995, *[60 * S] * 5)
+    classifier.declare(TYPE, SHORT)
     assert classifier.judge(TYPE, 0) is None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.services.platform_room import MEDIUM, SHORT, Hand, new, sight, stored, submit, until
 
@@ -67,6 +69,16 @@ async def told(platform: Platform, tenant: Tenant, kind: str) -> bool:
     return [event.subject for event in found] == ["work"]
 
 
+async def beating(hand: Hand, holds: Callable[[], bool]) -> None:
+    """Wait for a fact as a worker does that is alive and wants no more leases."""
+
+    async def look() -> bool:
+        await hand.say(draining=True)
+        return holds()
+
+    await until(look)
+
+
 @pytest.fixture
 async def quick_overrun(platform: Platform) -> None:
     """Short jobs should take 20 ms here, and overrun after 50."""
@@ -84,7 +96,7 @@ async def test_an_overrun_job_keeps_its_lease_and_frees_its_slot(
     (job,) = await submit(platform, tenant, new())
     hand = Hand(platform, short=1, medium=1)
     (lease,) = await hand.take()
-    await until(lambda: lease.moved_to == MEDIUM)
+    await beating(hand, lambda: lease.moved_to == MEDIUM)
     assert (lease.session.in_use[SHORT], lease.session.in_use[MEDIUM]) == (0, 1)
     assert platform.metrics.violations.labels("short")._value.get() == 1
     await until(lambda: told(platform, tenant, "pool_violation"))
@@ -105,12 +117,7 @@ async def test_a_worker_takes_twice_its_slots_at_most(platform: Platform, tenant
     await submit(platform, tenant, *[new() for _ in range(10)])
     hand = Hand(platform, short=2)
     leases = await hand.take(4)
-
-    async def all_seen() -> bool:
-        await hand.say(draining=True)  # a beat, and no more leases
-        return all(lease.moved_to is not None for lease in leases)
-
-    await until(all_seen)
+    await beating(hand, lambda: all(lease.moved_to is not None for lease in leases))
     await platform.measuring.run_once(platform.clock.now_us())
     news = await hand.say(wait_seconds=0.2)
     assert news is not None

@@ -68,6 +68,17 @@ async def nap(who: str, seconds: float) -> None:
         _runs.add(f"- {who} {run} {time.time():.6f}")
 
 
+async def held(sent: float, seconds: float) -> None:
+    """How long it took to get here; then the slot is held for a while."""
+    _delays.add(f"{time.time() - sent:.6f}")
+    _delays.write()  # a process of its own may be killed at any time
+    await asyncio.sleep(seconds)
+
+
+for pool in ("short", "medium", "long"):
+    app.job(name=f"bench.held.{pool}", pool=pool)(held)
+
+
 # The same nap under many names: each type has an estimate of its own.
 for number in range(NAP_TYPES):
     app.job(name=f"bench.nap.{number}", pool="short")(nap)

@@ -242,6 +242,24 @@ def herd(
 
 
 @bench.command
+def pools(*, json: bool = False, seconds: float = 20.0, per_second: float = 200.0) -> int:
+    """Short jobs alone, and beside medium and long ones: do they notice?
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    seconds
+        Length of each turn; there are three of each kind.
+    per_second
+        Jobs a second, of all pools together.
+    """
+    from fairway.bench import pools as command
+
+    return command.run(json_output=json, seconds=seconds, per_second=per_second)
+
+
+@bench.command
 def depth(
     *, json: bool = False, tenants: int = 10_000, seconds: float = 10.0, jobs: int = 1_000_000
 ) -> int:

@@ -5,8 +5,9 @@
 Only pools of duration (short, medium, long) are measured: a job that asked for a resource, such as
 `gpu`, stays with it. A type is looked at again when more than 1 % of its runs outlast its pool, and
 moves to where its 95th percentile lies. A move stands for an hour. A type moves back only when it
-is well inside the faster pool, so one that hovers at the border moves once and stays. Apart from
-that, a hundred gross overruns within an hour move it up at once.
+is well inside the faster pool, so one that hovers at the border moves once and stays; and
+never to a faster pool than was declared, for who declares a slow one has a reason. Apart from that,
+a hundred gross overruns within an hour move it up at once.
 
 Pure: facts and `now` in, a verdict out. It neither writes nor tells anybody.
 """
@@ -47,10 +48,11 @@ class Move(NamedTuple):
 class TypeRecord:
     """What is known of one job type."""
 
-    __slots__ = ("durations", "moved_us", "pool", "tenants", "violations")
+    __slots__ = ("declared", "durations", "moved_us", "pool", "tenants", "violations")
 
     def __init__(self, pool: int, moved_us: int | None = None) -> None:
         self.pool = pool  # where its jobs go now
+        self.declared = pool  # it is never moved to a faster one
         self.moved_us = moved_us  # when the last move was made
         self.durations = Durations()
         self.violations = SlidingCount(HOUR_US)  # gross overruns: bad; of which pool, see `observe`
@@ -80,6 +82,10 @@ class Classifier:
         if record is None:
             record = self._types[type_id] = TypeRecord(pool)
         return record
+
+    def declare(self, type_id: int, pool: int) -> None:
+        """What whoever wrote the handler said."""
+        self.record_of(type_id, pool).declared = pool
 
     def settled(self, type_id: int, pool: int, moved_us: int | None) -> None:
         """A type was moved, here or by another server; its counts begin anew."""
@@ -135,7 +141,8 @@ class Classifier:
 
     def _fallen(self, record: TypeRecord, place: int) -> int:
         """The fastest pool that it fits with room to spare, with hardly an overrun there."""
-        for faster, span in enumerate(self._spans[:place]):
+        floor = self._places.get(record.declared, 0)
+        for faster, span in list(enumerate(self._spans[:place]))[floor:]:
             fits = record.durations.percentile_us() * COMFORT <= span.fits_us
             calm = record.durations.share_over(span.fits_us) * COMFORT <= DRIFT_SHARE
             harmless = record.durations.share_over(span.overrun_us) == 0

@@ -100,6 +100,9 @@ class Metrics:
         self.violations = Counter(
             "fairway_pool_violations_total", "Runs that outlasted their pool by far.", ["pool"], **r
         )
+        self.without_checkpoint = Counter(
+            "fairway_runs_without_checkpoint_total", "Long runs that saved nothing for 5 min.", **r
+        )
         self.commit_jobs = Histogram(
             "fairway_group_commit_jobs", "Jobs in one commit.", ["kind"], buckets=SIZES, **r
         )

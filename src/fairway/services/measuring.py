@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from fairway.core.classifier import STICKY_US, Classifier, Move, Span
 from fairway.core.event import NewEvent
 from fairway.core.job_type import JobType
-from fairway.core.pools import Pool
+from fairway.core.pools import SHORT, Pool
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatcher import Dispatcher
@@ -66,7 +66,12 @@ class Measuring:
                 self._classifier.observe(job.type, job.pool, job.tenant, end.ran_us)
 
     def learn(self, job_type: JobType) -> None:
-        """A type was moved, here or by another server."""
+        """A type was registered, or moved, here or by another server."""
+        declared = job_type.facts.pool
+        if declared is not None and self._classifier.measures(declared):
+            self._classifier.declare(job_type.id, declared)
+        elif job_type.measured_pool is not None:
+            self._classifier.declare(job_type.id, SHORT.number)  # where it went without a word
         if job_type.measured_pool is None or job_type.moved_at is None:
             return
         since = self._store_clock.now() - job_type.moved_at

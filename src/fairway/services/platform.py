@@ -20,6 +20,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Instruments, Metrics, logger
 from fairway.services.admission import Admission
 from fairway.services.bulletin import Bulletin
+from fairway.services.checkpoint_watch import CheckpointWatch
 from fairway.services.checkpoints import Checkpoints
 from fairway.services.control import Control
 from fairway.services.dead_letters import DeadLetters
@@ -135,6 +136,9 @@ class Platform:
         self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
+        self.checkpoint_watch = CheckpointWatch(
+            self.database, self.dispatcher, self.directory, self.metrics
+        )
         self.vault = Vault(self.objects, self.cluster, self.store_clock, self.submissions.ids)
         self.recorder.inline_bytes_max = self.settings.inline_bytes_max
         self.recorder.keep_result = self.vault.keep_result
@@ -222,6 +226,7 @@ class Platform:
             "ticker": self.ticker.run_once,
             "pruner": pruner.run_once,
             "janitor": janitor.run_once,
+            "checkpoint watch": self.checkpoint_watch.run_once,
             "insight": self.insight.run_once,
             "gauges": self._gauge,
         }

@@ -26,6 +26,7 @@ class Lease:
     delivered = False  # its worker was sent it
     cancelling = False
     progress: bytes | None = None
+    checkpoint_looked_for = False
     moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
 
     def __init__(
