@@ -149,13 +149,14 @@ async def test_a_compile_storm_delays_neither_python_nor_a_contest(judge: Judge)
     assert (await judge.judged(storm[-1], 600))["verdict"] == "accepted"
     logging.getLogger(__name__).info("p99 quiet %s, in the storm %s", quiet, noisy)
     for name, wait in noisy.items():
-        assert wait <= 1.3 * quiet[name] + 0.3, (quiet, noisy)
+        # A tenth of a second on top, for a machine that is not alone.
+        assert wait <= 1.3 * quiet[name] + 0.1, (quiet, noisy)
 
 
 async def _waits(judge: Judge) -> dict[str, float]:
     """p99 from handing in to verdict, one submission at a time, of each kind."""
     waits: dict[str, list[float]] = {"python": [], "contest": []}
-    for _ in range(25):
+    for _ in range(60):
         for name, contest in (("python", False), ("contest", True)):
             began = time.monotonic()
             await judge.judged(await judge.hand_in(PYTHON[0], contest=contest))
