@@ -104,6 +104,7 @@ class House:
         pools: Sequence[str] = ("short=20", "medium=8", "long=2"),
         grace: float = 5.0,
         app: str = APP,
+        more: Sequence[str] = (),
     ) -> Program:
         name = f"worker-{next(self._numbers)}"
         environment = {
@@ -113,6 +114,7 @@ class House:
             "FAIRWAY_DATA_DIR": str(self.room),
         }
         arguments = ["worker", app, "--name", name, "--grace", str(grace), "--pool", *pools]
+        arguments += more
         worker = Program(arguments, environment, self.room / f"{name}.log")
         self.programs.append(worker)
         return worker

@@ -61,10 +61,12 @@ def steps(house: House, job: str) -> list[tuple[str, int]]:
     return [(run, int(match[1])) for run, match in found if match]
 
 
-async def killed_again_and_again(house: House, kind: str, pool: str) -> tuple[str, dict[str, Any]]:
+async def killed_again_and_again(
+    house: House, kind: str, pool: str, kills: int = KILLS
+) -> tuple[str, dict[str, Any]]:
     (worker,) = await house.open()
     job = await house.post(kind, pool, steps=24, seconds=0.15)
-    for _ in range(KILLS):
+    for _ in range(kills):
         seen = len(steps(house, job))
         await until(lambda seen=seen: len(steps(house, job)) >= seen + 3, 30, "three more steps")
         await worker.kill()
@@ -72,12 +74,12 @@ async def killed_again_and_again(house: House, kind: str, pool: str) -> tuple[st
     return job, await house.finished(job, within_seconds=60)
 
 
-def redone_of(house: House, job: str) -> int:
+def redone_of(house: House, job: str, kills: int = KILLS) -> int:
     """Every step was done, and each run began where the one before it had saved last."""
     done = steps(house, job)
     assert {step for _, step in done} == set(range(24))
     runs = list(dict.fromkeys(run for run, _ in done))
-    assert len(runs) == KILLS + 1
+    assert len(runs) == kills + 1
     for before, after in pairwise(runs):
         last = max(step for run, step in done if run == before)
         first = min(step for run, step in done if run == after)
@@ -85,16 +87,17 @@ def redone_of(house: House, job: str) -> int:
     return len(done) - 24
 
 
-@pytest.mark.parametrize(("kind", "pool"), [("march", "long"), ("stroll", "medium")])
-async def test_five_kills_on_a_folder(
-    on_a_folder: House, kind: str, pool: str, figures: dict[str, str]
-) -> None:
-    job, view = await killed_again_and_again(on_a_folder, kind, pool)
+async def test_five_kills_on_a_folder(on_a_folder: House, figures: dict[str, str]) -> None:
+    job, view = await killed_again_and_again(on_a_folder, "march", "long")
     assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, KILLS + 1)
     redone = redone_of(on_a_folder, job)
-    figures[f"{pool} job, {KILLS} kills of its worker, on a folder"] = (
-        f"{redone} steps of 24 redone"
-    )
+    figures[f"long job, {KILLS} kills of its worker, on a folder"] = f"{redone} steps of 24 redone"
+
+
+async def test_a_coroutine_in_a_shared_runner_goes_on_too(on_a_folder: House) -> None:
+    job, view = await killed_again_and_again(on_a_folder, "stroll", "medium", kills=2)
+    assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 3)
+    redone_of(on_a_folder, job, kills=2)
 
 
 async def test_five_kills_on_s3(on_s3: House, figures: dict[str, str]) -> None:

@@ -114,20 +114,22 @@ class ExchangeEndpoint:
 
     def _lease(self, lease: Lease) -> wire.Lease:
         job, directory = lease.job, self._platform.directory
+        pool = self._pools.by_number[job.pool]
         large = referred(job.payload) if job.payload[:1] == MARK else None
         return wire.Lease(
             job=job.id,
             epoch=lease.epoch,
             token=lease.token,
             type=directory.type_names[job.type],
-            pool=self._pools.by_number[job.pool].name,
+            pool=pool.name,
             tenant=directory.name_of(job.tenant),
             attempt=job.attempts + 1,
             delivery=job.deliveries + 1,
             payload=msgspec.Raw(job.payload) if large is None else EMPTY_OBJECT,
             payload_bytes=None if large is None else large.size_bytes,
             timeout_ms=job.timeout_ms,
-            resumes=job.epoch > 0 and self._pools.by_number[job.pool].checkpoint != "none",
+            run_mode=pool.run_mode,
+            resumes=job.epoch > 0 and pool.checkpoint != "none",
         )
 
 

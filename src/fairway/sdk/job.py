@@ -79,6 +79,7 @@ class Job(Generic[P, R]):
         self.retry = _chosen_retry(options)
         self.limits = options["limits"].terms if "limits" in options else UNLIMITED
         self.run_mode = _chosen_mode(options, self.pool, self.is_async)
+        self.is_mode_chosen = "mode" in options or "limits" in options
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
         self.depends_on = options.get("depends_on", "")

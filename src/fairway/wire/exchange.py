@@ -117,6 +117,7 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     payload: Raw
     timeout_ms: int | None = None
     payload_bytes: int | None = None  # so large that it is not here: it must be fetched
+    run_mode: str | None = None  # how the pool runs jobs whose type does not say
     resumes: bool = False  # it was leased before: there may be a checkpoint to begin from
 
 

@@ -108,7 +108,7 @@ class Fleet:
         together = []
         for lease in leases:
             declared = self._declared.get(lease.type)
-            if declared is not None and declared.mode == "process":
+            if declared is not None and _mode_of(lease, declared) == "process":
                 self._spawn(self._lone.run(lease, declared))
             elif declared is not None and lease.delivery > SHARED_DELIVERIES:
                 self._suspects[lease.job] = lease
@@ -310,3 +310,8 @@ class Fleet:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("fleet task failed", error=repr(error))
+
+
+def _mode_of(lease: Lease, declared: Declared) -> str:
+    """As the type says; else as the pool does, and only then by its function."""
+    return declared.mode if declared.is_mode_chosen else lease.run_mode or declared.mode

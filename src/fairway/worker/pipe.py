@@ -59,6 +59,7 @@ class Declared(Struct, kw_only=True):
     limits: RunLimits = UNLIMITED
     cancel_grace_ms: int = CANCEL_GRACE_MS
     runaway_after_ms: int | None = None
+    is_mode_chosen: bool = False  # else the pool may know better
     pool: str | None = None
     dependency: str = ""
     warm_key: str = ""

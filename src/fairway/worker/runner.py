@@ -277,6 +277,7 @@ def _declared(app: App) -> list[Declared]:
         Declared(
             name=name,
             mode=job.run_mode,
+            is_mode_chosen=job.is_mode_chosen,
             timeout_ms=None if job.timeout_seconds is None else round(job.timeout_seconds * 1000),
             attempts_max=job.retry.attempts,
             most=job.retry.most,
