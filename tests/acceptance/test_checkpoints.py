@@ -130,7 +130,7 @@ async def test_a_broken_checkpoint_falls_back_to_the_one_before(
     assert min(step for run, step in steps(house, job) if run == runs[1]) == expected
 
 
-async def test_a_store_that_is_away_puts_the_job_off_and_loses_nothing(on_a_folder: House) -> None:
+async def test_size_and_age_are_seen_while_nobody_runs_it(on_a_folder: House) -> None:
     house = on_a_folder
     (worker,) = await house.open()
     job = await house.post("march", "long", steps=8, seconds=0.15)
