@@ -29,7 +29,7 @@ test: setup  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: setup  ## Say what is wrong with the settings and the database
 	$(BIN)/fairway check
