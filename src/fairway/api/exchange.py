@@ -15,6 +15,7 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.pools import Pool
 from fairway.core.reference import MARK, referred
 from fairway.services.directory import Principal
 from fairway.services.exchange import Call, Reported
@@ -115,6 +116,19 @@ class ExchangeEndpoint:
     def _lease(self, lease: Lease) -> wire.Lease:
         job, directory = lease.job, self._platform.directory
         pool = self._pools.by_number[job.pool]
+        if pool.is_plain and job.payload[:1] != MARK:  # nearly all: worth saying less
+            return wire.Lease(
+                job=job.id, epoch=lease.epoch, token=lease.token,
+                type=directory.type_names[job.type], pool=pool.name,
+                tenant=directory.name_of(job.tenant), attempt=job.attempts + 1,
+                delivery=job.deliveries + 1, payload=msgspec.Raw(job.payload),
+                timeout_ms=job.timeout_ms,
+            )  # fmt: skip
+        return self._special_lease(lease, pool)
+
+    def _special_lease(self, lease: Lease, pool: Pool) -> wire.Lease:
+        """Of a pool with a run mode or checkpoints, or with a payload too large to be here."""
+        job, directory = lease.job, self._platform.directory
         large = referred(job.payload) if job.payload[:1] == MARK else None
         return wire.Lease(
             job=job.id,

@@ -241,4 +241,6 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
     new = NewJob(request.type, pool, request.priority, timeout_ms, payload, lane)
     if request.payload_upload is not None:
         new = new._replace(upload=request.payload_upload)
-    return new if is_plainly_due(request) else new._replace(wish=wish_of(request))
+    if is_plainly_due(request):
+        return new
+    return new._replace(wish=wish_of(request))

@@ -12,11 +12,11 @@ _SMOOTHING = 3  # each run moves the average by 1/8 of its error
 class Estimate:
     """The expected run of one job type, and how often runs outlasted it."""
 
-    __slots__ = ("guessed", "mean_us", "prepaid_us", "runs", "runs_over")
+    __slots__ = ("guessed", "long_us", "prepaid_us", "runs", "runs_over")
 
     def __init__(self, prepaid_us: int) -> None:
         self.prepaid_us = prepaid_us
-        self.mean_us = prepaid_us  # without the bounds of a prepayment, for people
+        self.long_us = 0  # of runs beyond the bound of a prepayment, for people
         self.guessed = True  # nothing is known yet: the first run counts in full
         self.runs = 0
         self.runs_over = 0
@@ -45,7 +45,7 @@ class Estimates:
         """Start from a figure known from elsewhere, such as last week's average."""
         estimate = self.of(type_id)
         estimate.prepaid_us = self._clamp(run_us)
-        estimate.mean_us = run_us
+        estimate.long_us = run_us if run_us > self._max_us else 0
         estimate.guessed = False
 
     def learn(self, estimate: Estimate, run_us: int) -> None:
@@ -53,17 +53,22 @@ class Estimates:
         sample_us, guess_us = run_us, estimate.prepaid_us
         if sample_us > guess_us:
             estimate.runs_over += 1
-            sample_us = min(sample_us, self._max_us)
+            if sample_us > self._max_us:
+                sample_us, before_us = self._max_us, estimate.long_us or run_us
+                estimate.long_us = before_us + ((run_us - before_us) >> _SMOOTHING)
         elif sample_us < self._min_us:
             sample_us = self._min_us
         estimate.runs += 1
-        estimate.mean_us += (run_us - estimate.mean_us) >> _SMOOTHING
         if estimate.guessed:
             estimate.guessed = False
             estimate.prepaid_us = sample_us
-            estimate.mean_us = run_us
         else:
             estimate.prepaid_us = guess_us + ((sample_us - guess_us) >> _SMOOTHING)
+
+    def mean_us(self, estimate: Estimate) -> int:
+        """A run without the bounds of a prepayment: what people want to know."""
+        is_long = estimate.long_us and 10 * estimate.prepaid_us > 9 * self._max_us
+        return estimate.long_us if is_long else estimate.prepaid_us
 
     def _clamp(self, run_us: int) -> int:
         return max(self._min_us, min(run_us, self._max_us))

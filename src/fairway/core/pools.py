@@ -8,7 +8,7 @@ about pools; which pool a job type belongs in is decided in `classifier.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fairway.core.errors import InvalidRequest
@@ -34,6 +34,10 @@ class Pool:
     overrun_seconds: float | None = None  # past this a run does harm to the others in the pool
     labels: tuple[str, ...] = ()  # a worker must have all of these
     reserved_share: int = 800  # per mille of the slots that floors of tenants may claim together
+    is_plain: bool = field(init=False)  # its leases say nothing beyond the job
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_plain", self.run_mode is None and self.checkpoint == "none")
 
 
 SHORT = Pool(

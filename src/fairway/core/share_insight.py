@@ -107,7 +107,7 @@ class ShareInsight:
         known = self._estimates.peek(type_id)
         return EstimateFacts(
             prepaid_us=known.prepaid_us,
-            mean_us=known.mean_us,
+            mean_us=self._estimates.mean_us(known),
             runs=known.runs,
             runs_over=known.runs_over,
         )
