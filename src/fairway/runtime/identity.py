@@ -42,4 +42,4 @@ def session_key() -> str:
 
 
 def new_api_key(scope: str) -> ApiKey:
-    return ApiKey.compose(scope, secrets.token_hex(4), secrets.token_urlsafe(32))
+    return ApiKey.compose(scope, secrets.token_hex(8), secrets.token_urlsafe(32))
