@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fairway.core.backlog import Backlog, WindowLimits
+from fairway.core.backlog_counts import Survey
 from fairway.core.holds import Hold, Holds
 from fairway.core.ids import JobId, make_job_id, unix_ms_of
 from fairway.core.job import QueuedJob
@@ -437,10 +438,16 @@ def test_depth_is_taken_from_the_store_at_a_take_over(backlog: Backlog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
     backlog.counted({(1, POOL): 70, (9, POOL): 5})
     assert backlog.depth(1, [POOL]) == 70
-    assert backlog.depth_of_pool(POOL) == 70
+    assert surveyed(backlog).depth[POOL] == 70
+
+
+def surveyed(backlog: Backlog) -> Survey:
+    found = Survey()
+    backlog.survey(backlog.places(), found)
+    return found
 
 
 def test_the_oldest_head_is_known(backlog: Backlog) -> None:
-    assert backlog.oldest_ms(POOL) is None
+    assert POOL not in surveyed(backlog).oldest_ms
     backlog.arrived([make(1, ms=50), make(2, tenant=2, ms=20)])
-    assert backlog.oldest_ms(POOL) == START_MS + 20
+    assert surveyed(backlog).oldest_ms[POOL] == START_MS + 20

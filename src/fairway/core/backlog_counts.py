@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from fairway.core.job import due_ms_of
 from fairway.core.tenant_backlog import TenantBacklog
+
+
+class Survey:
+    """What waits, by pool."""
+
+    def __init__(self) -> None:
+        self.depth: dict[int, int] = defaultdict(int)
+        self.oldest_ms: dict[int, float] = defaultdict(lambda: math.inf)  # at the head of a window
 
 
 class BacklogCounts:
@@ -19,19 +29,19 @@ class BacklogCounts:
         found = (self._tenants.get((pool, tenant)) for pool in pools)
         return sum(backlog.depth for backlog in found if backlog)
 
-    def depth_of_pool(self, pool: int) -> int:
-        return sum(b.depth for (number, _), b in self._tenants.items() if number == pool)
+    def places(self) -> list[tuple[int, int]]:
+        """Every (pool, tenant) with streams here."""
+        return list(self._tenants)
 
-    def oldest_ms(self, pool: int) -> int | None:
-        """Since when the oldest job at the head of any window of this pool may run."""
-        heads = [
-            due_ms_of(stream.window[0])
-            for (number, _), backlog in self._tenants.items()
-            if number == pool and backlog.ready
-            for stream in backlog.streams.values()
-            if stream.window
-        ]
-        return min(heads) if heads else None
+    def survey(self, places: Iterable[tuple[int, int]], found: Survey) -> None:
+        """Add what waits at these places; a look at all of them is taken in slices."""
+        for place in places:
+            backlog = self._tenants.get(place)
+            if backlog is not None:
+                found.depth[place[0]] += backlog.depth
+                if backlog.ready:
+                    heads = [due_ms_of(s.window[0]) for s in backlog.streams.values() if s.window]
+                    found.oldest_ms[place[0]] = min(*heads, found.oldest_ms[place[0]])
 
     def counted(self, depths: dict[tuple[int, int], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""

@@ -6,6 +6,7 @@ A read shows the store as it was a moment ago: what ended since must not come ba
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from fairway.core.streams import Stream, StreamKey
 
@@ -27,7 +28,7 @@ class Reading:
         self._wanting.pop(stream.key, None)
 
     def begin(self, streams_max: int) -> list[Stream]:
-        chosen = [self._wanting[key] for key in list(self._wanting)[:streams_max]]
+        chosen = list(islice(self._wanting.values(), streams_max))
         for stream in chosen:
             self.start(stream)
         return chosen

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections import defaultdict
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare
@@ -28,6 +27,7 @@ from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.exchange import Exchange
 from fairway.services.explainer import Explainer
+from fairway.services.gauges import Gauges
 from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
 from fairway.services.janitor import Janitor
@@ -228,7 +228,7 @@ class Platform:
             "janitor": janitor.run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "insight": self.insight.run_once,
-            "gauges": self._gauge,
+            "gauges": Gauges(dispatcher, self.metrics, self.clock).run_once,
         }
         loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
         dispatcher.want_reads = loops["refiller"].wake
@@ -288,24 +288,3 @@ class Platform:
         except (*DISCONNECTED, TimeoutError):
             return {"database": False, "shards_owned": False}
         return {"database": True, "shards_owned": len(owners) == self.cluster.shard_count}
-
-    async def _gauge(self, now_us: int) -> float:
-        metrics, dispatcher = self.metrics, self.dispatcher
-        running: dict[int, int] = defaultdict(int)
-        for session in dispatcher.sessions.values():
-            for number, count in session.in_use.items():
-                running[number] += count
-        for pool in dispatcher.pools.by_name.values():
-            metrics.queued.labels(pool.name).set(dispatcher.backlog.depth_of_pool(pool.number))
-            metrics.running.labels(pool.name).set(running[pool.number])
-            slots = sum(s.slots.get(pool.number, 0) for s in dispatcher.sessions.values())
-            metrics.slots.labels(pool.name).set(slots)
-            oldest_ms = dispatcher.backlog.oldest_ms(pool.number)
-            age_ms = self.clock.unix_ms() - oldest_ms if oldest_ms else 0
-            metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
-        metrics.workers.set(len(dispatcher.sessions))
-        metrics.window.set(dispatcher.backlog.jobs_held)
-        for kind, count in dispatcher.aftermath.in_force().items():
-            metrics.restraints.labels(kind).set(count)
-        metrics.shards.set(len(dispatcher.open_shards))
-        return 2.0

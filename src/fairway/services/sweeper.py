@@ -6,6 +6,7 @@ news. Whatever was missed becomes a head sooner or later, so nothing is missed f
 
 from __future__ import annotations
 
+from fairway.runtime.loops import pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.ownership import Ownership
 from fairway.store import backlog as store
@@ -13,6 +14,7 @@ from fairway.store.database import Database
 
 ALONE_SECONDS = 5.0
 WITH_PEERS_SECONDS = 1.0
+SLICE = 1_000
 
 
 class Sweeper:
@@ -33,7 +35,11 @@ class Sweeper:
         backlog, leases = self._dispatcher.backlog, self._dispatcher.leases
         if shard not in self._dispatcher.open_shards:
             return
-        for key, first in heads.items():
+        for place, (key, first) in enumerate(heads.items()):
+            if place % SLICE == SLICE - 1:
+                await pause(0)  # a hundred thousand streams must not hold up a grant
+                if shard not in self._dispatcher.open_shards:
+                    return
             if first not in leases and not backlog.knows(key, first):
                 backlog.noticed(key, first)
         self._dispatcher.want_reads()
