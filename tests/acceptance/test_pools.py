@@ -23,7 +23,7 @@ async def test_a_pool_of_ones_own(house: House) -> None:
     assert (why["reason"], why["state"]) == ("labels", "queued")
     fitting = house.start_worker(pools=["box=1"], more=["--label", "box"])
     await fitting.says("worker ready")
-    (shared,) = fitting.runners()
+    shared = min(fitting.runners())  # the job's own process may be there already
     view = await house.finished(job)
     assert (view["state"], view["pool"], view["attempts"]) == ("succeeded", "box", 1)
     assert view["result"]["pid"] != shared, "the pool asks for a process of its own"
