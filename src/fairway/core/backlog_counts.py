@@ -41,7 +41,7 @@ class BacklogCounts:
                 found.depth[place[0]] += backlog.depth
                 if backlog.ready:
                     heads = [due_ms_of(s.window[0]) for s in backlog.streams.values() if s.window]
-                    found.oldest_ms[place[0]] = min(*heads, found.oldest_ms[place[0]])
+                    found.oldest_ms[place[0]] = min([*heads, found.oldest_ms[place[0]]])
 
     def counted(self, depths: dict[tuple[int, int], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
