@@ -140,6 +140,7 @@ class Hand:
         self.tenant: int | None = None
         self.build = ""
         self.number = 0
+        self.call = 0  # of the next call, for tests that count them
 
     async def say(
         self,
@@ -155,7 +156,7 @@ class Hand:
         greeting = Hello(types, self.slots, self.build) if hello else None
         return await self.platform.exchange.call(
             Call(
-                self.key, "hand", self.tenant, greeting, running,
+                self.key, self.call, "hand", self.tenant, greeting, running,
                 [word for word in reports if word.outcome is None],
                 [word.reported() for word in reports if word.outcome is not None],
                 wait_seconds, draining, goodbye,

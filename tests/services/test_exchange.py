@@ -71,6 +71,40 @@ async def test_a_lease_whose_reply_was_lost_is_sent_again(
     assert news.leases == [missed]
 
 
+async def test_a_call_that_a_hello_overtook_takes_nothing(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its worker has given it up: leases that left with its reply would be heard by nobody."""
+    hand = Hand(platform)
+    hand.call = 3
+    await hand.say(hello=True)
+    await submit(platform, tenant)
+    hand.call = 2
+    late = await hand.say()
+    assert late is not None
+    assert late.leases == []
+    hand.call = 4
+    news = await hand.say()
+    assert news is not None
+    assert len(news.leases) == 1
+
+
+async def test_a_held_call_that_a_hello_overtook_takes_nothing(
+    platform: Platform, tenant: Tenant
+) -> None:
+    hand = Hand(platform)
+    await hand.say(hello=True)
+    held = asyncio.create_task(hand.say(wait_seconds=5))
+    await asyncio.sleep(0.01)
+    hello = asyncio.create_task(hand.say(hello=True, wait_seconds=5))
+    await asyncio.sleep(0)
+    await submit(platform, tenant)
+    old, new_one = await asyncio.wait_for(held, 1), await asyncio.wait_for(hello, 1)
+    assert old is not None
+    assert new_one is not None
+    assert (old.leases, len(new_one.leases)) == ([], 1)
+
+
 async def test_what_a_worker_wrongly_believes_to_hold_is_revoked(
     platform: Platform, tenant: Tenant
 ) -> None:

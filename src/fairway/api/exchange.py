@@ -63,6 +63,7 @@ class ExchangeEndpoint:
         running = request.running
         return Call(
             session=request.session,
+            number=request.call,
             worker=worker,
             tenant=tenant.id if tenant else None,
             hello=self._hello(request.hello),

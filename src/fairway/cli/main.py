@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -281,8 +282,27 @@ def main() -> None:
     """Entry point: errors are sentences, not stacks."""
     from fairway.core.errors import FairwayError
 
+    status: int | str | None
     try:
-        sys.exit(app() or 0)
+        status = app() or 0
     except FairwayError as error:
-        print(f"fairway: {error.message}", file=sys.stderr)  # noqa: T201  # the CLI's own voice
-        sys.exit(1)
+        status = f"fairway: {error.message}"
+    except SystemExit as ended:
+        status = ended.code
+    if "obstore" in sys.modules:
+        _leave_at_once(status)
+    sys.exit(status)
+
+
+def _leave_at_once(status: int | str | None) -> None:
+    """End the process and leave the interpreter as it is.
+
+    Threads of the object storage's library may be about to take its lock; if it were torn down
+    under them, they would abort a program that has done its work.
+    """
+    if isinstance(status, str):
+        print(status, file=sys.stderr)  # noqa: T201  # as `sys.exit` would
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status or 0)

@@ -60,6 +60,7 @@ class Call(NamedTuple):
     """Everything a worker says in one exchange."""
 
     session: str
+    number: int  # counts the calls of the session
     worker: str
     tenant: int | None  # set when the worker's key belongs to one tenant
     hello: Hello | None
@@ -98,20 +99,28 @@ class Exchange:
 
     async def _converse(self, call: Call) -> News | None:
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
+        if call.number < session.hello_number:
+            return _nothing(session)  # given up by its worker, and overtaken by the next hello
         session.ring()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
+            session.hello_number = call.number
+            session.hellos += 1
             self._take_over(session, call)
+        hellos = session.hellos
+        if call.hello is not None:
             await self._greet(session, call.hello, call.running or [])
         elif not session.greeted:
             return None
         elif call.running:
             self._note_progress(session, call.running)
         await self._hear(session, call)
+        if session.hellos != hellos:
+            return _nothing(session)
         session.draining = call.draining
         if call.goodbye:
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
-        return await self._answer(session, call.wait_seconds)
+        return await self._answer(session, hellos, call.wait_seconds)
 
     # -- hello -------------------------------------------------------------------------------
 
@@ -268,11 +277,12 @@ class Exchange:
 
     # -- answer ------------------------------------------------------------------------------
 
-    async def _answer(self, session: Session, wait_seconds: float) -> News:
+    async def _answer(self, session: Session, hellos: int, wait_seconds: float) -> News:
+        """What a hello has overtaken is heard by nobody, so it may take no news away."""
         self._dispatcher.serve(session)
         if not session.has_news and wait_seconds > 0:
             await self._hold(session, min(wait_seconds, WAIT_MAX_SECONDS))
-        return self._dispatcher.news(session)
+        return self._dispatcher.news(session) if session.hellos == hellos else _nothing(session)
 
     async def _hold(self, session: Session, seconds: float) -> None:
         poll = session.poll = asyncio.get_running_loop().create_future()
@@ -286,6 +296,10 @@ class Exchange:
             if session.poll is poll:
                 session.poll = None
                 self._dispatcher.let_go(session)
+
+
+def _nothing(session: Session) -> News:
+    return News([], [], [], [], [], beat_ms=session.beat_ms)
 
 
 def _may_be_from(report: Reported, state: int) -> bool:

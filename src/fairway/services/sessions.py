@@ -46,10 +46,10 @@ class Lease:
 
 class Session:
     __slots__ = (
-        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "in_use",
-        "key", "labels", "leases", "limits", "outbox", "poll", "recorded", "recording", "refused",
-        "revoked", "ring_due", "rung_us", "seen_us", "slots", "tenant", "types", "warm_types",
-        "worker",
+        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted",
+        "hello_number", "hellos", "in_use", "key", "labels", "leases", "limits", "outbox", "poll",
+        "recorded", "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us", "slots",
+        "tenant", "types", "warm_types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
@@ -66,6 +66,8 @@ class Session:
         self.seen_us = now_us
         self.beat_ms = 3000
         self.greeted = False  # has said hello to this owner
+        self.hellos = 0
+        self.hello_number = 0  # of the newest call with a hello
         self.draining = False
         self.drain_asked = False  # by an operator
         self.build = ""

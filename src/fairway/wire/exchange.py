@@ -95,6 +95,7 @@ class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
     """What a worker says. Only `session` is needed; what has nothing to say is left out."""
 
     session: SessionKey
+    call: int = 0  # counts the calls of a session: one older than its last hello is not heard
     hello: Hello | None = None
     reports: list[Report] = []
     running: list[Holding] | None = None  # the whole truth on a resync, else only news of progress

@@ -79,6 +79,7 @@ class Keeper:
         self._courier = Courier(self._session, self._ledger, self._fleet, self._speak_soon)
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._must_greet = True
+        self._call_number = 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
         self._beat_ms = 3000
         self._calls: set[asyncio.Task[None]] = set()
@@ -157,6 +158,7 @@ class Keeper:
 
     def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
         hello = None
+        self._call_number += 1
         if self._must_greet:
             hello = wire.Hello(
                 types=self._fleet.types, slots=self._options.slots, build=self._options.build,
@@ -169,8 +171,8 @@ class Keeper:
         else:
             running, reports = self._ledger.take_progress(), self._ledger.take_fresh()
         return wire.ExchangeRequest(
-            session=self._key, hello=hello, running=running, reports=reports, wait_ms=wait_ms,
-            draining=self._stopping.is_set(), goodbye=goodbye,
+            session=self._key, call=self._call_number, hello=hello, running=running,
+            reports=reports, wait_ms=wait_ms, draining=self._stopping.is_set(), goodbye=goodbye,
         )  # fmt: skip
 
     async def _exchange(self, request: wire.ExchangeRequest) -> None:
@@ -195,6 +197,7 @@ class Keeper:
             raise error
         for call in self._calls:
             call.cancel()  # to the same address; the hello that follows says it all again
+        self._must_greet = True  # a call given up may have been the hello itself
         self._failure = None
         seconds = self._session.next_pause_seconds()
         log.warning("exchange failed", error=error.message, retry_in_seconds=round(seconds, 2))

@@ -1,0 +1,96 @@
+"""The keeper's side of a conversation that breaks; the other side is written out, call by call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairway.wire import exchange as wire
+from fairway.worker import keeper
+from fairway.worker.keeper import Keeper, WorkerOptions
+
+LINGER_SECONDS = 0.3  # long, so that a test can break a call in the middle of it
+
+
+class Desk:
+    """An address for a keeper: each call waits here until the test answers or drops it."""
+
+    def __init__(self) -> None:
+        self.calls: asyncio.Queue[tuple[wire.ExchangeRequest, asyncio.StreamWriter]] = (
+            asyncio.Queue()
+        )
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length:")[2].split()[0])
+                body = await reader.readexactly(length)
+                await self.calls.put((wire.decode_request(body), writer))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+
+def answer(writer: asyncio.StreamWriter, reply: wire.ExchangeReply) -> None:
+    body = wire.encode(reply)
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+
+
+def lease(number: int, seconds: float) -> wire.Lease:
+    return wire.Lease(
+        job=f"01890000-0000-7000-8000-{number:012x}", epoch=1, token="0" * 32, type="nap",
+        pool="short", tenant="acme", attempt=1, delivery=1,
+        payload=msgspec.Raw(b'{"seconds": %g}' % seconds),
+    )  # fmt: skip
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    monkeypatch.setattr(keeper, "LINGER_SECONDS", LINGER_SECONDS)
+    monkeypatch.setenv("ACCEPTANCE_LEDGER", str(tmp_path / "ledger"))
+    desk = Desk()
+    options = WorkerOptions(
+        target="tests.acceptance.jobs:app", name="one", urls=[await desk.open()], api_key="key",
+        slots={"short": 8},
+    )  # fmt: skip
+    life = asyncio.create_task(Keeper(options).run())
+    yield desk
+    life.cancel()
+    await asyncio.gather(life, return_exceptions=True)
+    desk.close()
+
+
+async def test_a_hello_that_was_given_up_is_said_again(desk: Desk) -> None:
+    """A call breaks while reports gather; the next one must be a hello, with all there is to say.
+
+    That hello is given up together with the broken call, before it is sent. The one that follows
+    may not be taken for an ordinary call: leases and reports would wait for each other for ever.
+    """
+    async with asyncio.timeout(20):
+        hello, first = await desk.calls.get()
+        assert hello.hello is not None
+        seconds = LINGER_SECONDS * 1.3  # ends while the second call is held, and not alone
+        leases = [lease(1, seconds), lease(2, 60), lease(3, 60)]
+        answer(first, wire.ExchangeReply(leases=leases, beat_ms=5000))
+        _, held = await desk.calls.get()
+        await asyncio.sleep(LINGER_SECONDS * 0.6)
+        held.transport.abort()
+        again, _ = await desk.calls.get()
+    assert again.hello is not None
+    assert [report.job for report in again.reports] == [leases[0].job]
+    assert again.running is not None
+    assert {one.job for one in again.running} == {one.job for one in leases}
+    assert again.call > hello.call
