@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -45,6 +46,17 @@ async def kills(ctx: Ctx = CTX) -> None:
     """What the kernel does to a process when memory is out, and what `kill -9` does."""
     sign("begin", new_run(), ctx)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job(name="exhausts", pool="short")
+async def exhausts(ctx: Ctx = CTX) -> None:
+    """Memory is out, and native code writes where it was given none."""
+    sign("begin", new_run(), ctx)
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    resource.setrlimit(resource.RLIMIT_AS, (256 << 20, resource.RLIM_INFINITY))
+    while True:
+        ctypes.memset(libc.malloc(ctypes.c_size_t(64 << 20)) or 0, 1, 64 << 20)
 
 
 @app.job(name="segfaults", pool="short")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-RUNNER = "fairway.worker.runner"
+RUNNER = "fairway-runner"
 
 
 class Program:
@@ -46,7 +46,7 @@ class Program:
 
     def runners(self) -> list[int]:
         """The processes of this worker that hold the user's code."""
-        return [pid for pid in tree(self.pid) if RUNNER in command_of(pid)]
+        return [pid for pid in tree(self.pid) if name_of(pid) == RUNNER]
 
     def send(self, number: signal.Signals) -> None:
         """To this process alone."""
@@ -124,6 +124,13 @@ def _parents() -> Iterator[tuple[int, int]]:
 def command_of(pid: int) -> str:
     try:
         return Path("/proc", str(pid), "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return ""
 

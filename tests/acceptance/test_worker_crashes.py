@@ -9,6 +9,8 @@ import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, is_alive, send, until
 
+SLOW_APP = "tests.acceptance.slow_to_load:app"
+
 
 async def test_a_worker_that_was_idle_for_a_while_still_takes_work(house: House) -> None:
     await house.open()
@@ -37,7 +39,7 @@ async def test_kill_9_under_load(house: House, victim: str, figures: dict[str, s
 
 async def test_a_runner_killed_while_it_starts_is_replaced_again(house: House) -> None:
     """Not one death but three in a row, the later ones before the new runner has loaded."""
-    (worker,) = await house.open()
+    (worker,) = await house.open(app=SLOW_APP)
     jobs = [await house.post("nap", "short", seconds=0.5)]
     await house.ledger.begins(jobs[0])
     for _ in range(3):
@@ -49,7 +51,7 @@ async def test_a_runner_killed_while_it_starts_is_replaced_again(house: House) -
 
 
 async def test_a_process_killed_before_its_job_began_is_reported(house: House) -> None:
-    (worker,) = await house.open()
+    (worker,) = await house.open(app=SLOW_APP)
     (shared,) = worker.runners()
     job = await house.post("haul", "long")
     await until(lambda: len(worker.runners()) > 1, 5, "the job's own process")

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 from examples.judge.languages import installed
 from examples.judge.pools import declare
+from tests.acceptance.processes import RUNNER, command_of, name_of, send, tree
 from tests.acceptance.processes import Program as Process
-from tests.acceptance.processes import command_of, send, tree
 from tests.examples.conftest import Town, answering, town
 from tests.examples.programs import CPP, EVERY, PYTHON, C, Program
 from tests.examples.test_sandbox import NEEDS_OWN_ROOT, SANDBOX
@@ -116,7 +116,7 @@ async def test_killing_the_worker_loses_no_submission_and_repeats_no_verdict(jud
     programs = [PYTHON[0], PYTHON[1]] * 8
     handed_in = [(one, await judge.hand_in(one)) for one in programs]
     await judge.judged(handed_in[0][1])
-    runners = [pid for pid in tree(judge.worker.pid) if "worker.runner" in command_of(pid)]
+    runners = [pid for pid in tree(judge.worker.pid) if name_of(pid) == RUNNER]
     send(runners[0], signal.SIGKILL)  # in the middle of whatever it judges
     for program, submission in handed_in:
         assert (await judge.judged(submission))["verdict"] == program.verdict

@@ -11,12 +11,12 @@ from typing import Any
 
 import httpx2
 from examples.scoring.jobs import simulated
-from tests.acceptance.processes import command_of, send, tree
+from tests.acceptance.processes import RUNNER, command_of, name_of, send, tree
 from tests.examples.conftest import Town, answering, town
 from tests.examples.messages_api import MessagesApi, error
 
 #: Who is killed after which application.
-VICTIMS = {15: "fairway worker", 30: "-m examples.scoring", 45: "worker.runner"}
+VICTIMS = {15: "fairway worker", 30: "-m examples.scoring", 45: RUNNER}
 APP = ["examples.scoring.jobs:app", "--beside", "examples.scoring"]
 
 
@@ -130,11 +130,8 @@ async def test_killing_anything_under_load_loses_no_application(
         taken: list[str] = []
         for number in range(60):
             taken.append(await apply(http, here.at, number))
-            if number in (15, 30, 45):
-                _kill(
-                    here,
-                    {15: "fairway worker", 30: "examples.scoring", 45: "worker.runner"}[number],
-                )
+            if number in VICTIMS:
+                _kill(here, VICTIMS[number])
         views = [await scored(http, here.at, application) for application in taken]
         assert len({view["id"] for view in views}) == 60
         for number, view in enumerate(views):
@@ -144,6 +141,7 @@ async def test_killing_anything_under_load_loses_no_application(
 
 def _kill(here: Town, words: str) -> None:
     """kill -9 of one process of the town, and of nobody else."""
-    victims = [pid for pid in tree(here.program.pid) if words in command_of(pid)]
+    family = tree(here.program.pid)
+    victims = [pid for pid in family if words in (command_of(pid) + name_of(pid))]
     assert victims
     send(victims[0], signal.SIGKILL)

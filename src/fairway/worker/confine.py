@@ -30,6 +30,12 @@ def die_before_the_keeper() -> None:
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
 
 
+def name_process(name: str) -> None:
+    """For who looks at a list of processes; at most 15 letters are kept."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
+
+
 def apply(limits: RunLimits) -> None:
     """For the rest of this process's life and for all that it starts; processor time is apart."""
     _lower(resource.RLIMIT_CORE, 0)  # a job killed for its memory must not fill the disk with it

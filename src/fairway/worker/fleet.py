@@ -4,8 +4,8 @@ Job types of the modes `loop` and `thread` share one runner; a job of the mode `
 of its own (`lone.py`). A runner that dies is replaced after a pause that grows while runners keep
 dying young. A shared runner that does not answer although a job is past its time limit is killed;
 one that lost too many threads to jobs that would not stop is replaced, and ends when its jobs have.
-A job that was lost with its runner before is tried apart from others, so that a poisonous job takes
-its neighbours with it twice at most.
+A job that was lost with its runner is tried apart from others: at once when few were lost together,
+else after the second time; so a poisonous job takes its neighbours with it twice at most.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from fairway.worker.lone import LoneRuns
 from fairway.worker.overdue import Overdue, limit_of
 from fairway.worker.pipe import CheckpointAnswer, Declared, Orders, Words
 from fairway.worker.runners import Death, Listener, RunnerProcess
+from fairway.worker.spares import Spares
 from fairway.worker.usage import Orphans
 
 log = logger("fleet")
@@ -61,9 +62,11 @@ class Fleet:
         self._shared: RunnerProcess | None = None  # for loop and thread
         self._retired: set[RunnerProcess] = set()  # finish what they have
         self._living: set[RunnerProcess] = set()  # those two, and one that starts
+        self._spares = Spares()
         self._lone = LoneRuns(target, levels, ceiling, on_words, on_end)
         self._lone.ready = self._ready
         self._suspects: dict[str, Lease] = {}  # wait to run apart
+        self._blamed: set[str] = set()  # lost with a runner that had few others
         self._apart = asyncio.Semaphore(SUSPECTS_MAX)
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
         self._overdue = Overdue()
@@ -110,7 +113,7 @@ class Fleet:
             declared = self._declared.get(lease.type)
             if declared is not None and _mode_of(lease, declared) == "process":
                 self._spawn(self._lone.run(lease, declared))
-            elif declared is not None and lease.delivery > SHARED_DELIVERIES:
+            elif declared is not None and self._is_suspect(lease):
                 self._suspects[lease.job] = lease
                 self._spawn(self._run_apart(lease, declared))
             else:
@@ -121,6 +124,11 @@ class Fleet:
             self._waiting.update((lease.job, lease) for lease in together)
         else:
             self._shared.run(together)
+
+    def _is_suspect(self, lease: Lease) -> bool:
+        was_blamed = lease.job in self._blamed
+        self._blamed.discard(lease.job)
+        return was_blamed or lease.delivery > SHARED_DELIVERIES
 
     def answer(self, saved: CheckpointAnswer) -> None:
         """Tell a run what became of its checkpoint; one that is gone needs no answer."""
@@ -167,7 +175,8 @@ class Fleet:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(self._lone.stop(), *(one.stop() for one in self._sharing()))
+        sharing = [runner.stop() for runner in self._sharing()]
+        await asyncio.gather(self._spares.stop(), self._lone.stop(), *sharing)
 
     def _sharing(self) -> list[RunnerProcess]:
         return [*self._retired, *([self._shared] if self._shared else [])]
@@ -192,7 +201,7 @@ class Fleet:
             runner.run(list(waiting.values()))
 
     async def _ready(self, runner: RunnerProcess) -> list[Declared]:
-        await runner.start()
+        await runner.start(self._spares)
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
                 return await runner.declared
@@ -207,8 +216,9 @@ class Fleet:
         while self._shared is None:
             young = time.monotonic() - self._born < YOUNG_SECONDS
             self._deaths_in_row = min(self._deaths_in_row + 1, 10) if young else 1
-            seconds = min(PAUSE_FIRST_SECONDS * 2 ** (self._deaths_in_row - 1), PAUSE_MAX_SECONDS)
-            await pause(seconds)
+            if self._deaths_in_row > SHARED_DELIVERIES:  # else one bad job, and spares for it
+                doubled = PAUSE_FIRST_SECONDS * 2 ** (self._deaths_in_row - SHARED_DELIVERIES - 1)
+                await pause(min(doubled, PAUSE_MAX_SECONDS))
             try:
                 await self._start_shared()
             except InvalidRequest as error:
@@ -240,7 +250,7 @@ class Fleet:
             self._ask_overdue(time.monotonic())
             if self.orphans is not None:
                 known = {runner.pid for runner in self._living if runner.pid is not None}
-                self.orphans.kill(known | self._lone.pids)
+                self.orphans.kill(known | self._lone.pids | self._spares.pids)
             await pause(LOOK_SECONDS)
 
     def _ask_overdue(self, now: float) -> None:
@@ -298,6 +308,8 @@ class Fleet:
         runner.jobs.clear()
         if lost:
             log.warning("runner died", how=death.how, jobs=len(lost))
+        if len(lost) <= SUSPECTS_MAX:
+            self._blamed = {lease.job for lease in lost}  # of the last death: a few at a time
         for lease in lost:
             self._on_end(lease, ends.crashed(death.how))
 

@@ -37,6 +37,14 @@ class CheckpointAnswer(Struct, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
+class Duty(Struct, kw_only=True, omit_defaults=True):
+    """Keeper → runner, the first word: which app, in how many threads, under which limits."""
+
+    target: str
+    threads: int
+    limits: RunLimits | None = None
+
+
 class Orders(Struct, kw_only=True, omit_defaults=True):
     """Keeper → runner."""
 
@@ -160,3 +168,13 @@ class Pipe(asyncio.Protocol, Generic[Message]):
 
     def close(self) -> None:
         self._transport.close()
+
+
+def first_word(end: socket.socket) -> Duty | None:
+    """Wait for it without an event loop; None when the keeper went away instead."""
+    length = end.recv(_LENGTH.size, socket.MSG_WAITALL)
+    if len(length) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack(length)
+    text = end.recv(size, socket.MSG_WAITALL)
+    return msgspec.json.decode(text, type=Duty) if len(text) == size else None

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -32,10 +32,21 @@ from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import NULL, Lease
 from fairway.worker import confine
-from fairway.worker.pipe import Declared, Ended, Orders, Pipe, Progress, RunLease, Words
+from fairway.worker.pipe import (
+    Declared,
+    Duty,
+    Ended,
+    Orders,
+    Pipe,
+    Progress,
+    RunLease,
+    Words,
+    first_word,
+)
 from fairway.worker.saving import Savings, checkpoint
 
 RESULT_BYTES_MAX = 16 << 20
+SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
 
@@ -294,41 +305,44 @@ def _declared(app: App) -> list[Declared]:
     ]
 
 
-async def _main(end: socket.socket, target: str, threads: int, limits: RunLimits | None) -> None:
+async def _main(end: socket.socket, duty: Duty) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(threads, thread_name_prefix="job"))
-    app: Any = App.load(target)
+    loop.set_default_executor(ThreadPoolExecutor(duty.threads, thread_name_prefix="job"))
+    app: Any = App.load(duty.target)
     calm_collector()
-    if limits is not None:
-        confine.apply(limits)
-    await Runner(app, threads, limits).run(end)
+    if duty.limits is not None:
+        confine.apply(duty.limits)
+    await Runner(app, duty.threads, duty.limits).run(end)
 
 
 def main() -> None:
-    """`python -m fairway.worker.runner DESCRIPTOR TARGET THREADS [LIMITS]`; by a keeper only."""
+    """`python -m fairway.worker.runner DESCRIPTOR`; by a keeper only. It is a spare at first."""
     die_with_parent(signal.SIGKILL)  # belt and braces: the pipe's end says the same soon
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the keeper's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     confine.adopt_orphans()
     confine.die_before_the_keeper()
-    descriptor, target, threads, *terms = sys.argv[1:]
-    end = socket.socket(fileno=int(descriptor))
+    end = socket.socket(fileno=int(sys.argv[1]))
     end.set_inheritable(False)  # what a job starts must not hold its runner's line to the keeper
-    limits = msgspec.json.decode(terms[0], type=RunLimits) if terms else None
+    run = _loop_runner()
+    confine.name_process(SPARE_NAME)
+    duty = first_word(end)
+    if duty is None:
+        return
+    confine.name_process(RUNNER_NAME)
     try:
-        _run(_main(end, target, int(threads), limits))
+        run(_main(end, duty))
     except LoadError as error:
         sys.exit(f"fairway: {error}")
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where it is installed. An import that fails in a user's app is not about that."""
+def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
+    """uvloop's where it is installed. An import that fails in a user's app is not about that."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(work)
-    else:
-        uvloop.run(work)
+        return asyncio.run
+    return uvloop.run
 
 
 if __name__ == "__main__":

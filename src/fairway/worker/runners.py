@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
-import sys
 from collections.abc import Callable
 from typing import NamedTuple, cast
-
-import msgspec
 
 from fairway.core.limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.wire.exchange import Lease
 from fairway.worker.cgroups import Room
-from fairway.worker.pipe import Declared, Orders, Pipe, RunLease, Words
+from fairway.worker.pipe import Declared, Duty, Orders, Pipe, RunLease, Words
+from fairway.worker.spares import Spares
 from fairway.worker.usage import kill_descendants, kill_tree
 
 REMOVE_TRIES = 40
@@ -53,7 +50,7 @@ class RunnerProcess:
         limits: RunLimits | None = None,
         room: Room | None = None,
     ) -> None:
-        self._arguments = [target, str(threads)]
+        self._duty = Duty(target=target, threads=threads, limits=limits)
         self._listener = listener
         self.limits = limits
         self.room = room
@@ -67,20 +64,13 @@ class RunnerProcess:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    async def start(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._pipe = await Pipe.join(ours, Words, self._hear, lambda: None)
-        terms = [] if self.limits is None else [msgspec.json.encode(self.limits).decode()]
-        with theirs:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fairway.worker.runner", str(theirs.fileno()),
-                *self._arguments, *terms,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,  # a group of its own: killed whole, untouched by Ctrl-C
-            )  # fmt: skip
+    async def start(self, spares: Spares) -> None:
+        self._process, end = await spares.take()
+        self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
         if self.room is not None:
             self.room.take_in(self._process.pid)
-        self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
+        self._pipe = await Pipe.join(end, Words, self._hear, lambda: None)
+        self._pipe.send(self._duty)
 
     def run(self, leases: list[Lease]) -> None:
         self.jobs.update(lease.job for lease in leases)
