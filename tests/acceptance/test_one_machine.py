@@ -200,7 +200,7 @@ async def test_a_killed_up_leaves_no_worker_behind(machine: Machine) -> None:
     postmaster = machine.postmaster
     ours = [pid for pid in tree(up.pid) if "-m fairway" in command_of(pid)]
     workers = [pid for pid in ours if pid != up.pid]
-    assert len(workers) == 2  # a keeper and its runner
+    assert len(workers) >= 2  # a keeper and its runner, and perhaps spares
     send(up.pid, signal.SIGKILL)
     await until(lambda: not any(map(is_alive, workers)), 20, "the worker ends with `fairway up`")
     assert is_alive(postmaster)

@@ -210,7 +210,7 @@ class BacklogMachine(RuleBasedStateMachine):
         for key, first in self._heads().items():
             if first not in self.leases and not self.backlog.knows(key, first):
                 self.backlog.noticed(key, first)
-        self.backlog.prune()
+        self.backlog.prune(self.backlog.places())
 
     def _heads(self) -> dict[StreamKey, JobId]:
         heads: dict[StreamKey, JobId] = {}

@@ -13,6 +13,9 @@ import pytest
 from tests.acceptance.house import free_port
 from tests.acceptance.processes import Program
 
+from fairway.cli.up import postgres_folder
+from fairway.store.postmaster import read_pid_file
+
 QUICK = {"FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3"}
 
 
@@ -21,14 +24,28 @@ class Town:
 
     def __init__(self, folder: Path, words: list[str], environment: dict[str, str]) -> None:
         self.folder = folder
+        self._words, self._environment = words, environment
         self.port, self.example_port = free_port(), free_port()
+        self.program = self._start()
+
+    def _start(self) -> Program:
         ports = {"SCORING_PORT": str(self.example_port), "JUDGE_PORT": str(self.example_port)}
-        data = str(folder / "data")
-        self.program = Program(
-            ["up", *words, "--port", str(self.port), "--data-dir", data],
-            QUICK | ports | environment,
-            folder / "up.log",
+        return Program(
+            ["up", *self._words, "--port", str(self.port), "--data-dir", str(self.folder / "data")],
+            QUICK | ports | self._environment,
+            self.folder / "up.log",
         )
+
+    async def restart(self) -> None:
+        """kill -9 of the server itself, with all it started; then another life in its place."""
+        await self.program.kill()
+        self.program = self._start()
+
+    @property
+    def postmaster(self) -> int:
+        record = read_pid_file(postgres_folder(self.folder / "data") / "pgdata")
+        assert record is not None
+        return record.pid
 
     @property
     def at(self) -> str:

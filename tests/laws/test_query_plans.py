@@ -128,8 +128,13 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+#: The walk over all streams begins before the first.
+FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": -1, "limit": 10**9}
+OWN_VALUES: dict[str, dict[str, Any]] = {"streams_with_work": FROM_THE_START}
+
+
 async def plan_of(hot: Connection, filled: Filled, name: str, **changes: Any) -> Plan:
-    values = batch_values(filled.queued[:BATCH]) | changes
+    values = batch_values(filled.queued[:BATCH]) | OWN_VALUES.get(name, {}) | changes
     return await Plan.of(hot, STATEMENTS[name], **values)
 
 
@@ -210,7 +215,7 @@ async def test_finding_streams_costs_by_streams_not_by_depth(
         "SELECT count(*) FROM pg_inherits WHERE inhparent = 'jobs'::regclass"
     )
     plan = await plan_of(hot, filled, "streams_with_work")
-    assert plan.rows_touched() <= (STREAMS + 1) * (parts + 1)
+    assert STREAMS <= plan.rows_touched() <= (STREAMS + 1) * (parts + 1)
     before = plan.rows_touched()
     async with deeper(hot, 4000):
         plan = await plan_of(hot, filled, "streams_with_work")
@@ -289,7 +294,7 @@ async def nothing_due(hot: Connection) -> AsyncIterator[None]:
 
 def test_every_hot_statement_is_looked_at() -> None:
     upkeep = {"count_queued", "forget_keys", "live_sessions", "list_jobs", "live_jobs", "slot_time"}
-    leadership = set(load("leadership.sql"))
+    leadership = set(load("leadership.sql")) | {"insert_job"}  # finds no row, so has no plan
     looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE}
     assert set(STATEMENTS) - upkeep - leadership == looked_at
 

@@ -29,6 +29,12 @@ async def test_every_stream_is_found_with_its_first_job(connection: Connection) 
         await add_jobs(connection, *jobs)
         heads[key] = jobs[0].id
     assert await streams_with_work(connection, SHARD) == heads
+    pages, after = [], None
+    while page := await streams_with_work(connection, SHARD, after, 5):
+        pages.append(page)
+        after = next(reversed(page))
+    assert [len(page) for page in pages] == [5] * 6 + [2]
+    assert {key: first for page in pages for key, first in page.items()} == heads
 
     started = await add_job(connection, tenant=9)
     await start(connection, started, term)

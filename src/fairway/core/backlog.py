@@ -123,6 +123,8 @@ class Backlog(BacklogCounts):
 
     def set_runnable(self, types: Container[int]) -> None:
         """Which job types some worker runs. Others take no memory and stand in nobody's way."""
+        if types == self._runnable:
+            return  # one more worker of the same kind: a look at every stream would find nothing
         self._runnable = types
         is_tight = self.jobs_held > self.limits.jobs_total // 2
         for backlog in self._tenants.values():
@@ -257,10 +259,11 @@ class Backlog(BacklogCounts):
             if not backlog.streams:
                 del self._tenants[pool, tenant]
 
-    def prune(self) -> None:
-        """Forget streams with nothing in them; the next job makes them anew."""
-        for key, backlog in list(self._tenants.items()):
-            if backlog.ready:
+    def prune(self, places: Iterable[tuple[int, int]]) -> None:
+        """Forget streams with nothing in them, of these; the next job makes them anew."""
+        for key in places:
+            backlog = self._tenants.get(key)
+            if backlog is None or backlog.ready:
                 continue
             for stream in list(backlog.streams.values()):
                 if not (stream.window or stream.more or stream.reading):

@@ -10,6 +10,9 @@ settled as it happens, and an idle tenant saves up nothing, while debts are kept
     3  weights        the smallest virtual time whose node is not yet over its fair slots
     4  free work      beyond its slice, only while no paid tenant has work a worker could run
 
+The last few slots (the door) go by the same order, but to nobody who holds more than its part while
+others are away for a moment: who comes and goes need not wait for a neighbour's job to end.
+
 It knows tenants, types and times as numbers. It does not read a clock, hold a queue of jobs, or
 decide the order of jobs inside a tenant: `take` does that.
 """
@@ -29,6 +32,9 @@ from fairway.core.share_roster import Roster
 from fairway.core.share_terms import ShareSettings, Terms
 
 __all__ = ["Grantable", "PoolShare", "Running", "ShareSettings", "Terms"]
+
+
+PASSED_OVER_MAX = 8  # borrowers at the door in one grant; whoever is behind them waits for a slot
 
 
 class Grantable(Protocol):
@@ -105,7 +111,11 @@ class PoolShare:
         left = free - len(granted)
         # A slot that is offered is free, even while jobs of a dead worker still count as running.
         idle = max(roster.capacity - roster.running - len(granted), left)
-        self._grant_shared(min(left, idle - roster.reserve.idle), take, now_us, granted)
+        shared = idle - roster.reserve.idle
+        door = roster.door if now_us < roster.visitors.until_us else 0
+        self._grant_shared(min(left, shared - door), take, now_us, granted)
+        if door and (rest := min(free - len(granted), shared, door)) > 0:
+            self._grant_at_the_door(rest, take, now_us, granted)
         if lend is not None and roster.reserve.idle:
             self._grant_lent(free - len(granted), lend, now_us, granted)
         if self._choice.asides:
@@ -171,6 +181,31 @@ class PoolShare:
                 continue
             estimate = estimates.get(job.type) or self._estimates.of(job.type)
             granted.append((job, start(node, estimate, choice.by_floor, now_us)))
+            count -= 1
+
+    def _grant_at_the_door(
+        self,
+        count: int,
+        take: Callable[[int], JobT | None],
+        now_us: int,
+        granted: list[tuple[JobT, Running]],
+    ) -> None:
+        """The last slots, for whoever does not hold its part of the pool yet."""
+        choice, choose, passed_over = self._choice, self._choice.chooser(), 0
+        while count > 0 and passed_over < PASSED_OVER_MAX:
+            node = choose(now_us)
+            if node is None:
+                return
+            is_borrower = self._roster.borrows(node)
+            if is_borrower and node.parent is not None:
+                return  # the free group borrows as one: its next child would, too
+            job = None if is_borrower else take(node.tenant)
+            if job is None:
+                passed_over += is_borrower
+                choice.set_aside(node)
+                continue
+            estimate = self._estimates.of(job.type)
+            granted.append((job, self._ledger.start(node, estimate, choice.by_floor, now_us)))
             count -= 1
 
     def _grant_lent(

@@ -11,6 +11,7 @@ from fairway.core.share_node import TENANT_BITS, TENANT_MASK, ShareNode
 from fairway.core.share_queue import ShareQueue
 from fairway.core.share_reserve import Reserve
 from fairway.core.share_terms import FREE, ShareSettings, Terms
+from fairway.core.share_visitors import Visitors
 
 GROUP = TENANT_MASK  # the free group's number among the tenants
 _SWEEP_US = 1_000_000
@@ -30,6 +31,8 @@ class Roster:
         self.nodes[GROUP] = self.group
         self.floors = Floors(self.nodes, settings.floors_max_share)
         self.reserve = Reserve()
+        self.visitors = Visitors(settings.visit_us)
+        self.door = 0  # slots that are not lent while somebody is away
         self.capacity = 0
         self.running = 0  # jobs in flight, of any kind
         self.free_floor = 0  # slots that paid work leaves to the free group
@@ -69,6 +72,7 @@ class Roster:
             queue.advance(now_us)
         self.paid.slots = shared
         self.floors.set_slots(shared)
+        self.door = shared * self.settings.door_share // 1000
         self.free_floor = shared * self.settings.free_share // 1000
         # Rounded up: in a small pool the group competes by weight for its one slot.
         self.free.slots = self.group.cap = -(-shared * self.settings.free_share // 1000)
@@ -103,6 +107,12 @@ class Roster:
         node.v = node.lift = node.queue.v + node.tenant
         node.v += debt
         node.adjusted += node.v
+
+    def borrows(self, node: ShareNode) -> bool:
+        """Holds its part of the pool already, those counted who are away and expected back."""
+        one = node.parent or node
+        everybody = self.paid.weight + self.visitors.weight
+        return one.running * everybody >= self.paid.slots * one.weight
 
     # ---- awake and asleep
 
@@ -161,12 +171,15 @@ class Roster:
             self._forgive(node.queue, now_us)
         node.queue.enter(node, now_us)
         if node.parent is None:
+            self.visitors.returned(node)
             self.floors.add(node)
             self.reserve.review(node)
 
     def _leave(self, node: ShareNode, now_us: int) -> None:
         node.queue.leave(node, now_us)
         if node.parent is None:
+            if not node.awake:
+                self.visitors.left(node, now_us)
             self.floors.remove(node)
             self.reserve.review(node)
 
@@ -199,6 +212,7 @@ class Roster:
         if not (self.running or self.paid.eligible or self.free.eligible):
             self.paid.forgive(everybody=True, now_us=now_us)
             self.free.forgive(everybody=True, now_us=now_us)
+        self.visitors.sweep(now_us)
         idle, self._idle = self._idle, []
         self._sweep_at_us = now_us + max(_SWEEP_US, _NODE_US * len(idle))
         for node in idle:

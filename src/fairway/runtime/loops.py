@@ -7,7 +7,9 @@ A loop that raises is logged and tried again after a pause that grows; it never 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
@@ -16,11 +18,38 @@ log = logger("loop")
 
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
+SLICE = 100  # a few tenths of a millisecond
+SLICE_REST_SECONDS = 0.004
+
+Item = TypeVar("Item")
 
 
 async def pause(seconds: float) -> None:
     """Rest inside a step: a retry, or a short wait for others."""
     await asyncio.sleep(seconds)
+
+
+async def in_slices(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
+    """A long list in parts, for upkeep: after each, others get several times as long as it took.
+
+    A request passes through the event loop several times. If upkeep only let one turn pass between
+    its parts, each request would wait for several of them.
+    """
+    for start in range(0, len(items), SLICE):
+        began = time.monotonic()
+        yield items[start : start + SLICE]
+        if start + SLICE < len(items):
+            await pause(max(SLICE_REST_SECONDS, 5 * (time.monotonic() - began)))
+
+
+class Effort:
+    """How long upkeep took, to rest in proportion: what is large is looked at less often."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def rest_seconds(self, at_least: float) -> float:
+        return max(at_least, 4 * (time.monotonic() - self._began))
 
 
 class Loop:

@@ -101,7 +101,8 @@ class Exchange:
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
         if call.number < session.hello_number:
             return _nothing(session)  # given up by its worker, and overtaken by the next hello
-        session.ring()  # an older call that is still held has nothing more to wait for
+        if call.wait_seconds > 0 or call.hello is not None:
+            session.ring()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
             session.hello_number = call.number
             session.hellos += 1

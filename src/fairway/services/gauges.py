@@ -9,12 +9,11 @@ from collections import defaultdict
 
 from fairway.core.backlog_counts import Survey
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import pause
+from fairway.runtime.loops import Effort, in_slices
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
 
 REST_SECONDS = 2.0
-SLICE = 1_000
 
 
 class Gauges:
@@ -25,6 +24,7 @@ class Gauges:
 
     async def run_once(self, now_us: int) -> float:
         metrics, dispatcher = self._metrics, self._dispatcher
+        effort = Effort()
         waiting = await self._survey()
         running, slots = self._slots()
         for pool in dispatcher.pools.by_name.values():
@@ -38,14 +38,12 @@ class Gauges:
         for kind, count in dispatcher.aftermath.in_force().items():
             metrics.restraints.labels(kind).set(count)
         metrics.shards.set(len(dispatcher.open_shards))
-        return REST_SECONDS
+        return effort.rest_seconds(REST_SECONDS)
 
     async def _survey(self) -> Survey:
         backlog, found = self._dispatcher.backlog, Survey()
-        places = backlog.places()
-        for start in range(0, len(places), SLICE):
-            backlog.survey(places[start : start + SLICE], found)
-            await pause(0)
+        async for places in in_slices(backlog.places()):
+            backlog.survey(places, found)
         return found
 
     def _slots(self) -> tuple[dict[int, int], dict[int, int]]:

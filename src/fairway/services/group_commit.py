@@ -63,9 +63,12 @@ class GroupCommit(Generic[Item]):
         """Begin a commit soon, if one may begin: at once when it is quiet, else after a moment."""
         if self._pump_due or not self._may_begin():
             return
+        if self._company < COMPANY_JOBS:
+            self._pump()  # a turn of the event loop may take longer than the commit
+            return
         self._pump_due = True
         loop = asyncio.get_running_loop()
-        if self._company >= COMPANY_JOBS and self._jobs_gathered < FULL_JOBS:
+        if self._jobs_gathered < FULL_JOBS:
             loop.call_later(self._linger_seconds, self._pump)
         else:
             loop.call_soon(self._pump)

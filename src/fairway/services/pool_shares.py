@@ -6,6 +6,8 @@ from fairway.core.fairness import PoolShare, ShareSettings, Terms
 from fairway.core.pools import Pool, PoolTable
 from fairway.core.tenant import Tenant
 
+DOOR_SHARE = 60  # per mille; where jobs are short, waiting for one to end is what people notice
+
 
 class Shares(dict[int, PoolShare]):
     """By the pool's number. A pool that nobody told us of yet is shared out by default terms."""
@@ -34,5 +36,7 @@ class Shares(dict[int, PoolShare]):
 
 def settings_of(pool: Pool) -> ShareSettings:
     return ShareSettings(
-        first_estimate_us=round(pool.estimate_seconds * 1e6), floors_max_share=pool.reserved_share
+        first_estimate_us=round(pool.estimate_seconds * 1e6),
+        floors_max_share=pool.reserved_share,
+        door_share=DOOR_SHARE if pool.lease_mode == "lazy" else 0,
     )

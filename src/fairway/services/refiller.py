@@ -6,11 +6,13 @@ from collections import defaultdict
 
 from fairway.core.job import QueuedJob
 from fairway.core.streams import Stream
+from fairway.runtime.loops import pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import backlog as store
 from fairway.store.database import Database
 
-STREAMS_PER_READ = 64
+STREAMS_PER_READ = 24
+REST_SECONDS = 0.006  # between reads while many streams want one: the moment's work goes first
 IDLE_SECONDS = 1.0
 
 
@@ -33,6 +35,8 @@ class Refiller:
         finally:  # what was begun and not read is asked for again
             for stream, _ in (wish for group in by_shard.values() for wish in group):
                 self._dispatcher.backlog.fail_read(stream)
+        if len(reads) == STREAMS_PER_READ:
+            await pause(REST_SECONDS)
         return 0.0
 
     async def _read(self, shard: int, group: list[tuple[Stream, int]]) -> None:

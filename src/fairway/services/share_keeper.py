@@ -11,7 +11,7 @@ from collections import defaultdict
 from fairway.core.ids import shard_for_tenant
 from fairway.core.share_history import ShareHistory
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import pause
+from fairway.runtime.loops import Effort, in_slices
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import fair_share as store
 from fairway.store.database import Database
@@ -19,7 +19,6 @@ from fairway.store.fair_share import Debt
 
 TICK_SECONDS = 0.1
 PASS_US = 5_000_000
-SLICE = 1_000  # tenants looked at without letting others in: about a millisecond
 
 
 class ShareKeeper:
@@ -39,9 +38,11 @@ class ShareKeeper:
         for share in self._dispatcher.shares.values():
             share.tick(now_us)
         if now_us >= self._pass_due_us:
-            self._pass_due_us = now_us + PASS_US
+            effort = Effort()
+            self._pass_due_us = now_us + PASS_US  # also when what follows fails
             await self._look_at_all()
             await self._write()
+            self._pass_due_us = now_us + round(effort.rest_seconds(PASS_US / 1e6) * 1e6)
         return TICK_SECONDS
 
     async def take_over(self, shard: int) -> None:
@@ -57,14 +58,13 @@ class ShareKeeper:
 
     async def _look_at_all(self) -> None:
         for pool, share in list(self._dispatcher.shares.items()):
-            tenants, history = share.tenants(), self.history[pool]
+            history = self.history[pool]
             history.turn(self._clock.now_us())
-            for start in range(0, len(tenants), SLICE):
-                some, now_us = tenants[start : start + SLICE], self._clock.now_us()
+            async for some in in_slices(share.tenants()):
+                now_us = self._clock.now_us()
                 for tenant, debt_us in share.checkpoint(now_us, some):
                     self._unwritten[pool, tenant] = Debt(pool, tenant, debt_us)
                 history.note(share.insight.totals(some, now_us))
-                await pause(0)
 
     async def _write(self) -> None:
         """Each shard's debts with its term; the free group's with every shard."""

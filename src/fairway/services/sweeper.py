@@ -6,7 +6,11 @@ news. Whatever was missed becomes a head sooner or later, so nothing is missed f
 
 from __future__ import annotations
 
-from fairway.runtime.loops import pause
+from collections.abc import Mapping
+
+from fairway.core.ids import JobId
+from fairway.core.streams import StreamKey
+from fairway.runtime.loops import Effort, in_slices, pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.ownership import Ownership
 from fairway.store import backlog as store
@@ -14,7 +18,8 @@ from fairway.store.database import Database
 
 ALONE_SECONDS = 5.0
 WITH_PEERS_SECONDS = 1.0
-SLICE = 1_000
+PAGE = 100
+PAGE_REST_SECONDS = 0.005
 
 
 class Sweeper:
@@ -24,22 +29,32 @@ class Sweeper:
         self._ownership = ownership
 
     async def run_once(self, now_us: int) -> float:
+        effort = Effort()
         for shard in list(self._dispatcher.open_shards):
             await self._sweep(shard)
-        self._dispatcher.backlog.prune()
-        return WITH_PEERS_SECONDS if self._ownership.has_peers else ALONE_SECONDS
+        async for places in in_slices(self._dispatcher.backlog.places()):
+            self._dispatcher.backlog.prune(places)
+        if self._ownership.has_peers:
+            return WITH_PEERS_SECONDS
+        return effort.rest_seconds(ALONE_SECONDS)
 
     async def _sweep(self, shard: int) -> None:
-        async with self._database.hot() as connection:
-            heads = await store.streams_with_work(connection, shard)
+        """A page at a time: a hundred thousand streams must not hold up a grant."""
+        after: StreamKey | None = None
+        while True:
+            async with self._database.hot() as connection:
+                heads = await store.streams_with_work(connection, shard, after, PAGE)
+            if shard not in self._dispatcher.open_shards:
+                return
+            self._look_at(heads)
+            if len(heads) < PAGE:
+                return
+            after = next(reversed(heads))
+            await pause(PAGE_REST_SECONDS)
+
+    def _look_at(self, heads: Mapping[StreamKey, JobId]) -> None:
         backlog, leases = self._dispatcher.backlog, self._dispatcher.leases
-        if shard not in self._dispatcher.open_shards:
-            return
-        for place, (key, first) in enumerate(heads.items()):
-            if place % SLICE == SLICE - 1:
-                await pause(0)  # a hundred thousand streams must not hold up a grant
-                if shard not in self._dispatcher.open_shards:
-                    return
+        for key, first in heads.items():
             if first not in leases and not backlog.knows(key, first):
                 backlog.noticed(key, first)
         self._dispatcher.want_reads()

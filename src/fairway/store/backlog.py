@@ -19,6 +19,9 @@ from fairway.store.sql import load
 _SQL = load("backlog.sql")
 
 
+_BEFORE_ALL = StreamKey(-1, -1, -1, -1, -1)
+
+
 class StreamRead(NamedTuple):
     """A wish to read the next jobs of one stream."""
 
@@ -27,9 +30,12 @@ class StreamRead(NamedTuple):
     limit: int
 
 
-async def streams_with_work(connection: Connection, shard: int) -> dict[StreamKey, JobId]:
-    """Every stream with a queued job, and the id of its first."""
-    rows = await fetch(connection, _SQL["streams_with_work"], shard=shard)
+async def streams_with_work(
+    connection: Connection, shard: int, after: StreamKey | None = None, limit: int = 1 << 31
+) -> dict[StreamKey, JobId]:
+    """The streams with a queued job, in one order, and the id of each one's first."""
+    begin = (after or _BEFORE_ALL)._asdict()
+    rows = await fetch(connection, _SQL["streams_with_work"], shard=shard, limit=limit, **begin)
     return {
         StreamKey(row["tenant"], row["pool"], row["type"], row["priority"], row["lane"]): JobId(
             row["first"]

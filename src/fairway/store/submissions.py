@@ -54,6 +54,14 @@ async def insert_jobs(
         await _insert_with_times(connection, shard, jobs, scheduled)
         return
     queued = State.QUEUED.value
+    if len(jobs) == 1:
+        job = jobs[0]
+        await execute(
+            connection, _SQL["insert_job"], shard=shard, id=job.id, tenant=job.tenant,
+            type=job.type, pool=job.pool, priority=job.priority, lane=job.lane, state=queued,
+            timeout_ms=job.timeout_ms, payload=job.payload,
+        )  # fmt: skip
+        return
     await connection.copy_records_to_table(
         "jobs",
         columns=_COLUMNS,

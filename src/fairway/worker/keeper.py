@@ -121,28 +121,47 @@ class Keeper:
     async def _turn(self) -> None:
         """One call, and a wait until there is reason for the next."""
         await self._linger()
-        self._call(wait_ms=self._beat_ms)
+        if self._ledger.has_news or self._is_urgent or not self._calls:
+            # One call is held open to listen; another that speaks meanwhile need not wait.
+            is_listening = bool(self._calls) and not self._must_greet
+            self._call(wait_ms=0 if is_listening else self._beat_ms)
         await self._until_word_or_reply()
         if self._failure is not None:
             await self._recover(self._failure)
 
     async def _linger(self) -> None:
         """While jobs still run, let reports gather; when all are done, speak at once."""
-        if self._wants_more:
-            return
         is_busy = len(self._ledger.running) >= BUSY_JOBS
         deadline = time.monotonic() + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
-        while self._ledger.running and not self._stopping.is_set():
+        while self._ledger.running and not self._is_urgent:
             left = deadline - time.monotonic()
             if left <= 0 or self._ledger.fresh_count >= len(self._ledger.running):
                 return
+            if not self._calls:
+                self._listen()
             self._has_word.clear()
             await _wait(self._has_word, left)
+
+    @property
+    def _is_urgent(self) -> bool:
+        return self._wants_more or self._must_greet or self._stopping.is_set()
+
+    def _listen(self) -> None:
+        """While reports gather, leases should find an open door: a call that says nothing."""
+        self._call_number += 1
+        self._send(
+            wire.ExchangeRequest(
+                session=self._key, call=self._call_number, wait_ms=self._beat_ms,
+                draining=self._stopping.is_set(),
+            )
+        )  # fmt: skip
 
     def _call(self, *, wait_ms: int, goodbye: bool = False) -> None:
         self._has_word.clear()
         self._wants_more = False
-        request = self._compose(wait_ms, goodbye)
+        self._send(self._compose(wait_ms, goodbye))
+
+    def _send(self, request: wire.ExchangeRequest) -> None:
         task = asyncio.create_task(self._exchange(request), name="exchange")
         self._calls.add(task)
         task.add_done_callback(self._call_is_over)
@@ -187,8 +206,8 @@ class Keeper:
     async def _until_word_or_reply(self) -> None:
         while self._calls and self._failure is None:
             await self._has_word.wait()
-            may_speak = self._ledger.has_news and len(self._calls) < CALLS_MAX
-            if self._stopping.is_set() or may_speak:
+            has_reason = self._ledger.has_news or self._is_urgent
+            if self._stopping.is_set() or (has_reason and len(self._calls) < CALLS_MAX):
                 return
             self._has_word.clear()
 

@@ -40,7 +40,6 @@ class Blank(NamedTuple):
             )  # fmt: skip
         return cls(process, ours)
 
-
     async def finish(self) -> None:
         """It ends with its pipe; one that does not is killed."""
         self.end.close()

@@ -1,9 +1,11 @@
 -- name: streams_with_work
--- Every stream that has a queued job, with its first: a walk from stream to stream along the index
--- of queued rows, one probe a stream, whatever the depth.
+-- The streams that have a queued job, with its first: a walk from stream to stream along the index
+-- of queued rows, one probe a stream, whatever the depth. It begins after a stream and may end early.
 WITH RECURSIVE stream AS (
     (SELECT pool, tenant, lane, type, priority, id FROM jobs
      WHERE shard = :shard AND state = 1
+       AND (pool, tenant, lane, type, priority)
+           > (:pool::smallint, :tenant::int, :lane::smallint, :type::int, :priority::smallint)
      ORDER BY pool, tenant, lane, type, priority, id LIMIT 1)
     UNION ALL
     SELECT next.pool, next.tenant, next.lane, next.type, next.priority, next.id
@@ -15,7 +17,7 @@ WITH RECURSIVE stream AS (
         ORDER BY pool, tenant, lane, type, priority, id LIMIT 1
     ) AS next
 )
-SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream
+SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream LIMIT :limit
 
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor.

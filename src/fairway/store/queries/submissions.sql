@@ -1,3 +1,8 @@
+-- name: insert_job
+-- One job that came alone: one round trip less than COPY.
+INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
+VALUES (:shard, :id::uuid, :tenant, :type, :pool, :priority, :lane, :state, :timeout_ms, :payload)
+
 -- name: claim_keys
 -- Take each (tenant, key) that is free or past its day. Rows come back only for those taken.
 INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
