@@ -88,6 +88,8 @@ async def test_a_newer_call_answers_the_held_one(worker: HandWorker) -> None:
     await asyncio.sleep(0.1)
     async with asyncio.timeout(5):
         await worker.say()
+        assert not held.done(), "a call that does not wait leaves the one that listens alone"
+        await worker.say(wait_ms=10)
         await held
 
 

@@ -120,11 +120,16 @@ async def test_a_busy_model_costs_time_and_no_attempt(
 
 
 async def _job(http: httpx2.AsyncClient, here: Town, job: str) -> dict[str, Any]:
-    """The application as the platform sees it."""
+    """The application as the platform sees it, once its job has ended."""
     keys = json.loads((here.folder / "data" / "client.json").read_text())
     headers = {"authorization": f"Bearer {keys['api_key']}"}
-    view: dict[str, Any] = (await http.get(f"{keys['url']}/v1/jobs/{job}", headers=headers)).json()
-    return view
+    async with asyncio.timeout(10):
+        while True:
+            reply = await http.get(f"{keys['url']}/v1/jobs/{job}", headers=headers)
+            view: dict[str, Any] = reply.json()
+            if view["finished_at"] is not None:  # the score is there a moment before its job's end
+                return view
+            await asyncio.sleep(0.05)
 
 
 async def test_killing_anything_under_load_loses_no_application(

@@ -82,10 +82,11 @@ async def test_a_hello_that_was_given_up_is_said_again(desk: Desk) -> None:
     async with asyncio.timeout(20):
         hello, first = await desk.calls.get()
         assert hello.hello is not None
-        seconds = LINGER_SECONDS * 1.3  # ends while the second call is held, and not alone
+        seconds = LINGER_SECONDS * 0.3  # ends while a call is held to listen, and not alone
         leases = [lease(1, seconds), lease(2, 60), lease(3, 60)]
         answer(first, wire.ExchangeReply(leases=leases, beat_ms=5000))
-        _, held = await desk.calls.get()
+        listening, held = await desk.calls.get()
+        assert listening.reports == []
         await asyncio.sleep(LINGER_SECONDS * 0.6)
         held.transport.abort()
         again, _ = await desk.calls.get()

@@ -2,8 +2,7 @@
 
 The store keeps all queued jobs; this keeps the next few of each stream. New jobs go straight into
 the window when nothing older is left in the store; otherwise the stream is marked `more` and read
-later from its cursor. Memory is bounded by the limits, whatever the depth. A window is a cache:
-losing one loses nothing.
+later from its cursor. Memory is bounded by the limits. A window is a cache: none is missed.
 """
 
 from __future__ import annotations
@@ -123,8 +122,8 @@ class Backlog(BacklogCounts):
 
     def set_runnable(self, types: Container[int]) -> None:
         """Which job types some worker runs. Others take no memory and stand in nobody's way."""
-        if types == self._runnable:
-            return  # one more worker of the same kind: a look at every stream would find nothing
+        if types == self._runnable:  # one more worker of the same kind
+            return
         self._runnable = types
         is_tight = self.jobs_held > self.limits.jobs_total // 2
         for backlog in self._tenants.values():
@@ -262,8 +261,7 @@ class Backlog(BacklogCounts):
     def prune(self, places: Iterable[tuple[int, int]]) -> None:
         """Forget streams with nothing in them, of these; the next job makes them anew."""
         for key in places:
-            backlog = self._tenants.get(key)
-            if backlog is None or backlog.ready:
+            if (backlog := self._tenants.get(key)) is None or backlog.ready:
                 continue
             for stream in list(backlog.streams.values()):
                 if not (stream.window or stream.more or stream.reading):
