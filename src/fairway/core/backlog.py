@@ -2,7 +2,7 @@
 
 The store keeps all queued jobs; this keeps the next few of each stream. New jobs go straight into
 the window when nothing older is left in the store; otherwise the stream is marked `more` and read
-later from its cursor. Memory is bounded by the limits. A window is a cache: none is missed.
+later from its cursor. Memory is bounded by the limits. Losing a window loses nothing.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Exchange:
 
     async def _converse(self, call: Call) -> News | None:
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
-        if call.number < session.hello_number:
+        if 0 < call.number < session.hello_number:  # a worker need not number its calls
             return _nothing(session)  # given up by its worker, and overtaken by the next hello
         if call.wait_seconds > 0 or call.hello is not None:
             session.ring()  # an older call that is still held has nothing more to wait for

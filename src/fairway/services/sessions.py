@@ -66,7 +66,7 @@ class Session:
         self.seen_us = now_us
         self.beat_ms = 3000
         self.greeted = False  # has said hello to this owner
-        self.hellos = 0
+        self.hellos = 0  # heard so far: a call that began before the last one has nobody to hear it
         self.hello_number = 0  # of the newest call with a hello
         self.draining = False
         self.drain_asked = False  # by an operator

@@ -151,8 +151,7 @@ class Keeper:
         self._call_number += 1
         self._send(
             wire.ExchangeRequest(
-                session=self._key, call=self._call_number, wait_ms=self._beat_ms,
-                draining=self._stopping.is_set(),
+                session=self._key, call=self._call_number, wait_ms=self._beat_ms
             )
         )  # fmt: skip
 
