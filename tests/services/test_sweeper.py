@@ -18,7 +18,8 @@ from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.refiller import IDLE_SECONDS, Refiller
+from fairway.services.pool_shares import LOBBY_TENANTS
+from fairway.services.refiller import CROWD_SECONDS, IDLE_SECONDS, Refiller
 from fairway.services.sessions import End
 from fairway.services.sweeper import Sweeper
 from fairway.store import submissions
@@ -144,3 +145,34 @@ async def test_a_backlog_larger_than_its_window_is_read_to_the_end(
             await hand.say(reports=[hand.done(lease)])
         assert platform.dispatcher.backlog.jobs_held <= 20
     assert taken == jobs
+
+
+async def test_free_tenants_outside_a_crowded_pool_come_in_a_few_at_a_time(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    platform.dispatcher.backlog.reading.is_crowded = lambda pool: True
+    platform.dispatcher.set_terms(tenant._replace(fair_group="free"))
+    job = await insert(platform, tenant)
+    await Hand(platform).say(hello=True)
+    await Sweeper(platform.database, platform.dispatcher, platform.ownership).run_once(0)
+    refiller = Refiller(platform.database, platform.dispatcher)
+    refiller._crowd_at_us = 1_000_000
+    assert await refiller.run_once(900_000) == 0.1  # nobody hurries: not yet
+    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 0
+    assert await refiller.run_once(1_000_000) == 0.0
+    assert refiller._crowd_at_us == 1_000_000 + round(CROWD_SECONDS * 1e6)
+    (lease,) = await Hand(platform).take()
+    assert lease.job == job
+
+
+async def test_a_pool_is_crowded_when_very_many_free_tenants_wait(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    shares = platform.dispatcher.shares
+    for number in range(LOBBY_TENANTS):
+        assert not shares.is_crowded(SHORT)
+        shares.set_terms(tenant._replace(id=1000 + number, fair_group="free"), 0)
+        shares[SHORT].wake(1000 + number, 0)
+    assert shares.is_crowded(SHORT)

@@ -9,32 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 
-from fairway.core.backlog_counts import BacklogCounts
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
-from fairway.core.reading import Reading
 from fairway.core.streams import Stream, StreamKey, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
+from fairway.core.windows import Windows
 
-READ_JOBS_MIN = 16
 
-
-class Backlog(BacklogCounts):
+class Backlog(Windows):
     """All streams of the shards that one owner holds."""
 
     def __init__(self, limits: WindowLimits, now_us: Callable[[], int] = lambda: 0) -> None:
-        super().__init__()
-        self.limits = limits
-        self.now_us = now_us
-        self.jobs_held = 0
-        self.bytes_held = 0
-        self.coming: set[str] = set()  # being written here: they arrive, a read must not bring them
-        self.ending: set[str] = set()  # ran here; the store shows them as queued until it is told
-        self.holds = Holds()
+        super().__init__(limits, now_us)
         self.has_lanes = False  # whether any tenant gave jobs a fair_key
-        self._reading = Reading()
         self._runnable: Container[int] | None = None  # job types that a worker runs; None: all
 
     # -- jobs come ---------------------------------------------------------------------------
@@ -92,10 +81,6 @@ class Backlog(BacklogCounts):
     def _stream(self, key: StreamKey, job_id: str) -> Stream:
         return self._known(key) or self._new_stream(key, shard_of(job_id))
 
-    def _known(self, key: StreamKey) -> Stream | None:
-        tenant = self._tenants.get((key.pool, key.tenant))
-        return tenant.streams.get(key) if tenant is not None else None
-
     def _new_stream(self, key: StreamKey, shard: int) -> Stream:
         tenant = self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
         self.has_lanes = self.has_lanes or key.lane > 0
@@ -103,21 +88,14 @@ class Backlog(BacklogCounts):
         stream.blocked = not self._may_run(key)
         return stream
 
-    def _ready(self, stream: Stream) -> None:
-        """The stream's window has jobs again."""
-        lanes = self._tenants[stream.key.pool, stream.key.tenant].lanes
-        if lanes is not None:
-            lanes.wake(stream.key.lane, self.now_us())
-
     def _is_full(self, stream: Stream) -> bool:
-        limits = self.limits
-        has_room = self.jobs_held < limits.jobs_total and self.bytes_held < limits.bytes_total
-        return stream.blocked or len(stream.window) >= limits.jobs_per_stream or not has_room
+        is_long = len(stream.window) >= self.limits.jobs_per_stream
+        return stream.blocked or is_long or self.is_full
 
     def _leave_in_store(self, stream: Stream) -> None:
         stream.more = True
         stream.missed = stream.reading
-        if len(stream.window) <= self._jobs_per_read // 4:
+        if len(stream.window) <= self.low:
             self._want(stream)
 
     def set_runnable(self, types: Container[int]) -> None:
@@ -132,7 +110,7 @@ class Backlog(BacklogCounts):
                 if stream.blocked:
                     if is_tight:
                         self._evict(stream)
-                elif stream.more and len(stream.window) <= self._jobs_per_read // 4:
+                elif stream.more and len(stream.window) <= self.low:
                     self._want(stream)
 
     def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
@@ -152,19 +130,6 @@ class Backlog(BacklogCounts):
             return False
         return self._runnable is None or key.type in self._runnable
 
-    def _evict(self, stream: Stream) -> None:
-        """Give up a window: its jobs are in the store, and are read again when they can run."""
-        for job in stream.window:
-            self._count(job, -1)
-        stream.window.clear()
-        stream.more, stream.missed = True, stream.reading
-        stream.rewind()
-
-    def _count(self, job: QueuedJob, sign: int) -> None:
-        self.jobs_held += sign
-        self.bytes_held += sign * len(job.payload)
-        self._tenants[job.pool, job.tenant].ready += sign
-
     # -- jobs go -----------------------------------------------------------------------------
 
     def taker(
@@ -180,7 +145,7 @@ class Backlog(BacklogCounts):
         It skips what is leased already, and tells when a tenant's windows are empty. A next job
         that does not fit stays where it is.
         """
-        tenants, low, now_us = self._tenants, self._jobs_per_read // 4, self.now_us()
+        tenants, low, now_us = self._tenants, self.low, self.now_us()
 
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
@@ -232,7 +197,7 @@ class Backlog(BacklogCounts):
     def ended(self, ids: Iterable[str]) -> None:
         """The ends of these jobs' runs are on disk."""
         self.ending.difference_update(ids)
-        self._reading.ended(ids)
+        self.reading.ended(ids)
 
     def remove(self, job_id: str, key: StreamKey) -> None:
         """A waiting job was cancelled: take it out of its window, if it is there."""
@@ -254,7 +219,7 @@ class Backlog(BacklogCounts):
                     for job in stream.window:
                         self._count(job, -1)
                     backlog.drop(stream)
-                    self._reading.forget(stream)
+                    self.reading.forget(stream)
             if not backlog.streams:
                 del self._tenants[pool, tenant]
 
@@ -268,75 +233,6 @@ class Backlog(BacklogCounts):
                     backlog.drop(stream)
             if backlog.is_over:
                 del self._tenants[key]
-
-    # -- reads -------------------------------------------------------------------------------
-
-    def _want(self, stream: Stream) -> None:
-        if not stream.blocked:
-            self._reading.want(stream)
-
-    @property
-    def _jobs_per_read(self) -> int:
-        """A fair part of the memory for each tenant, and enough to be worth a read."""
-        part = self.limits.jobs_total // (len(self._tenants) or 1)
-        return min(self.limits.jobs_per_read, max(part, READ_JOBS_MIN))
-
-    @property
-    def wants_reads(self) -> bool:
-        return bool(self._reading)
-
-    def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
-        """Streams to read next, each with how many jobs to ask for; all become `reading`."""
-        room = self.limits.jobs_total - self.jobs_held
-        if not self._reading or room <= 0 or self.bytes_held >= self.limits.bytes_total:
-            return []
-        chosen = self._reading.begin(streams_max)
-        share = min(self._jobs_per_read, max(room // len(chosen), 1))
-        return [(stream, share) for stream in chosen]
-
-    def end_read(
-        self, stream: Stream, jobs: list[QueuedJob], asked: int, held: Container[str]
-    ) -> bool:
-        """What a read found; answers whether the stream has jobs to give now."""
-        if not self._is_ours(stream):
-            self._reading.over(stream)
-            return False
-        if self.holds and self.holds.on(stream.key):  # since this read began
-            self._reading.over(stream)
-            self._evict(stream)
-            return False
-        if stream.rewound:  # since this read began: what comes first is still to be read
-            jobs = []
-        known = {job.id for job in stream.window}
-        for job in jobs:
-            if not (job.id in held or job.id in known or self._is_underway(job.id)):
-                stream.window.append(job)
-                self._count(job, +1)
-        backlog = self._tenants[stream.key.pool, stream.key.tenant]
-        backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
-        self._reading.over(stream)
-        if jobs:
-            stream.cursor = jobs[-1].id
-        stream.more = len(jobs) >= asked or stream.missed
-        if stream.more and len(stream.window) <= self._jobs_per_read // 4:
-            self._want(stream)
-        if stream.window:
-            self._ready(stream)
-        return bool(stream.window)
-
-    def _is_underway(self, job_id: str) -> bool:
-        """Whether a row that says `queued` is about to be announced, or is old news."""
-        return job_id in self.coming or job_id in self.ending or self._reading.is_old_news(job_id)
-
-    def fail_read(self, stream: Stream) -> None:
-        """The read did not come through: ask again later."""
-        self._reading.over(stream)
-        if self._is_ours(stream):
-            self._want(stream)
-
-    def _is_ours(self, stream: Stream) -> bool:
-        """False when its shard went to another owner while it was read."""
-        return self._known(stream.key) is stream
 
     def knows(self, key: StreamKey, job_id: str) -> bool:
         """Whether a head found in the store is no news: it is here, was here, or will be."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from fairway.core.job import due_ms_of
+from fairway.core.streams import Stream
 from fairway.core.tenant_backlog import TenantBacklog
 
 
@@ -28,6 +29,11 @@ class BacklogCounts:
         """Queued jobs of a tenant over these pools."""
         found = (self._tenants.get((pool, tenant)) for pool in pools)
         return sum(backlog.depth for backlog in found if backlog)
+
+    def streams_of(self, tenant: int, pools: Iterable[int]) -> Iterator[Stream]:
+        """A tenant's streams over these pools."""
+        found = (self._tenants.get((pool, tenant)) for pool in pools)
+        return (stream for backlog in found if backlog for stream in backlog.streams.values())
 
     def places(self) -> list[tuple[int, int]]:
         """Every (pool, tenant) with streams here."""

@@ -29,7 +29,7 @@ class ProbingBacklog(Backlog):
             and all(each.reason == hold.reason for each in self.holds.all_on(stream.key))
         ]
         for stream in found:
-            self._reading.start(stream)
+            self.reading.start(stream)
         return found
 
     def end_probe(
@@ -37,7 +37,7 @@ class ProbingBacklog(Backlog):
     ) -> list[QueuedJob]:
         """Put those of the jobs into the window that are free to start; answers them."""
         free = [job for job in jobs if not (job.id in held or self._is_underway(job.id))]
-        self._reading.over(stream)
+        self.reading.over(stream)
         if not self._is_ours(stream):
             return []
         known = {job.id for job in stream.window}

@@ -1,40 +1,93 @@
-"""Which streams want a read from the store, and which reads are under way.
+"""Which streams want a read from the store, which may wait outside, and which reads are under way.
 
 A read shows the store as it was a moment ago: what ended since must not come back through it.
+
+A hundred thousand tenants may come at once that share one small slice of a pool. Those beyond the
+next few hundred need no memory yet, and reading them all would hold up everybody else: they wait
+outside, in the order they came, and are let in as others leave, and a few at a time besides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
 from fairway.core.streams import Stream, StreamKey
+
+READ_JOBS_MIN = 16  # enough to be worth a read
 
 
 class Reading:
     def __init__(self) -> None:
+        self.is_crowded: Callable[[int], bool] = lambda pool: False
+        self._patient: set[int] = set()  # tenants that wait outside while their pool is crowded
         self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
+        self._outside: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
         self._under_way = 0
         self._ended: set[str] = set()  # since the reads under way began: they may still show them
 
     def __bool__(self) -> bool:
-        return bool(self._wanting)
+        """Whether somebody wants a read now."""
+        return bool(self._wanting) or any(self._roomy())
+
+    @property
+    def wanting(self) -> int:
+        """How many want a read that need not wait outside."""
+        return len(self._wanting)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody waits outside."""
+        return any(self._outside.values())
+
+    def _roomy(self) -> Iterator[dict[StreamKey, Stream]]:
+        for pool, streams in self._outside.items():
+            if streams and not self.is_crowded(pool):
+                yield streams
+
+    def set_patience(self, tenant: int, is_patient: bool, streams: Iterable[Stream]) -> None:
+        """Whether a tenant may wait outside; holds for what its streams want already, too."""
+        if is_patient == (tenant in self._patient):
+            return
+        self._patient ^= {tenant}
+        for stream in streams:
+            if self.forget(stream):
+                self.want(stream)
 
     def want(self, stream: Stream) -> None:
-        if not stream.reading:
-            self._wanting[stream.key] = stream
+        if stream.reading:
+            return
+        key = stream.key
+        if key.tenant not in self._patient:
+            self._wanting[key] = stream
+        elif len(stream.window) <= READ_JOBS_MIN // 4:
+            self._outside[key.pool][key] = stream
 
-    def forget(self, stream: Stream) -> None:
-        self._wanting.pop(stream.key, None)
+    def portion(self, stream: Stream, share: int) -> int:
+        """How many jobs to read of a share that one stream could have."""
+        return min(share, READ_JOBS_MIN) if stream.key.tenant in self._patient else share
+
+    def forget(self, stream: Stream) -> bool:
+        """Answers whether it wanted a read."""
+        key = stream.key
+        return bool(self._wanting.pop(key, None) or self._outside[key.pool].pop(key, None))
+
+    def now_wanting(self) -> Iterator[Stream]:
+        """Those that want a read now; to look at, not to begin."""
+        places = chain([self._wanting], self._roomy())
+        return chain.from_iterable(place.values() for place in places)
 
     def begin(self, streams_max: int) -> list[Stream]:
-        chosen = list(islice(self._wanting.values(), streams_max))
+        """Those that want a read; when there is none, some that wait outside a crowded pool."""
+        outside = chain.from_iterable(place.values() for place in self._outside.values())
+        chosen = list(islice(self.now_wanting() if self else outside, streams_max))
         for stream in chosen:
             self.start(stream)
         return chosen
 
     def start(self, stream: Stream) -> None:
-        self._wanting.pop(stream.key, None)
+        self.forget(stream)
         self._under_way += 1
         stream.reading, stream.missed, stream.rewound = True, False, False
 

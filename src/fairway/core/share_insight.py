@@ -66,6 +66,11 @@ class ShareInsight:
         node = self._roster.nodes.get(tenant)
         return node.running + node.uncharged_running if node else 0
 
+    @property
+    def free_waiting(self) -> int:
+        """Free tenants with jobs to run."""
+        return self._roster.free.eligible
+
     def totals(self, tenants: Iterable[int], now_us: int) -> list[Totals]:
         """Slot-time so far of those that the pool knows."""
         found = []

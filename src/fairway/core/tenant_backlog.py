@@ -39,6 +39,10 @@ class TenantBacklog:
         if self.lanes is not None:
             self.lanes.drop(stream)
 
+    def bytes_ready(self) -> int:
+        """Of the payloads in all windows; counted, so not for every job."""
+        return sum(len(job.payload) for s in self.streams.values() for job in s.window)
+
     @property
     def is_over(self) -> bool:
         """Whether nothing of it is worth keeping."""

@@ -16,6 +16,7 @@ from fairway.core.job import QueuedJob
 from fairway.core.lease import may_adopt
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.share_terms import FREE
 from fairway.core.streams import key_of
 from fairway.core.tenant import Tenant
 from fairway.services.granting import Granting
@@ -147,6 +148,8 @@ class Dispatcher(Granting):
     def set_terms(self, tenant: Tenant) -> None:
         """A tenant's terms, for the backlog already queued too."""
         self.shares.set_terms(tenant, self._clock.now_us())
+        streams = self.backlog.streams_of(tenant.id, self.pools.by_number)
+        self.backlog.reading.set_patience(tenant.id, tenant.fair_group == FREE, streams)
 
     def set_holds(self, holds: Holds) -> None:
         """What must not start from now on; what runs, runs on."""

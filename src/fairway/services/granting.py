@@ -42,6 +42,7 @@ class Granting(SessionBook):
         self._metrics = metrics
         self.backlog = ProbingBacklog(limits, clock.now_us)
         self.shares = Shares(self.pools, scheduler)
+        self.backlog.reading.is_crowded = self.shares.is_crowded
         self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over

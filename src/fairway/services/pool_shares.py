@@ -7,6 +7,7 @@ from fairway.core.pools import Pool, PoolTable
 from fairway.core.tenant import Tenant
 
 DOOR_SHARE = 60  # per mille; where jobs are short, waiting for one to end is what people notice
+LOBBY_TENANTS = 512  # free ones that wait with jobs in memory; the slice serves them in seconds
 
 
 class Shares(dict[int, PoolShare]):
@@ -22,6 +23,10 @@ class Shares(dict[int, PoolShare]):
     def __missing__(self, number: int) -> PoolShare:
         share = self[number] = self._scheduler(settings_of(self._pools.by_number[number]))
         return share
+
+    def is_crowded(self, number: int) -> bool:
+        """Whether a pool has so many free tenants waiting that more of them may wait outside."""
+        return self[number].insight.free_waiting >= LOBBY_TENANTS
 
     def set_terms(self, tenant: Tenant, now_us: int) -> None:
         """A tenant's terms in every pool that is known."""

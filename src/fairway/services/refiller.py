@@ -13,6 +13,7 @@ from fairway.store.database import Database
 
 STREAMS_PER_READ = 24
 REST_SECONDS = 0.006  # between reads while many streams want one: the moment's work goes first
+CROWD_SECONDS = 0.25  # between reads of those outside a crowded pool: nobody waits there for ever
 IDLE_SECONDS = 1.0
 
 
@@ -20,9 +21,15 @@ class Refiller:
     def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
         self._database = database
         self._dispatcher = dispatcher
+        self._crowd_at_us = 0
 
     async def run_once(self, now_us: int) -> float:
-        reads = self._dispatcher.backlog.begin_reads(STREAMS_PER_READ)
+        backlog = self._dispatcher.backlog
+        if backlog.reading.is_waited_for and not backlog.wants_reads:
+            if now_us < self._crowd_at_us:
+                return (self._crowd_at_us - now_us) / 1e6
+            self._crowd_at_us = now_us + round(CROWD_SECONDS * 1e6)
+        reads = backlog.begin_reads(STREAMS_PER_READ)
         if not reads:
             return IDLE_SECONDS
         by_shard: dict[int, list[tuple[Stream, int]]] = defaultdict(list)

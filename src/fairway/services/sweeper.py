@@ -19,7 +19,7 @@ from fairway.store.database import Database
 ALONE_SECONDS = 5.0
 WITH_PEERS_SECONDS = 1.0
 PAGE = 100
-PAGE_REST_SECONDS = 0.005
+PAGE_REST_SECONDS = 0.01
 
 
 class Sweeper:
