@@ -2,7 +2,8 @@
 
 The program, not uvicorn, answers signals. And a reply leaves in one write: uvicorn hands its head
 and its body to the transport one after the other, each a system call; here they are gathered until
-the event loop has gone round once. With a reply per job that is a good part of its cost.
+the reply is whole, or, when it is a stream, until the event loop has gone round once. With a reply
+per job that is a good part of its cost.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ STOP_SECONDS = 5
 
 
 class Corked:
-    """A transport that gathers what is written within one turn of the event loop."""
+    """A transport that gathers what is written, until `flush` or the event loop's next turn."""
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -28,14 +29,14 @@ class Corked:
 
     def write(self, data: bytes) -> None:
         if not self._parts:
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         self._parts.append(data)
 
     def close(self) -> None:
-        self._flush()
+        self.flush()
         self._transport.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         parts, self._parts = self._parts, []
         if parts and not self._transport.is_closing():
             self._transport.write(b"".join(parts))
@@ -47,7 +48,12 @@ class Corked:
 class CorkedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         corked: Any = Corked(transport, asyncio.get_running_loop())
+        self._flush = corked.flush
         super().connection_made(corked)
+
+    def on_response_complete(self) -> None:
+        self._flush()
+        super().on_response_complete()
 
 
 class HttpServer(uvicorn.Server):

@@ -25,7 +25,7 @@ class Reading:
         self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
         self._outside: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
         self._under_way = 0
-        self._ended: set[str] = set()  # since the reads under way began: they may still show them
+        self.ended_lately: set[str] = set()  # since reads under way began: they may show them yet
 
     def __bool__(self) -> bool:
         """Whether somebody wants a read now."""
@@ -95,11 +95,11 @@ class Reading:
         stream.reading = False
         self._under_way -= 1
         if not self._under_way:
-            self._ended.clear()
+            self.ended_lately.clear()
 
     def ended(self, ids: Iterable[str]) -> None:
         if self._under_way:
-            self._ended.update(ids)
+            self.ended_lately.update(ids)
 
     def is_old_news(self, job_id: str) -> bool:
-        return job_id in self._ended
+        return job_id in self.ended_lately

@@ -143,12 +143,12 @@ class Windows(BacklogCounts):
             return False
         if stream.rewound:  # since this read began: what comes first is still to be read
             jobs = []
-        known = {job.id for job in stream.window}
-        for job in jobs:
-            if not (job.id in held or job.id in known or self._is_underway(job.id)):
-                stream.window.append(job)
-                self._count(job, +1)
         backlog = self._tenants[stream.key.pool, stream.key.tenant]
+        fresh = self._news(jobs, stream, held)
+        stream.window += fresh
+        backlog.ready += len(fresh)
+        self.jobs_held += len(fresh)
+        self.bytes_held += sum([len(job.payload) for job in fresh])
         backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
         self.reading.over(stream)
         if jobs:
@@ -159,6 +159,14 @@ class Windows(BacklogCounts):
         if stream.window:
             self._ready(stream)
         return bool(stream.window)
+
+    def _news(self, jobs: list[QueuedJob], stream: Stream, held: Container[str]) -> list[QueuedJob]:
+        """Those that are neither here nor under way; mostly all, which sets find out quickly."""
+        ids = {job.id for job in jobs}
+        old = {job_id for job_id in ids if job_id in held}
+        old |= ids & self.coming | ids & self.ending | ids & self.reading.ended_lately
+        old |= ids.intersection([job.id for job in stream.window])
+        return [job for job in jobs if job.id not in old] if old else jobs
 
     def _is_underway(self, job_id: str) -> bool:
         """Whether a row that says `queued` is about to be announced, or is old news."""

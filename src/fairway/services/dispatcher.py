@@ -35,9 +35,8 @@ class Dispatcher(Granting):
 
     def succeeded(self, ends: list[End]) -> None:
         """Runs that ended well."""
-        now_us = self._clock.now_us()
+        self._end([end.lease for end in ends], self._clock.now_us())
         for end in ends:
-            self._end(end.lease, now_us)
             if end.number is not None:
                 end.lease.session.recording.add(end.number)
         if self.aftermath.watched:
@@ -46,15 +45,15 @@ class Dispatcher(Granting):
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """A run ended otherwise than by success."""
-        self._end(lease, self._clock.now_us())
+        self._end([lease], self._clock.now_us())
         lease.session.recording.add(number)
         self.record_ends([self.aftermath.end_of(lease, number, outcome)])
 
     def lost(self, leases: Iterable[Lease]) -> None:
         """Their worker died or fell silent: costs a delivery, never an attempt."""
-        now_us = self._clock.now_us()
-        for lease in list(leases):
-            self._end(lease, now_us)
+        now_us, lost = self._clock.now_us(), list(leases)
+        self._end(lost, now_us)
+        for lease in lost:
             outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0))
             self.record_ends([self.aftermath.end_of(lease, None, outcome)])
             self._metrics.lost.inc()
@@ -136,8 +135,8 @@ class Dispatcher(Granting):
         self.open_shards.discard(shard)
         self.terms.pop(shard, None)
         self.backlog.forget_shard(shard)
-        for lease in [lease for lease in self.leases.values() if lease.shard == shard]:
-            self._release(lease, self._clock.now_us())
+        foreign = [lease for lease in self.leases.values() if lease.shard == shard]
+        self._release(foreign, self._clock.now_us())
         for session in self.sessions.values():
             session.greeted = False  # the next owner, be it this server, must hear what it runs
             session.ring()

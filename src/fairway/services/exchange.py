@@ -239,10 +239,10 @@ class Exchange:
     def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
         """Take what is under a lease in force; answers what is not."""
         ends, doubtful, recording = [], [], session.recording
-        lease_of = self._dispatcher.lease_of
+        find = session.leases.get
         for one in successes:
-            lease = lease_of(session, one.job, one.epoch, one.token)
-            if lease is not None:
+            lease = find(one.job)
+            if lease is not None and lease.epoch == one.epoch and lease.token == one.token:
                 ends.append(End(lease, one.n, one.ran_us, bytes(one.result)))
             elif one.n not in recording:
                 doubtful.append(Reported(one.n, one.job, one.tenant, one.epoch, one.token, None))

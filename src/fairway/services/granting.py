@@ -136,9 +136,12 @@ class Granting(SessionBook):
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
         new, terms, leases = [], self.terms, self.leases
         only = next(iter(terms.values())) if len(terms) == 1 else None  # spares a look-up a job
+        first_epoch = 0 if only is None else next_epoch(0, only)  # of a job that never ran
         for (job, running), token in zip(granted, lease_tokens(len(granted)), strict=True):
-            term = terms[shard_of(job.id)] if only is None else only
-            lease = Lease(job, next_epoch(job.epoch, term), token, session, now_us)
+            epoch = first_epoch
+            if job.epoch or only is None:
+                epoch = next_epoch(job.epoch, terms[shard_of(job.id)])
+            lease = Lease(job, epoch, token, session, now_us)
             lease.running = running
             leases[job.id] = session.leases[job.id] = lease
             new.append(lease)
@@ -160,7 +163,7 @@ class Granting(SessionBook):
         """The lease is on disk: now its worker may hear of it."""
         lease.written = True
         if lease.cancelling:  # asked to stop before it began: it never does
-            self._end(lease, self._clock.now_us())
+            self._end([lease], self._clock.now_us())
             cancelled = Decision(State.CANCELLED, tally_of(lease.job))
             self.record_ends([End(lease, None, 0, None, cancelled, said="cancelled")])
             return
@@ -169,11 +172,11 @@ class Granting(SessionBook):
 
     def not_written(self, lease: Lease) -> None:
         """The job was no longer free to run; nobody heard of this lease."""
-        self._release(lease, self._clock.now_us())
+        self._release([lease], self._clock.now_us())
 
     def revoke(self, lease: Lease) -> None:
         """The job is no longer this worker's to run; tell it so."""
-        self._release(lease, self._clock.now_us())
+        self._release([lease], self._clock.now_us())
         lease.session.revoked.append(lease.job.id)
         lease.session.ring()
 
@@ -182,24 +185,28 @@ class Granting(SessionBook):
         stale = []
         while self.fresh and self.fresh[0].granted_us <= older_than_us:
             lease = self.fresh.popleft()
-            if self.leases.get(lease.job.id) is lease and not lease.written:
+            if lease.running is None or lease.written:
+                continue  # over long since, as most of them
+            if self.leases.get(lease.job.id) is lease:
                 stale.append(lease)
         return stale
 
-    def _end(self, lease: Lease, now_us: int) -> None:
-        """The run is over; until its end is on disk the store shows the job as it was before."""
-        self._release(lease, now_us)
-        self.backlog.ending.add(lease.job.id)
+    def _end(self, leases: list[Lease], now_us: int) -> None:
+        """Runs are over; until their ends are on disk the store shows the jobs as they were."""
+        self._release(leases, now_us)
+        self.backlog.ending.update([lease.job.id for lease in leases])
 
-    def _release(self, lease: Lease, now_us: int) -> None:
-        job, running = lease.job, lease.running
-        self.leases.pop(job.id, None)
-        lease.session.drop(lease)
-        if self.backlog.has_lanes:
-            self.backlog.run_ended(job)
-        if running is not None:
-            self.shares[lease.moved_to or job.pool].finish(running, now_us)
-            lease.running = None
+    def _release(self, leases: Iterable[Lease], now_us: int) -> None:
+        forget, shares, backlog = self.leases.pop, self.shares, self.backlog
+        for lease in leases:
+            job, running = lease.job, lease.running
+            forget(job.id, None)
+            lease.session.drop(lease)
+            if backlog.has_lanes:
+                backlog.run_ended(job)
+            if running is not None:
+                shares[lease.moved_to or job.pool].finish(running, now_us)
+                lease.running = None
 
 
 def _unconnected(_: object) -> None:

@@ -102,8 +102,9 @@ class Platform:
             database, self.dispatcher, self.directory, self.holds, clock=self.clock
         )
         self.recorder = Recorder(
-            database, self.dispatcher, self.watchers, self.store_clock, self.instruments
-        )
+            database, self.dispatcher, self.watchers, self.store_clock, self.instruments,
+            shard_count=self.cluster.shard_count,
+        )  # fmt: skip
         self.measuring = Measuring(
             database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
         )

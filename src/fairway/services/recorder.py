@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from fairway.core.billing import is_billable
 from fairway.core.errors import Unavailable
-from fairway.core.ids import SHARD_DIGITS, JobId
+from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.run_note import RunNote, note_text
 from fairway.core.timing import Timing, lateness_ms
@@ -46,12 +46,15 @@ class Recorder:
         watchers: Watchers,
         store_clock: StoreClock,
         instruments: Instruments,
+        *,
+        shard_count: int,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._store_clock = store_clock
         self._metrics = instruments.metrics
+        self._shard_count = shard_count
         self.on_scheduled: Callable[[], None] = lambda: None
         self.inline_bytes_max = 1 << 62  # of a result; larger ones go through `keep_result`
         self.keep_result: Callable[[Lease, bytes], Awaitable[bytes]]
@@ -111,19 +114,25 @@ class Recorder:
 
     # -- ends --------------------------------------------------------------------------------
 
+    def _by_shard(self, ends: list[End]) -> dict[int, list[End]]:
+        if self._shard_count == 1:  # where every microsecond counts, there is mostly one
+            return {ends[0].lease.shard: ends}
+        groups: dict[int, list[End]] = {}
+        for end in ends:
+            groups.setdefault(end.lease.shard, []).append(end)
+        return groups
+
     async def _flush_successes(self, ends: list[End]) -> None:
-        for shard, group in _by_shard(ends).items():
+        for shard, group in self._by_shard(ends).items():
             rows = [
-                outcomes.Success(
-                    end.lease.job.tenant, end.lease.job.id, end.lease.epoch, end.ran_us, end.result
-                )
+                (end.lease.job.tenant, end.lease.job.id, end.lease.epoch, end.ran_us, end.result)
                 for end in group
             ]
             refused = await self._until_written(outcomes.record_successes, shard, rows)
             self._finish(group, refused)
 
     async def _flush_settlements(self, ends: list[End]) -> None:
-        for shard, group in _by_shard(ends).items():
+        for shard, group in self._by_shard(ends).items():
             rows = [self._settlement(end) for end in group]
             refused = await self._until_written(outcomes.settle, shard, rows)
             self._finish(group, refused)
@@ -246,15 +255,6 @@ def _acknowledge(session: Session) -> None:
     session.acks_due = False
     if session.recorded or session.refused:
         session.ring()
-
-
-def _by_shard(ends: list[End]) -> dict[int, list[End]]:
-    if len({end.lease.job.id[SHARD_DIGITS] for end in ends}) == 1:  # the usual case, and hot
-        return {ends[0].lease.shard: ends}
-    groups: dict[int, list[End]] = {}
-    for end in ends:
-        groups.setdefault(end.lease.shard, []).append(end)
-    return groups
 
 
 def _leases_by_shard(leases: Sequence[Lease]) -> dict[int, list[Lease]]:

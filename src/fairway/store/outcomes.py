@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
+from fairway.store import arrays
 from fairway.store.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
@@ -24,6 +25,9 @@ class Success(NamedTuple):
     epoch: int
     ran_us: int
     result: bytes | None
+
+
+SuccessRow: TypeAlias = tuple[int, str, int, int, bytes | None]  # a Success, or as plain as one
 
 
 class Settlement(NamedTuple):
@@ -43,25 +47,25 @@ class Settlement(NamedTuple):
 
 
 async def record_successes(
-    connection: Connection, shard: int, term: int, done: Sequence[Success]
+    connection: Connection, shard: int, term: int, done: Sequence[SuccessRow]
 ) -> set[str]:
     """Answers the ids that are not recorded under their epoch: refused by the guard."""
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
-    tenants, ids, epochs, rans_us, results = map(list, zip(*done, strict=True))
+    tenants, ids, epochs, rans_us, results = zip(*done, strict=True)
     touched = await execute(
         connection,
         _SQL["record_successes"],
         shard=shard,
         term=term,
-        tenants=tenants,
-        ids=ids,
-        epochs=epochs,
-        rans_us=rans_us,
-        results=results,
+        tenants=arrays.numbers(tenants),
+        ids=arrays.ids(ids),
+        epochs=arrays.numbers(epochs),
+        rans_us=arrays.numbers(rans_us),
+        results=arrays.texts_of_bytes(results),
     )
     if touched == len(done):
         return set()
-    expected = {item.job: (State.SUCCEEDED, item.epoch) for item in done}
+    expected = {job: (State.SUCCEEDED, epoch) for _, job, epoch, _, _ in done}
     return await _not_recorded(connection, shard, tenants, expected)
 
 
@@ -93,7 +97,7 @@ async def settle(
     )
     if touched == len(done):
         return set()
-    expected = {item.job: (item.state, item.epoch) for item in done}
+    expected = {str(item.job): (item.state, item.epoch) for item in done}
     return await _not_recorded(connection, shard, tenants, expected)
 
 
@@ -103,13 +107,16 @@ def _array(counts: Sequence[int] | None) -> str | None:
 
 
 async def _not_recorded(
-    connection: Connection, shard: int, tenants: list[int], expected: dict[JobId, tuple[State, int]]
+    connection: Connection,
+    shard: int,
+    tenants: Sequence[int],
+    expected: dict[str, tuple[State, int]],
 ) -> set[str]:
     rows = await fetch(
         connection, _SQL["read_ends"], shard=shard, tenants=tenants, ids=list(expected)
     )
     recorded = {row["id"] for row in rows if (row["state"], row["epoch"]) == expected[row["id"]]}
-    return {str(job) for job in expected} - recorded
+    return set(expected) - recorded
 
 
 async def cancel_waiting(

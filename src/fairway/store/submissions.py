@@ -1,7 +1,8 @@
-"""Writes accepted jobs: one COPY for everyone who arrived together, idempotently where asked.
+"""Writes accepted jobs: one statement for everyone who arrived together, idempotently where asked.
 
-COPY beats INSERT … SELECT FROM unnest by about 15 % here and is routed by key on a distributed
-database. Without keys a batch is a single statement; with keys it is one short transaction.
+COPY beats INSERT … SELECT FROM unnest by a quarter for a hundred rows and is routed by key on a
+distributed database; for a few rows its second round trip costs more than it saves. Without keys a
+batch is a single statement; with keys it is one short transaction.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fairway.store.sql import load
 
 _SQL = load("submissions.sql")
 
+FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
 KEY_LIFE = timedelta(hours=24)
 
 _COLUMNS = (
@@ -60,6 +62,16 @@ async def insert_jobs(
             connection, _SQL["insert_job"], shard=shard, id=job.id, tenant=job.tenant,
             type=job.type, pool=job.pool, priority=job.priority, lane=job.lane, state=queued,
             timeout_ms=job.timeout_ms, payload=job.payload,
+        )  # fmt: skip
+        return
+    if len(jobs) <= FEW_JOBS:
+        ids, tenants, pools, types, priorities, lanes, _, _, _, timeouts_ms, payloads, *_ = zip(
+            *jobs, strict=True
+        )
+        await execute(
+            connection, _SQL["insert_jobs"], shard=shard, state=queued, ids=ids, tenants=tenants,
+            types=types, pools=pools, priorities=priorities, lanes=lanes,
+            timeouts_ms=timeouts_ms, payloads=payloads,
         )  # fmt: skip
         return
     await connection.copy_records_to_table(

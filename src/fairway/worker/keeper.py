@@ -37,6 +37,7 @@ log = logger("worker")
 LINGER_SECONDS = 0.003  # a report waits this long for company while others still run
 LINGER_BUSY_SECONDS = 0.008  # and this long while very many do
 BUSY_JOBS = 200
+LISTEN_SECONDS = 0.001  # jobs that end sooner report in the very call that listens
 CALLS_MAX = 2  # one held open, one that speaks
 LEASE_BEATS = 3  # a lease outlives so many beats
 JOURNALED_POOLS = frozenset({"medium", "long"})
@@ -132,15 +133,17 @@ class Keeper:
     async def _linger(self) -> None:
         """While jobs still run, let reports gather; when all are done, speak at once."""
         is_busy = len(self._ledger.running) >= BUSY_JOBS
-        deadline = time.monotonic() + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
+        now = time.monotonic()
+        listen_at = now + LISTEN_SECONDS
+        deadline = now + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
         while self._ledger.running and not self._is_urgent:
-            left = deadline - time.monotonic()
-            if left <= 0 or self._ledger.fresh_count >= len(self._ledger.running):
+            now = time.monotonic()
+            if now >= deadline or self._ledger.fresh_count >= len(self._ledger.running):
                 return
-            if not self._calls:
+            if not self._calls and now >= listen_at:
                 self._listen()
             self._has_word.clear()
-            await _wait(self._has_word, left)
+            await _wait(self._has_word, (deadline if self._calls else listen_at) - now)
 
     @property
     def _is_urgent(self) -> bool:

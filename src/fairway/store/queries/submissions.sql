@@ -3,6 +3,14 @@
 INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
 VALUES (:shard, :id::uuid, :tenant, :type, :pool, :priority, :lane, :state, :timeout_ms, :payload)
 
+-- name: insert_jobs
+-- A few jobs that came together.
+INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
+SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
+FROM unnest(:ids::uuid[], :tenants::int[], :types::int[], :pools::smallint[], :priorities::smallint[],
+            :lanes::smallint[], :timeouts_ms::int[], :payloads::bytea[])
+     AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
+
 -- name: claim_keys
 -- Take each (tenant, key) that is free or past its day. Rows come back only for those taken.
 INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
