@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import asyncpg
 import pytest
 
@@ -66,4 +68,56 @@ async def test_a_store_that_is_away_is_recognized(database: Database, database_u
         with pytest.raises(DISCONNECTED):
             await connection.fetchval("SELECT 1")
     async with database.hot() as connection:  # the pool mends itself
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_connection_stays_at_hand_between_uses(database: Database) -> None:
+    async with database.hot() as connection:
+        first = await connection.fetchval("SELECT pg_backend_pid()")
+    async with database.hot() as connection:
+        assert await connection.fetchval("SELECT pg_backend_pid()") == first
+
+
+async def test_a_use_that_was_cut_short_leaves_nothing_behind(database: Database) -> None:
+    async def dawdle() -> None:
+        async with database.hot() as connection, connection.transaction():
+            await connection.execute("SELECT pg_sleep(30)")
+
+    task = asyncio.create_task(dawdle())
+    await asyncio.sleep(0.2)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    async with database.hot() as connection:
+        assert not connection.is_in_transaction()
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_use_that_failed_leaves_no_transaction_open(database: Database) -> None:
+    async with database.hot() as connection:
+        await connection.execute("BEGIN")
+    async with database.hot() as connection:
+        assert not connection.is_in_transaction()
+
+
+async def test_more_uses_than_connections_take_turns(database: Database) -> None:
+    async def use(number: int) -> int:
+        async with database.hot() as connection:
+            await connection.execute("SELECT pg_sleep(0.01)")
+            return number
+
+    async with asyncio.timeout(20):
+        assert await asyncio.gather(*map(use, range(100))) == list(range(100))
+    assert database.waiting == 0
+
+
+async def test_a_connection_that_broke_while_at_hand_is_not_used(
+    database: Database, database_url: str
+) -> None:
+    async with database.hot() as connection:
+        victim = connection.get_server_pid()
+    killer = await asyncpg.connect(database_url)
+    await killer.fetchval("SELECT pg_terminate_backend($1, 1000)", victim)
+    await killer.close()
+    await asyncio.sleep(0.1)  # the news reaches the event loop
+    async with database.hot() as connection:
         assert await connection.fetchval("SELECT 1") == 1

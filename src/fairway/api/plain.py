@@ -20,6 +20,7 @@ Receive: TypeAlias = Any
 Send: TypeAlias = Any
 Header: TypeAlias = tuple[bytes, bytes]
 
+HEADERS = "fairway.headers"  # in a scope: by name
 JSON = (b"content-type", b"application/json")
 JSON_MEDIA = (b"application/json", b"text/json")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -31,10 +32,11 @@ class ClientGone(Exception):
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    for key, value in scope["headers"]:
-        if key == name:
-            return bytes(value)
-    return None
+    """A request's header; of several with one name, the first."""
+    known: dict[bytes, bytes] | None = scope.get(HEADERS)
+    if known is None:  # a request is asked for half a dozen of them
+        known = scope[HEADERS] = dict(reversed(scope["headers"]))
+    return known.get(name)
 
 
 async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:

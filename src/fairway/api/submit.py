@@ -145,8 +145,10 @@ class SubmitBatch:
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload for new in good):
             good = await self._platform.vault.stand_aside(tenant.id, good, inline_max)
-        verdicts = iter(await self._platform.submissions.submit(tenant, good) if good else ())
-        answers = [item if isinstance(item, FairwayError) else next(verdicts) for item in wanted]
+        answers = await self._platform.submissions.submit(tenant, good) if good else []
+        if len(good) < len(wanted):
+            verdicts = iter(answers)
+            answers = [one if isinstance(one, FairwayError) else next(verdicts) for one in wanted]
         for answer in answers:
             if isinstance(answer, FairwayError):
                 self._platform.admission.count_refusal(tenant, answer.code)

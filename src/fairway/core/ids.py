@@ -25,6 +25,7 @@ CHANCE_BITS = 62 - COUNTER_BITS
 SHARD_DIGITS = slice(15, 18)  # where an id's text names its shard
 
 _VARIANT = 0b10 << 62
+_LOW_48 = (1 << 48) - 1
 
 LOWEST_JOB_ID = JobId("00000000-0000-0000-0000-000000000000")
 
@@ -38,6 +39,8 @@ def make_job_ids(shard: int, unix_ms: int, counter: int, chance: int, count: int
     """
     head = f"{unix_ms >> 16:08x}-{unix_ms & 0xFFFF:04x}-{0x7000 | shard:04x}-"
     first = _VARIANT | counter << CHANCE_BITS | chance
+    if count == 1:
+        return [JobId(f"{head}{first >> 48:04x}-{first & _LOW_48:012x}")]
     tails = [f"{first + (n << CHANCE_BITS):016x}" for n in range(count)]
     return [JobId(f"{head}{tail[:4]}-{tail[4:]}") for tail in tails]
 

@@ -69,8 +69,7 @@ class ShareNode:
         self.stride = SCALE // terms.weight << TENANT_BITS
         self.floor_share = terms.floor_share
         self.cap = UNCAPPED if terms.cap is None else terms.cap
-        # Weight is all it has: most tenants, and the short way through the ledger.
-        self.plain = terms == Terms(weight=terms.weight)
+        self.plain = terms.is_plain
 
     def accrue(self, now_us: int) -> None:
         """Charge overtime up to now."""

@@ -32,6 +32,11 @@ class Terms:
         if self.reserved < 0 or (self.cap is not None and self.cap < 0):
             raise ValueError("cap and reserved must not be negative")
 
+    @property
+    def is_plain(self) -> bool:
+        """Weight is all it has: most tenants, and the short way through the ledger."""
+        return not (self.group or self.floor_share or self.reserved) and self.cap is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSettings:

@@ -286,17 +286,22 @@ class Exchange:
         return self._dispatcher.news(session) if session.hellos == hellos else _nothing(session)
 
     async def _hold(self, session: Session, seconds: float) -> None:
-        poll = session.poll = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        poll = session.poll = loop.create_future()
+        over = loop.call_later(seconds, _give_up, poll)
         self._dispatcher.hold_open(session)
         try:
-            async with asyncio.timeout(seconds):
-                await poll
-        except TimeoutError:
-            pass
+            await poll
         finally:
+            over.cancel()
             if session.poll is poll:
                 session.poll = None
                 self._dispatcher.let_go(session)
+
+
+def _give_up(poll: asyncio.Future[None]) -> None:
+    if not poll.done():
+        poll.set_result(None)
 
 
 def _nothing(session: Session) -> News:

@@ -82,6 +82,7 @@ class Submissions:
         self._metrics = instruments.metrics
         self.store_clock = StoreClock(instruments.clock)  # the platform's, once it is joined
         self._chance = random.Random()
+        self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.ids = JobIdFactory(instruments.clock)
         self._groups: dict[int, GroupCommit[Submission]] = {}
         self.ring: Callable[[int, set[StreamKey]], None] = lambda shard, keys: None
@@ -107,7 +108,7 @@ class Submissions:
         if any(new.wish for new in wanted):
             jobs, scheduled = self._timed(jobs, wanted)
         claims = _claims(jobs, wanted)
-        verdicts: asyncio.Future[list[Verdict]] = asyncio.get_running_loop().create_future()
+        verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         self._group(shard).add(Submission(jobs, claims, verdicts, scheduled))
         return await verdicts
 
@@ -185,11 +186,18 @@ class Submissions:
         self, shard: int, group: list[Submission], holders: dict[tuple[int, str], KeyHolder]
     ) -> None:
         fresh: list[QueuedJob] = []
-        for submission in group:
-            verdicts = _verdicts(submission, holders)
+        answers = [_verdicts(submission, holders) for submission in group]
+        for submission, verdicts in zip(group, answers, strict=True):
             fresh += submission.jobs if submission.claims is None else _made(submission, verdicts)
-            if not submission.verdicts.done():
-                submission.verdicts.set_result(verdicts)
+        try:  # workers first: their one reply starts all of these jobs
+            self._announce(shard, group, fresh)
+        finally:
+            for submission, verdicts in zip(group, answers, strict=True):
+                if not submission.verdicts.done():
+                    submission.verdicts.set_result(verdicts)
+
+    def _announce(self, shard: int, group: list[Submission], fresh: list[QueuedJob]) -> None:
+        """Tell the shard's owner what is on disk now."""
         self._metrics.accepted.inc(len(fresh))
         if scheduled := _scheduled(group):
             fresh = [job for job in fresh if job.id not in scheduled]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def numbers(values: Iterable[int]) -> str:
-    return "{" + ",".join(map(str, values)) + "}"
+def numbers(values: Iterable[int | None]) -> str:
+    return "{" + ",".join(map(str, values)).replace("None", "NULL") + "}"
 
 
 def ids(values: Iterable[str]) -> str:

@@ -7,12 +7,11 @@ Two pools: *hot* for the statements of the job path, whose plans are pinned to i
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import asyncpg
 
+from fairway.store.at_hand import AtHand, Use
 from fairway.store.sql import Statement
 
 Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
@@ -45,9 +44,8 @@ class Database:
 
     def __init__(self, dsn: str, hot: Any, calm: Any) -> None:
         self.dsn = dsn
-        self._hot = hot
-        self._calm = calm
-        self.waiting = 0  # calls that want a connection and have none yet
+        self._hot = AtHand(hot)
+        self._calm = AtHand(calm)
 
     @classmethod
     async def open(cls, dsn: str, *, hot_size: int = 6, calm_size: int = 4) -> Database:
@@ -55,27 +53,16 @@ class Database:
         calm = await _pool(dsn, "fairway-calm", calm_size, {"jit": "off"})
         return cls(dsn, hot, calm)
 
-    @asynccontextmanager
-    async def hot(self) -> AsyncIterator[Connection]:
-        async with self._of(self._hot) as connection:
-            yield connection
+    def hot(self) -> Use:
+        return self._hot.use()
 
-    @asynccontextmanager
-    async def calm(self) -> AsyncIterator[Connection]:
-        async with self._of(self._calm) as connection:
-            yield connection
+    def calm(self) -> Use:
+        return self._calm.use()
 
-    @asynccontextmanager
-    async def _of(self, pool: Any) -> AsyncIterator[Connection]:
-        self.waiting += 1
-        try:
-            connection = await pool.acquire()
-        finally:
-            self.waiting -= 1
-        try:
-            yield connection
-        finally:
-            await pool.release(connection)
+    @property
+    def waiting(self) -> int:
+        """Calls that want a connection and have none yet."""
+        return self._hot.waiting + self._calm.waiting
 
     async def dedicated(self) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.store import arrays
 from fairway.store.database import Connection, execute, fetch
 from fairway.store.sql import load
 
@@ -69,9 +70,11 @@ async def insert_jobs(
             *jobs, strict=True
         )
         await execute(
-            connection, _SQL["insert_jobs"], shard=shard, state=queued, ids=ids, tenants=tenants,
-            types=types, pools=pools, priorities=priorities, lanes=lanes,
-            timeouts_ms=timeouts_ms, payloads=payloads,
+            connection, _SQL["insert_jobs"], shard=shard, state=queued, ids=arrays.ids(ids),
+            tenants=arrays.numbers(tenants), types=arrays.numbers(types),
+            pools=arrays.numbers(pools), priorities=arrays.numbers(priorities),
+            lanes=arrays.numbers(lanes), timeouts_ms=arrays.numbers(timeouts_ms),
+            payloads=payloads,
         )  # fmt: skip
         return
     await connection.copy_records_to_table(

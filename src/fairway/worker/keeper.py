@@ -28,7 +28,7 @@ from fairway.worker.fleet import Fleet
 from fairway.worker.journal import Journal
 from fairway.worker.ledger import End, Ledger
 from fairway.worker.levels import Levels
-from fairway.worker.pipe import Ended, Words
+from fairway.worker.pipe import Words
 from fairway.worker.session import Session
 from fairway.worker.usage import Orphans
 
@@ -257,7 +257,7 @@ class Keeper:
 
     def _hear_runner(self, words: Words) -> None:
         for ended in words.ended:
-            self._ledger.ended(ended.job, _end(ended), ended.epoch)
+            self._ledger.ended(ended.job, ended, ended.epoch)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
         for wanted in words.checkpoints:
@@ -322,10 +322,6 @@ class Keeper:
         await _wait(self._has_word, 0.3)
         if self._failure is not None:
             await self._recover(self._failure)
-
-
-def _end(ended: Ended) -> End:
-    return End(ended.kind, ended.ran_us, ended.result, ended.failure, ended.error, ended.delay_ms)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

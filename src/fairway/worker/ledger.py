@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from fairway.wire.exchange import NULL, Holding, Lease, Report
+from fairway.worker.pipe import Ended
 
 
 class End(NamedTuple):
@@ -52,7 +53,7 @@ class Ledger:
             new.append(lease)
         return new
 
-    def ended(self, job: str, end: End, epoch: int | None = None) -> None:
+    def ended(self, job: str, end: End | Ended, epoch: int | None = None) -> None:
         """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
         lease = self.running.get(job)
         if lease is None or epoch not in (None, lease.epoch):

@@ -7,8 +7,8 @@ VALUES (:shard, :id::uuid, :tenant, :type, :pool, :priority, :lane, :state, :tim
 -- A few jobs that came together.
 INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
 SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
-FROM unnest(:ids::uuid[], :tenants::int[], :types::int[], :pools::smallint[], :priorities::smallint[],
-            :lanes::smallint[], :timeouts_ms::int[], :payloads::bytea[])
+FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+            :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
      AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
 
 -- name: claim_keys

@@ -1,0 +1,41 @@
+"""Arrays as text mean to PostgreSQL what they meant to us."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairway.store import arrays
+from fairway.store.database import Database
+
+RELAXED = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def numbers_of(bits: int) -> st.SearchStrategy[int]:
+    return st.integers(-(1 << bits), (1 << bits) - 1)
+
+
+@RELAXED
+@given(values=st.lists(st.one_of(st.none(), numbers_of(63))))
+async def test_numbers(database: Database, values: list[int | None]) -> None:
+    async with database.hot() as connection:
+        answer = await connection.fetchval("SELECT $1::text::bigint[]", arrays.numbers(values))
+    assert answer == values
+
+
+@RELAXED
+@given(values=st.lists(st.uuids().map(str)))
+async def test_ids(database: Database, values: list[str]) -> None:
+    async with database.hot() as connection:
+        answer = await connection.fetchval("SELECT $1::text::uuid[]::text[]", arrays.ids(values))
+    assert answer == values
+
+
+@RELAXED
+@given(values=st.lists(st.one_of(st.none(), st.binary(max_size=40))))
+async def test_bytes(database: Database, values: list[bytes | None]) -> None:
+    text = arrays.texts_of_bytes(values)
+    async with database.hot() as connection:
+        assert await connection.fetchval("SELECT $1::text::bytea[]", text) == values
