@@ -31,11 +31,3 @@ async def test_ids(database: Database, values: list[str]) -> None:
     async with database.hot() as connection:
         answer = await connection.fetchval("SELECT $1::text::uuid[]::text[]", arrays.ids(values))
     assert answer == values
-
-
-@RELAXED
-@given(values=st.lists(st.one_of(st.none(), st.binary(max_size=40))))
-async def test_bytes(database: Database, values: list[bytes | None]) -> None:
-    text = arrays.texts_of_bytes(values)
-    async with database.hot() as connection:
-        assert await connection.fetchval("SELECT $1::text::bytea[]", text) == values

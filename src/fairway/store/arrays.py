@@ -2,7 +2,7 @@
 
 The driver looks at every element of an array several times, to learn that it is no array itself.
 Joining text costs half of that here, and PostgreSQL reads it as fast as the binary form. Only for
-values that need no quotes: numbers, ids, and bytes, which are written in hexadecimal.
+values that need no quotes: numbers and ids. Payloads and results may be long; they go as they are.
 """
 
 from __future__ import annotations
@@ -16,11 +16,3 @@ def numbers(values: Iterable[int | None]) -> str:
 
 def ids(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
-
-
-def texts_of_bytes(values: Iterable[bytes | None]) -> str:
-    return "{" + ",".join([_hexadecimal(value) for value in values]) + "}"
-
-
-def _hexadecimal(value: bytes | None) -> str:
-    return "NULL" if value is None else f'"\\\\x{value.hex()}"'

@@ -61,7 +61,7 @@ async def record_successes(
         ids=arrays.ids(ids),
         epochs=arrays.numbers(epochs),
         rans_us=arrays.numbers(rans_us),
-        results=arrays.texts_of_bytes(results),
+        results=results,
     )
     if touched == len(done):
         return set()

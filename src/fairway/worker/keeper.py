@@ -83,6 +83,7 @@ class Keeper:
         self._call_number = 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
         self._beat_ms = 3000
+        self._begun = 0  # jobs that came with the last reply
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._failure: FairwayError | None = None
@@ -134,7 +135,8 @@ class Keeper:
         """While jobs still run, let reports gather; when all are done, speak at once."""
         is_busy = len(self._ledger.running) >= BUSY_JOBS
         now = time.monotonic()
-        listen_at = now + LISTEN_SECONDS
+        may_end_at_once = len(self._ledger.running) <= self._begun
+        listen_at = now + LISTEN_SECONDS if may_end_at_once else now
         deadline = now + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
         while self._ledger.running and not self._is_urgent:
             now = time.monotonic()
@@ -242,6 +244,7 @@ class Keeper:
         lost = [job for job in reply.revoked if self._ledger.revoked(job)]
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
+        self._begun = len(new)
         for lease in [one for one in new if one.resumes or one.payload_bytes]:
             self._courier.prepare(lease)
         begins = [one for one in new if not (one.resumes or one.payload_bytes)]

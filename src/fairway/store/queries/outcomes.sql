@@ -4,7 +4,7 @@ UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliv
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
                 result = done.result, session = NULL, token = NULL
 FROM unnest(:tenants::text::int[], :ids::text::uuid[], :epochs::text::bigint[], :rans_us::text::bigint[],
-            :results::text::bytea[])
+            :results::bytea[])
      AS done (tenant, id, epoch, ran_us, result)
 WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
