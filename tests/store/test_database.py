@@ -110,6 +110,20 @@ async def test_more_uses_than_connections_take_turns(database: Database) -> None
     assert database.waiting == 0
 
 
+async def test_closing_waits_for_a_use_under_way_and_no_longer(database_url: str) -> None:
+    closing = await Database.open(database_url)
+
+    async def dawdle() -> None:
+        async with closing.hot() as connection:
+            await connection.execute("SELECT pg_sleep(0.3)")
+
+    use = asyncio.create_task(dawdle())
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(5):
+        await closing.close()
+    assert use.done()
+
+
 async def test_a_connection_that_broke_while_at_hand_is_not_used(
     database: Database, database_url: str
 ) -> None:

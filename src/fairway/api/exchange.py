@@ -135,7 +135,8 @@ class ExchangeEndpoint:
         return said
 
     def _special_lease(self, lease: Lease, pool: Pool) -> wire.Lease:
-        """Of a pool with a run mode or checkpoints, or with a payload too large to be here."""
+        """Of a pool with a run mode or checkpoints, of a tenant not known here yet, or with a
+        payload too large to be here."""
         job, directory = lease.job, self._platform.directory
         large = referred(job.payload) if job.payload[:1] == MARK else None
         return wire.Lease(

@@ -18,6 +18,7 @@ class AtHand:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self._kept: list[Any] = []
+        self._is_closing = False
         self.waiting = 0  # uses that have no connection yet
 
     def use(self) -> Use:
@@ -37,12 +38,15 @@ class AtHand:
             self.waiting -= 1
 
     async def give_back(self, connection: Any, *, is_sound: bool) -> None:
-        if is_sound and not self.waiting and _is_sound(connection):
+        is_wanted = self.waiting or self._is_closing  # by somebody, or by the pool
+        if is_sound and not is_wanted and _is_sound(connection):
             self._kept.append(connection)
         else:
             await self._pool.release(connection)
 
     async def close(self) -> None:
+        """Waits for uses that are under way."""
+        self._is_closing = True
         while self._kept:
             await self._pool.release(self._kept.pop())
         await self._pool.close()
