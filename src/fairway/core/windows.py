@@ -56,9 +56,11 @@ class Windows(BacklogCounts):
         They are read again, in turn and in small parts.
         """
         now_us = self.now_us()
-        if now_us < self._room_at_us or not self._is_somebody_left_out():
+        if now_us < self._room_at_us:
             return
-        self._room_at_us = now_us + MAKE_ROOM_US
+        self._room_at_us = now_us + MAKE_ROOM_US  # a look that finds nobody left out counts, too
+        if not self._is_somebody_left_out():
+            return
         part = self._part_held()
         holders = [one for one in self._tenants.values() if one.ready]
         for holder in sorted(holders, key=part, reverse=True):
