@@ -94,6 +94,15 @@ def test_a_crowd_in_one_pool_keeps_nobody_out_of_another() -> None:
     assert world.backlog.ready(2, FREE_FROM) == 1
 
 
+def test_crowds_of_two_pools_come_in_side_by_side() -> None:
+    world = World(WindowLimits(), [])
+    world.free(*range(FREE_FROM, FREE_FROM + 60))
+    world.crowd(POOL, 2)
+    world.hint(*range(FREE_FROM, FREE_FROM + 30))
+    world.hint(*range(FREE_FROM + 30, FREE_FROM + 60), pool=2)
+    assert list(world.read()) == [*range(100, 105), *range(130, 135)]
+
+
 def test_one_of_the_crowd_that_begins_to_pay_waits_no_longer() -> None:
     world = World(WindowLimits(), crowd_of(30))
     world.free(*range(FREE_FROM, FREE_FROM + 30))

@@ -80,11 +80,18 @@ class Reading:
 
     def begin(self, streams_max: int) -> list[Stream]:
         """Those that want a read; when there is none, some that wait outside a crowded pool."""
-        outside = chain.from_iterable(place.values() for place in self._outside.values())
-        chosen = list(islice(self.now_wanting() if self else outside, streams_max))
+        chosen = list(
+            islice(self.now_wanting() if self else self._crowds(streams_max), streams_max)
+        )
         for stream in chosen:
             self.start(stream)
         return chosen
+
+    def _crowds(self, streams_max: int) -> Iterator[Stream]:
+        """As many from outside each crowded pool: the crowd of one keeps nobody out of another."""
+        crowds = [streams for streams in self._outside.values() if streams]
+        each = -(-streams_max // max(len(crowds), 1))
+        return chain.from_iterable(islice(streams.values(), each) for streams in crowds)
 
     def start(self, stream: Stream) -> None:
         self.forget(stream)
