@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.backlog_counts import Survey
@@ -38,7 +39,7 @@ def make(number: int, *, ms: int = 0, size: int = 2, **more: Any) -> QueuedJob:
     """A job of tenant 1, type 1, priority 5 and no lane, unless told otherwise."""
     job_id = make_job_id(0, START_MS + ms, number, 0)
     plain = QueuedJob(job_id, 1, POOL, 1, 5, 0, 0, 0, 0, None, b"x" * size)
-    return plain._replace(**more)
+    return replace(plain, **more)
 
 
 class Read:
@@ -72,7 +73,7 @@ class BacklogMachine(RuleBasedStateMachine):
 
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, size=st.integers(0, 200))
     def commit(self, tenant: int, type_id: int, lane: int, size: int) -> None:
-        job = self._new(tenant, type_id, lane)._replace(payload=b"x" * size)
+        job = replace(self._new(tenant, type_id, lane), payload=b"x" * size)
         self.backlog.coming.add(job.id)
         self.queued[job.id] = job
         self.unannounced.append(job)

@@ -12,7 +12,7 @@ from fairway.core.tombstones import KEEP_US, Tombstones
 
 
 def job(number: int) -> QueuedJob:
-    fields: dict[str, Any] = dict.fromkeys(QueuedJob._fields, 0)
+    fields: dict[str, Any] = dict.fromkeys(QueuedJob.__struct_fields__, 0)
     return QueuedJob(**fields | {"id": str(number), "payload": b"{}"})
 
 

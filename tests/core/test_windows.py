@@ -10,7 +10,7 @@ from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.ids import LOWEST_JOB_ID, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.reading import READ_JOBS_MIN
-from fairway.core.streams import StreamKey
+from fairway.core.streams import StreamKey, key_of
 
 POOL = 1
 PAID, FREE_FROM = 1, 100
@@ -47,7 +47,7 @@ class World:
         """One round of reads; answers how many jobs were asked for, by tenant."""
         wishes = self.backlog.begin_reads(streams_max)
         for stream, asked in wishes:
-            found = [job for job in self.store if job[1:6] == stream.key]
+            found = [job for job in self.store if key_of(job) == stream.key]
             later = [job for job in found if job.id > stream.cursor]
             self.backlog.end_read(stream, later[:asked], asked, ())
         return {stream.key.tenant: asked for stream, asked in wishes}

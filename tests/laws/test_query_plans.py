@@ -21,7 +21,7 @@ from tests.store.rows import new_job
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.runtime.identity import session_key
-from fairway.store import partitions
+from fairway.store import arrays, partitions
 from fairway.store.database import PINNED_PLANS, Connection
 from fairway.store.migrate import migrate
 from fairway.store.partitions import partition_at
@@ -119,7 +119,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
         "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
-        "billed_us": [5] * count,
+        "billed_us": [5] * count, "places": arrays.places(["(0,1)"] * count),
         "keep": timedelta(days=1), "silence": timedelta(seconds=10),
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
         "lane": 0, "priority": 5,
@@ -152,6 +152,7 @@ BY_BATCH = [
     "cancel_many",
 ]
 BY_ID = ["cancel_waiting", "reschedule"]
+IN_PLACE = "record_successes_in_place"
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
 BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", "read_streams", *TIMED]
 ASIDE = [
@@ -174,6 +175,19 @@ async def test_a_batch_is_looked_up_in_its_own_partition_alone(
     assert plan.kinds() <= {"Index Scan", "Index Only Scan", "ModifyTable"}
     assert plan.tables() == {TODAY.name}
     assert plan.rows_touched() <= 2 * BATCH + 2, "a row is touched for what it is, once"
+
+
+async def test_a_row_whose_place_is_known_is_fetched_from_there(
+    hot: Connection, filled: Filled
+) -> None:
+    jobs = filled.queued[:BATCH]
+    rows = await hot.fetch("SELECT id::text AS id, ctid::text AS place FROM jobs WHERE state = 1")
+    places = {row["id"]: row["place"] for row in rows}
+    known = arrays.places([places[job.id] for job in jobs])
+    plan = await plan_of(hot, filled, IN_PLACE, places=known)
+    assert {node["Node Type"] for node in plan.run() if TODAY.name in node.values()} == {"Tid Scan"}
+    assert plan.tables() == {TODAY.name}
+    assert plan.rows_touched() == BATCH + 1, "each row, and the term"
 
 
 async def test_a_batch_over_midnight_looks_into_both_days(hot: Connection, filled: Filled) -> None:
@@ -295,7 +309,7 @@ async def nothing_due(hot: Connection) -> AsyncIterator[None]:
 def test_every_hot_statement_is_looked_at() -> None:
     upkeep = {"count_queued", "forget_keys", "live_sessions", "list_jobs", "live_jobs", "slot_time"}
     leadership = set(load("leadership.sql")) | {"insert_job", "insert_jobs"}  # these find no row
-    looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE}
+    looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE, IN_PLACE}
     assert set(STATEMENTS) - upkeep - leadership == looked_at
 
 
@@ -316,7 +330,7 @@ async def test_every_hot_statement_goes_to_one_node() -> None:
                 "SELECT create_distributed_table($1::regclass, 'shard')", table
             )
         values = batch_values([new_job() for _ in range(BATCH)])
-        for name in (*BY_BATCH, *BY_ID, *BY_SHARD):
+        for name in (*BY_BATCH, IN_PLACE, *BY_ID, *BY_SHARD):
             statement = STATEMENTS[name]
             rows = await connection.fetch(f"EXPLAIN {statement.text}", *statement.bind(**values))
             text = "\n".join(row[0] for row in rows)

@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fairway import CTX, CheckpointFailed, Ctx
-from fairway.sdk.context import RunFacts, running
+from fairway.sdk.context import RunFacts, enter, leave
 
 
 class Heard:
@@ -49,8 +50,8 @@ def test_time_left_and_deadline() -> None:
     assert 59 < left <= 60
     assert ctx.deadline is not None
     assert ctx.deadline.tzinfo is not None
-    assert Ctx(FACTS._replace(timeout_seconds=0)).time_left() == 0
-    assert Ctx(FACTS._replace(timeout_seconds=None)).deadline is None
+    assert Ctx(replace(FACTS, timeout_seconds=0)).time_left() == 0
+    assert Ctx(replace(FACTS, timeout_seconds=None)).deadline is None
 
 
 def test_progress_reaches_the_sink() -> None:
@@ -102,10 +103,12 @@ def test_cancelled_is_seen_from_other_threads() -> None:
 
 
 async def test_current_follows_tasks_and_threads() -> None:
-    with running(Ctx(FACTS)) as ctx:
-        assert Ctx.current() is ctx
-        assert await asyncio.to_thread(Ctx.current) is ctx
-        assert CTX.job_id == "j1"
+    ctx = Ctx(FACTS)
+    entered = enter(ctx)
+    assert Ctx.current() is ctx
+    assert await asyncio.to_thread(Ctx.current) is ctx
+    assert CTX.job_id == "j1"
+    leave(entered)
     with pytest.raises(RuntimeError, match="no job is running here"):
         Ctx.current()
     with pytest.raises(RuntimeError, match="no job is running here"):
@@ -118,7 +121,7 @@ async def test_current_follows_tasks_and_threads() -> None:
 def test_a_checkpoint_carries_its_run_and_its_number() -> None:
     heard = Heard()
     heard.saving.set_result(None)
-    ctx = Ctx(FACTS._replace(epoch=7), heard)
+    ctx = Ctx(replace(FACTS, epoch=7), heard)
     assert ctx.load_checkpoint() is None
     ctx.checkpoint({"rows": 1})
     ctx.checkpoint({"rows": 2})
@@ -131,7 +134,7 @@ class Place(msgspec.Struct):
 
 
 def test_a_checkpoint_comes_back_as_the_type_that_is_asked_for() -> None:
-    ctx = Ctx(FACTS._replace(checkpoint=b'{"rows":2}'))
+    ctx = Ctx(replace(FACTS, checkpoint=b'{"rows":2}'))
     assert ctx.load_checkpoint(Place) == Place(2)
     assert ctx.load_checkpoint() == {"rows": 2}
 

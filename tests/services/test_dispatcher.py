@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.ids import make_job_id
@@ -48,7 +49,7 @@ class Machine:
     def job(self, *, shard: int = 0, **changes: Any) -> QueuedJob:
         job_id = make_job_id(shard, self.clock.unix_ms(), next(self._numbers), 0)
         plain = QueuedJob(job_id, 1, SHORT, 1, 5, 0, 0, 0, 0, None, b"{}")
-        return plain._replace(**changes)
+        return replace(plain, **changes)
 
     def arrive(self, *jobs: QueuedJob, shard: int = 0) -> None:
         self.dispatcher.arrived(shard, jobs)
@@ -137,7 +138,7 @@ def test_a_draining_worker_gets_nothing(machine: Machine) -> None:
 
 def test_a_job_that_ran_before_and_is_over_meanwhile_is_never_started(machine: Machine) -> None:
     worker = machine.worker()
-    fresh, ran = machine.job(), machine.job()._replace(epoch=5)
+    fresh, ran = machine.job(), machine.job(epoch=5)
     machine.arrive(fresh, ran)
     (lease,) = machine.take(worker)
     assert lease.job == fresh, "a first run goes out at once"
@@ -323,9 +324,9 @@ def test_what_cannot_be_the_newest_lease_is_not_adopted(machine: Machine) -> Non
     adopt = machine.dispatcher.adopt
     assert not adopt(worker, job, held(job, TERM))  # this term granted nothing of the kind
     assert not adopt(worker, job, held(job, TERM + 1))
-    lost = job._replace(epoch=held(job, TERM - 1).epoch)
+    lost = replace(job, epoch=held(job, TERM - 1).epoch)
     assert not adopt(worker, lost, held(job, TERM - 1))  # its loss was written down
-    newer = job._replace(epoch=(TERM - 1 << TERM_SHIFT) + 5)
+    newer = replace(job, epoch=(TERM - 1 << TERM_SHIFT) + 5)
     assert not adopt(worker, newer, held(job, TERM - 1))  # a later grant was written down
     elsewhere = machine.job(shard=5)
     assert not adopt(worker, elsewhere, held(elsewhere, TERM - 1))

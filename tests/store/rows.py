@@ -6,6 +6,8 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from fairway.core.ids import make_job_id
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.lease import next_epoch
@@ -28,7 +30,7 @@ def new_job(*, shard: int = SHARD, at: datetime | None = None, **changes: Any) -
         counter = int(job_id[19:23], 16)
         chance = int(job_id[24:], 16) & 0xFFFFFFFFFF
         job_id = make_job_id(shard, int(at.timestamp() * 1000), counter, chance)
-    return _PLAIN._replace(id=job_id, **changes)
+    return replace(_PLAIN, id=job_id, **changes)
 
 
 async def add_jobs(connection: Connection, *jobs: QueuedJob) -> None:

@@ -31,3 +31,12 @@ async def test_ids(database: Database, values: list[str]) -> None:
     async with database.hot() as connection:
         answer = await connection.fetchval("SELECT $1::text::uuid[]::text[]", arrays.ids(values))
     assert answer == values
+
+
+@RELAXED
+@given(values=st.lists(st.tuples(st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 16) - 1))))
+async def test_places(database: Database, values: list[tuple[int, int]]) -> None:
+    said = [f"({block},{offset})" for block, offset in values]
+    async with database.hot() as connection:
+        answer = await connection.fetchval("SELECT $1::text::tid[]::text[]", arrays.places(said))
+    assert answer == said

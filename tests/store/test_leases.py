@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, lease_for, look, new_job, own, schedule, start
 
 from fairway.core.lifecycle import State
@@ -53,7 +54,7 @@ async def test_a_new_owner_finds_every_written_lease(connection: Connection) -> 
     lease = await start(connection, job, term)
     await connection.execute("UPDATE jobs SET started_at = now() - interval '5 s' WHERE state = 2")
     (found,) = await read_running(connection, SHARD)
-    assert found.job == job._replace(epoch=lease.epoch)
+    assert found.job == replace(job, epoch=lease.epoch)
     assert (found.session, found.token) == (lease.session, lease.token)
     assert 5 <= found.running_seconds < 15
     assert (await look(connection, waiting)).state == State.QUEUED

@@ -24,7 +24,7 @@ from tests.store.rows import (
 
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State, may_move
-from fairway.store.database import Connection
+from fairway.store.database import Connection, execute
 from fairway.store.leases import write_leases
 from fairway.store.outcomes import (
     Settlement,
@@ -33,6 +33,7 @@ from fairway.store.outcomes import (
     record_successes,
     settle,
 )
+from fairway.store.sql import load
 
 SOON = datetime(2040, 1, 1, tzinfo=UTC)
 
@@ -167,6 +168,64 @@ async def test_batches_with_the_same_jobs_in_any_order_do_not_deadlock(
     await late
     for job in (one, two):
         assert (await look(connection, job)).state == State.SUCCEEDED
+
+
+# -- successes of rows whose place is known --------------------------------------------------------
+
+
+async def place_of(connection: Connection, job: QueuedJob) -> str:
+    place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", job.id)
+    return str(place)
+
+
+async def in_place(connection: Connection, job: QueuedJob, epoch: int) -> Success:
+    return success(job, epoch)._replace(place=await place_of(connection, job))
+
+
+async def test_a_row_is_found_where_it_was_read(connection: Connection) -> None:
+    term, job = await own(connection), await add_job(connection)
+    done = await in_place(connection, job, lease_for(job, term).epoch)
+    statement = load("outcomes.sql")["record_successes_in_place"]
+    touched = await execute(
+        connection, statement, shard=SHARD, term=term, tenants=f"{{{job.tenant}}}",
+        ids=f"{{{job.id}}}", epochs=f"{{{done.epoch}}}", rans_us="{7}", results=[None],
+        places=f'{{"{done.place}"}}',
+    )  # fmt: skip
+    assert touched == 1
+    record = await look(connection, job)
+    assert (record.state, record.ran_us, record.result) == (State.SUCCEEDED, 7, b"null")
+
+
+async def test_a_row_that_moved_is_found_by_its_key(connection: Connection) -> None:
+    """Among others that did not: all are recorded, each once."""
+    term, jobs = await own(connection), [await add_job(connection) for _ in range(3)]
+    epoch = lease_for(jobs[0], term).epoch
+    done = [await in_place(connection, job, epoch) for job in jobs]
+    await connection.execute("UPDATE jobs SET priority = 6 WHERE id = $1", jobs[1].id)
+    assert await place_of(connection, jobs[1]) != done[1].place
+    assert await record_successes(connection, SHARD, term, done) == set()
+    for job in jobs:
+        record = await look(connection, job)
+        assert (record.state, record.attempts) == (State.SUCCEEDED, 1)
+
+
+async def test_a_place_with_another_row_in_it_is_left_alone(connection: Connection) -> None:
+    term, job, other = await own(connection), await add_job(connection), await add_job(connection)
+    there = await place_of(connection, other)
+    done = success(job, lease_for(job, term).epoch)._replace(place=there)
+    assert await record_successes(connection, SHARD, term, [done]) == set()
+    assert (await look(connection, job)).state == State.SUCCEEDED
+    assert (await look(connection, other)).state == State.QUEUED
+
+
+async def test_a_known_place_opens_no_guard(connection: Connection) -> None:
+    term, job = await own(connection), await add_job(connection)
+    lease = await start(connection, job, term)
+    before = await look(connection, job)
+    for epoch, under in ((lease.epoch - 1, term), (lease.epoch + 1, term), (lease.epoch, term - 1)):
+        done = [await in_place(connection, job, epoch)]
+        assert await record_successes(connection, SHARD, under, done) == {job.id}
+    assert await look(connection, job) == before
 
 
 # -- every other end -----------------------------------------------------------------------------

@@ -32,6 +32,7 @@ def test_a_file_is_loaded_by_name() -> None:
     statements = load("outcomes.sql")
     assert set(statements) == {
         "record_successes",
+        "record_successes_in_place",
         "settle",
         "read_ends",
         "cancel_waiting",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
-from fairway.core.streams import Stream, StreamKey, key_of
+from fairway.core.streams import Stream, StreamKey, is_same_stream, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
 from fairway.core.windows import Windows
@@ -31,11 +31,11 @@ class Backlog(Windows):
     def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
         woken: set[tuple[int, int]] = set()
-        key: tuple[int, ...] | None = None
+        before: QueuedJob | None = None
         for job in jobs:
-            if job[1:6] != key:  # jobs come in runs of one stream: look it up once a run
-                key = job[1:6]
-                stream = self._stream(StreamKey._make(key), job.id)
+            if before is None or not is_same_stream(job, before):
+                before = job  # jobs come in runs of one stream: look it up once a run
+                stream = self._stream(key_of(job), job.id)
                 tenant = self._tenants[job.pool, job.tenant]
                 if not stream.blocked:
                     woken.add((job.pool, job.tenant))
@@ -150,8 +150,10 @@ class Backlog(Windows):
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
             while backlog is not None and backlog.ready:
-                stream = backlog.next_stream(types, now_us)
-                if stream is None or (fits is not None and not fits(stream.window[0])):
+                stream = backlog.only or backlog.next_stream(types, now_us)
+                if stream is None or not stream.window or stream.type not in types:
+                    return None
+                if fits is not None and not fits(stream.window[0]):
                     return None
                 job = stream.window.popleft()
                 self.jobs_held -= 1

@@ -40,7 +40,7 @@ class FirstCome(PoolShare):
         for tenant in list(self._line):
             while len(granted) < free and (job := take(tenant)) is not None:
                 estimate = self._estimates.of(job.type)
-                running = Running(self._nobody, estimate, now_us, 0, 0)
+                running = Running(self._nobody, estimate, now_us, now_us, 0)
                 running.kind = OWN
                 granted.append((job, running))
             if len(granted) >= free:

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from fairway.core.ids import JobId, unix_ms_of
 
 
-class QueuedJob(NamedTuple):
+class QueuedJob(Struct, frozen=True, order=True, gc=False):
     """What the dispatcher must know of a job that waits for a slot; the payload is JSON text."""
 
     id: JobId
@@ -29,6 +31,7 @@ class QueuedJob(NamedTuple):
     payload: bytes
     failures: Sequence[int] | None = None  # counts by class, as `retry.Counters`; None: no failure
     timing: list[int | None] | None = None  # for `Timing.of`; None for a job that is due at once
+    place: str | None = None  # where the store keeps its row, if it said so; a hint, no more
 
 
 def due_ms_of(job: QueuedJob) -> int:

@@ -34,7 +34,7 @@ class Ledger:
         """A job on a shared slot."""
         prepaid_us = estimate.prepaid_us
         charge = prepaid_us * node.stride
-        running = Running(node, estimate, now_us, prepaid_us, charge)
+        running = Running(node, estimate, now_us, now_us + prepaid_us, charge)
         self._wheel.add(running, running.over_at_us)
         if node.plain:
             node.queue.serve(node, charge, now_us)
@@ -59,8 +59,7 @@ class Ledger:
         self, node: ShareNode, estimate: Estimate, kind: int, now_us: int
     ) -> Running:
         """A job on a slot that is the tenant's anyway."""
-        running = Running(node, estimate, now_us, 0, 0)
-        running.kind = kind
+        running = Running(node, estimate, now_us, now_us, 0, kind=kind)
         node.busy_us -= now_us
         node.uncharged_running += 1
         if kind == RESERVED:
@@ -74,7 +73,8 @@ class Ledger:
     ) -> Running:
         """A job on a shared slot that an earlier owner started and charged for."""
         prepaid_us = estimate.prepaid_us
-        running = Running(node, estimate, granted_at_us, prepaid_us, prepaid_us * node.stride)
+        over_at_us = granted_at_us + prepaid_us
+        running = Running(node, estimate, granted_at_us, over_at_us, prepaid_us * node.stride)
         if running.over_at_us <= now_us:
             running.phase = OVERTIME
         else:

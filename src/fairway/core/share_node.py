@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from fairway.core.share_terms import Terms
 
 if TYPE_CHECKING:
@@ -142,20 +144,13 @@ class ShareNode:
         return self.busy_us + (self.running + self.uncharged_running) * now_us
 
 
-class Running:
+class Running(Struct, eq=False, gc=False):
     """One job in flight, as the scheduler sees it."""
 
-    __slots__ = (
-        "charged", "estimate", "granted_at_us", "kind", "node", "over_at_us", "phase",
-    )  # fmt: skip
-
-    def __init__(
-        self, node: ShareNode, estimate: Estimate, granted_at_us: int, prepaid_us: int, charged: int
-    ) -> None:
-        self.node = node
-        self.estimate = estimate
-        self.granted_at_us = granted_at_us
-        self.over_at_us = granted_at_us + prepaid_us
-        self.charged = charged  # virtual time prepaid
-        self.phase = PREPAID
-        self.kind = SHARED
+    node: ShareNode
+    estimate: Estimate
+    granted_at_us: int
+    over_at_us: int  # when its prepayment ends
+    charged: int  # virtual time prepaid
+    phase: int = PREPAID
+    kind: int = SHARED

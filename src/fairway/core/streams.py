@@ -34,18 +34,30 @@ class StreamKey(NamedTuple):
 
 
 def key_of(job: QueuedJob) -> StreamKey:
-    return StreamKey._make(job[1:6])
+    return StreamKey(job.tenant, job.pool, job.type, job.priority, job.lane)
+
+
+def is_same_stream(job: QueuedJob, other: QueuedJob) -> bool:
+    return (
+        job.tenant == other.tenant
+        and job.type == other.type
+        and job.pool == other.pool
+        and job.priority == other.priority
+        and job.lane == other.lane
+    )
 
 
 class Stream:
     """The head of a stream in memory, and how far it was read."""
 
     __slots__ = (
-        "blocked", "cursor", "key", "missed", "more", "reading", "rewound", "shard", "window",
+        "blocked", "cursor", "key", "missed", "more", "reading", "rewound", "shard", "type",
+        "window",
     )  # fmt: skip
 
     def __init__(self, key: StreamKey, shard: int) -> None:
         self.key = key
+        self.type = key.type  # at hand: it is asked for with every job that is taken
         self.shard = shard
         self.window: deque[QueuedJob] = deque()
         self.cursor: str = LOWEST_JOB_ID  # everything up to here was in the window once
@@ -62,13 +74,10 @@ class Stream:
 
 def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | None:
     """The stream whose head goes next among those a worker can run."""
-    if len(streams) == 1:  # the usual case, worth its two lines
-        (only,) = streams
-        return only if only.window and only.key.type in types else None
     best: Stream | None = None
     best_rank = 0
     for stream in streams:
-        if stream.window and stream.key.type in types:
+        if stream.window and stream.type in types:
             rank = due_ms_of(stream.window[0]) - stream.key.priority * AGEING_MS
             if best is None or rank < best_rank:
                 best, best_rank = stream, rank

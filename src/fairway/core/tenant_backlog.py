@@ -9,10 +9,11 @@ from fairway.core.streams import Stream, StreamKey, first_of
 
 
 class TenantBacklog:
-    __slots__ = ("depth", "lanes", "ready", "streams")
+    __slots__ = ("depth", "lanes", "only", "ready", "streams")
 
     def __init__(self) -> None:
         self.streams: dict[StreamKey, Stream] = {}
+        self.only: Stream | None = None  # when there is one and no lanes: the usual case
         self.lanes: LaneShare | None = None  # only once a job with a fair_key came
         self.ready = 0  # jobs in all windows
         self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
@@ -27,7 +28,12 @@ class TenantBacklog:
                 self.lanes.add(stream)
                 if stream.window:
                     self.lanes.wake(stream.key.lane, 0)
+        self._find_only()
         return made
+
+    def _find_only(self) -> None:
+        is_one = len(self.streams) == 1 and self.lanes is None
+        self.only = next(iter(self.streams.values())) if is_one else None
 
     def next_stream(self, types: Container[int], now_us: int) -> Stream | None:
         if self.lanes is not None:
@@ -38,6 +44,7 @@ class TenantBacklog:
         del self.streams[stream.key]
         if self.lanes is not None:
             self.lanes.drop(stream)
+        self._find_only()
 
     def bytes_ready(self) -> int:
         """Of the payloads in all windows; counted, so not for every job."""

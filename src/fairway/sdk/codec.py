@@ -46,6 +46,7 @@ class Codec:
         passed = [p for p in parameters if p.name != self.ctx_name]
         self._signature = inspect.Signature([p.replace(annotation=p.empty) for p in passed])
         self._fields = tuple(p.name for p in passed)
+        self._may_lack_some = any(p.default is not p.empty for p in passed)
         self._decoder = msgspec.json.Decoder(_struct_of(passed, hints), dec_hook=_decode_foreign)
         self._result_decoder = msgspec.json.Decoder(
             result_type(hints.get("return", Any)), dec_hook=_decode_foreign
@@ -69,12 +70,13 @@ class Codec:
             decoded = self._decoder.decode(payload)
         except msgspec.DecodeError as error:
             raise _explained(error, self.label) from None
-        return {
-            name: value for name in self._fields if (value := getattr(decoded, name)) is not UNSET
-        }
+        given = msgspec.structs.asdict(decoded)
+        if self._may_lack_some:
+            given = {name: value for name, value in given.items() if value is not UNSET}
+        return given
 
     def encode_result(self, value: Any) -> bytes:
-        return encode_value(value)
+        return _encoder.encode(value)
 
     def decode_result(self, result: bytes) -> Any:
         return self._result_decoder.decode(result)

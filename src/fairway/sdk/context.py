@@ -21,9 +21,10 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sized
 from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
 
 from fairway.sdk.checkpoint import Saving, already_saved, saving
 
@@ -67,7 +68,7 @@ class SilentSink:
 SILENT = SilentSink()
 
 
-class RunFacts(NamedTuple):
+class RunFacts(Struct, frozen=True, gc=False):
     """What the lease says about this run. `attempt` and `delivery` count from one."""
 
     job_id: str
@@ -83,7 +84,11 @@ class RunFacts(NamedTuple):
 class Ctx:
     """One run of one job."""
 
+    # What most runs never change has its value on the class: tens of thousands begin a second.
     thread: ThreadRun | None = None  # the call under way, when the job runs in a thread
+    _ends_at = 0.0
+    _cancelled = False
+    _checkpoints = 0
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
         self.job_id = facts.job_id
@@ -92,12 +97,11 @@ class Ctx:
         self.attempt = facts.attempt
         self.delivery = facts.delivery
         self.timeout_seconds = facts.timeout_seconds
-        self._ends_at = time.monotonic() + facts.timeout_seconds if facts.timeout_seconds else 0.0
+        if facts.timeout_seconds:
+            self._ends_at = time.monotonic() + facts.timeout_seconds
         self._sink = sink
-        self._cancelled = False
         self._epoch = facts.epoch
         self._checkpoint = facts.checkpoint
-        self._checkpoints = 0
 
     @staticmethod
     def current() -> Ctx:
@@ -207,20 +211,8 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
 
 
-class running:  # reads as a verb, `with running(ctx)`; a class, because it is hot
-    """Within this block, `Ctx.current()` is this one."""
-
-    __slots__ = ("_ctx", "_token")
-
-    def __init__(self, ctx: Ctx) -> None:
-        self._ctx = ctx
-
-    def __enter__(self) -> Ctx:
-        self._token = _current.set(self._ctx)
-        return self._ctx
-
-    def __exit__(self, *error: object) -> None:
-        _current.reset(self._token)
+enter = _current.set  # from here on `Ctx.current()` is this one; answers what `leave` takes
+leave = _current.reset
 
 
 class _CurrentCtx:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.sdk.alarm import alarm
-from fairway.sdk.context import Ctx, running
+from fairway.sdk.context import Ctx, enter, leave
 from fairway.sdk.job import Job
 from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, run_end
@@ -28,11 +28,14 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
     """
     try:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
-        with running(ctx):
+        entered = enter(ctx)
+        try:
             if job.is_async and ctx.timeout_seconds is None:
                 value = await job.function(**arguments)  # the hot way: no frame in between
             else:
                 value = await _within_limit(_called(job, arguments, ctx), ctx)
+        finally:
+            leave(entered)
     except asyncio.CancelledError as error:
         if _cancelled_from_outside():
             raise
@@ -46,13 +49,16 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
     """Run to the end in this thread. A time limit holds in the main thread only."""
     try:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
-        with running(ctx):
+        entered = enter(ctx)
+        try:
             if ctx.timeout_seconds is None:
                 value = job.function(**arguments)
             else:
                 with alarm(ctx.time_left(), limit_passed(ctx)):
                     value = job.function(**arguments)
             value = asyncio.run(value) if job.is_async else value
+        finally:
+            leave(entered)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         return conclude(job, ctx, error=error)
     return conclude(job, ctx, value)
@@ -62,7 +68,7 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> RunEnd:
     """What this value or error means for this job at this attempt."""
-    end = run_end(value, error, encode=job.encode_result, retry=job.retry, attempt=ctx.attempt)
+    end = run_end(value, error, job.codec.encode_result, job.retry, ctx.attempt)
     return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
 
 
@@ -76,7 +82,7 @@ def _handed_back(ctx: Ctx, end: RunEnd) -> RunEnd:
 
 
 def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[str, Any]:
-    name = job.wants_ctx
+    name = job.codec.ctx_name
     if name is not None:
         arguments[name] = ctx
     return arguments

@@ -18,9 +18,10 @@ import errno
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
@@ -116,7 +117,7 @@ def _checked_bounds(most: Mapping[str, int]) -> dict[str, int]:
     return dict(most)
 
 
-class RunEnd(NamedTuple):
+class RunEnd(Struct, frozen=True, gc=False):
     """How a run ended, ready for the wire. `result` and `error` are JSON text."""
 
     kind: OutcomeKind
@@ -136,7 +137,6 @@ _OVER_A_LIMIT = (errno.EFBIG, errno.EMFILE)  # a file too large, too many open f
 def run_end(
     value: Any = None,
     error: BaseException | None = None,
-    *,
     encode: Callable[[Any], bytes] = msgspec.json.encode,
     retry: Retry = _PLATFORM_POLICY,
     attempt: int = 1,
@@ -172,7 +172,7 @@ def _said(saying: Saying) -> RunEnd:
 
 def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> RunEnd:
     try:
-        return RunEnd(OutcomeKind.SUCCEEDED, result=encode(value))
+        return RunEnd(OutcomeKind.SUCCEEDED, encode(value))
     except Exception as error:  # the user's types may raise anything while they are encoded
         return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=encode_error(error))
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
@@ -20,7 +22,7 @@ from fairway.core.share_terms import FREE
 from fairway.core.streams import key_of
 from fairway.core.tenant import Tenant
 from fairway.services.granting import Granting
-from fairway.services.sessions import End, Holding, Lease, Session
+from fairway.services.sessions import End, Holding, Lease, Session, numbers_by_session
 
 
 class Dispatcher(Granting):
@@ -36,9 +38,8 @@ class Dispatcher(Granting):
     def succeeded(self, ends: list[End]) -> None:
         """Runs that ended well."""
         self._end([end.lease for end in ends], self._clock.now_us())
-        for end in ends:
-            if end.number is not None:
-                end.lease.session.recording.add(end.number)
+        for session, numbers in numbers_by_session(ends).items():
+            session.recording.update(numbers)
         if self.aftermath.watched:
             self.aftermath.succeeded(end.lease.job for end in ends)
         self.record_ends(ends)
@@ -63,10 +64,14 @@ class Dispatcher(Granting):
         decision = end.decision
         if decision is not None and decision.state is State.QUEUED:
             tally = decision.tally
-            job = end.lease.job._replace(
-                epoch=end.lease.epoch, attempts=tally.attempts, deliveries=tally.deliveries,
+            job = replace(
+                end.lease.job,
+                epoch=end.lease.epoch,
+                attempts=tally.attempts,
+                deliveries=tally.deliveries,
                 failures=tally.failures,
-            )  # fmt: skip
+                place=None,  # its row was just written anew
+            )
             if end.lease.shard in self.open_shards and job.id not in self.tombstones:
                 self.backlog.put_back(job)
                 self._wake([(job.pool, job.tenant)])

@@ -141,8 +141,7 @@ class Granting(SessionBook):
             epoch = first_epoch
             if job.epoch or only is None:
                 epoch = next_epoch(job.epoch, terms[shard_of(job.id)])
-            lease = Lease(job, epoch, token, session, now_us)
-            lease.running = running
+            lease = Lease(job, epoch, token, session, now_us, running)
             leases[job.id] = session.leases[job.id] = lease
             new.append(lease)
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)

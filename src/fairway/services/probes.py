@@ -65,8 +65,9 @@ class Prober:
         streams = backlog.begin_probe(hold)
         read: dict[Stream, list[QueuedJob]] = {stream: [] for stream in streams}
         try:
-            for job in sorted(await self._read(streams, count))[:count]:
-                read[next(s for s in streams if s.key == job[1:6])].append(job)
+            oldest = sorted(await self._read(streams, count), key=lambda found: found[1].id)
+            for stream, job in oldest[:count]:
+                read[stream].append(job)
         finally:
             out = [
                 job
@@ -77,12 +78,16 @@ class Prober:
             log.info("probes", reason=hold.reason, tenant=hold.tenant, jobs=len(out))
             self._dispatcher.refilled(map(key_of, out))
 
-    async def _read(self, streams: list[Stream], count: int) -> list[QueuedJob]:
-        by_shard: dict[int, list[StreamRead]] = defaultdict(list)
+    async def _read(self, streams: list[Stream], count: int) -> list[tuple[Stream, QueuedJob]]:
+        by_shard: dict[int, list[Stream]] = defaultdict(list)
         for stream in streams:
-            by_shard[stream.shard].append(StreamRead(stream.key, LOWEST_JOB_ID, count))
-        found: list[QueuedJob] = []
-        for shard, reads in by_shard.items():
+            by_shard[stream.shard].append(stream)
+        found: list[tuple[Stream, QueuedJob]] = []
+        for shard, group in by_shard.items():
+            reads = [StreamRead(stream.key, LOWEST_JOB_ID, count) for stream in group]
             async with self._database.hot() as connection:
-                found += await store.read_streams(connection, shard, reads)
+                read = await store.read_streams(connection, shard, reads)
+            found += [
+                (stream, job) for stream, jobs in zip(group, read, strict=True) for job in jobs
+            ]
         return found

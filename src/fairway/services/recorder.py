@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from fairway.core.billing import is_billable
 from fairway.core.errors import Unavailable
 from fairway.core.ids import JobId
@@ -23,7 +25,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
-from fairway.services.sessions import End, Lease, Session
+from fairway.services.sessions import End, Lease, Session, numbers_by_session
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import leases as lease_store
@@ -104,7 +106,7 @@ class Recorder:
                 log.warning("a large result waits", job=end.lease.job.id, error=error.message)
                 await pause(RETRY_SECONDS)
             else:
-                self._successes.add_many([end._replace(result=reference)])
+                self._successes.add_many([replace(end, result=reference)])
                 return
 
     async def drain(self) -> None:
@@ -125,8 +127,9 @@ class Recorder:
     async def _flush_successes(self, ends: list[End]) -> None:
         for shard, group in self._by_shard(ends).items():
             rows = [
-                (end.lease.job.tenant, end.lease.job.id, end.lease.epoch, end.ran_us, end.result)
+                (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
                 for end in group
+                for job in (end.lease.job,)
             ]
             refused = await self._until_written(outcomes.record_successes, shard, rows)
             self._finish(group, refused)
@@ -190,22 +193,24 @@ class Recorder:
             return  # not ours to acknowledge any more
         ids = [end.lease.job.id for end in ends]
         self._dispatcher.backlog.ended(ids)
-        numbers: dict[Session, list[int]] = defaultdict(list)
-        for end in ends:
-            if end.number is not None:
-                if refused and end.lease.job.id in refused:
-                    end.lease.session.refused.append(end.number)
-                else:
-                    numbers[end.lease.session].append(end.number)
-            if end.decision is not None and end.lease.job.id not in refused:
+        written = ends
+        if refused:
+            written = [end for end in ends if end.lease.job.id not in refused]
+            self._refuse([end for end in ends if end.lease.job.id in refused])
+        if ends[0].decision is not None:  # a group is of one kind
+            for end in written:
                 self._dispatcher.settled(end)
         self._count(ends, len(refused))
         self.on_ends(ends)
         self._watchers.tell(ids)
-        for session, heard in numbers.items():
+        for session, heard in numbers_by_session(written).items():
             session.recording.difference_update(heard)
             session.recorded += heard
             self._acknowledge_soon(session)
+
+    def _refuse(self, ends: Sequence[End]) -> None:
+        for session, numbers in numbers_by_session(ends).items():
+            session.refused += numbers
 
     def _count(self, ends: Sequence[End], refused: int) -> None:
         if refused:

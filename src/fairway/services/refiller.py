@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from fairway.core.job import QueuedJob
 from fairway.core.streams import Stream
 from fairway.runtime.loops import pause
 from fairway.services.dispatcher import Dispatcher
@@ -50,14 +49,11 @@ class Refiller:
         backlog = self._dispatcher.backlog
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:
-            jobs = await store.read_streams(connection, shard, wishes)
-        found: dict[tuple[int, ...], list[QueuedJob]] = defaultdict(list)
-        for job in jobs:
-            found[job[1:6]].append(job)  # a stream's key
+            found = await store.read_streams(connection, shard, wishes)
         held = self._dispatcher.leases
         filled = [
             stream.key
-            for stream, limit in group
-            if backlog.end_read(stream, found.get(stream.key, []), limit, held)
+            for (stream, limit), jobs in zip(group, found, strict=True)
+            if backlog.end_read(stream, jobs, limit, held)
         ]
         self._dispatcher.refilled(filled)

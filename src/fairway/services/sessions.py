@@ -7,7 +7,10 @@ dispatcher changes, inside one event loop; nothing here does I/O.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from fairway.core.fairness import Running
 from fairway.core.ids import shard_of
@@ -19,25 +22,21 @@ from fairway.core.retry import Decision
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
 
 
-class Lease:
-    """The right to run one job now. What most leases never need has its default on the class."""
+class Lease(Struct, eq=False, gc=False):
+    """The right to run one job now. No cycle outlives it: a session drops what has ended."""
 
-    written = False  # the store knows of it
-    delivered = False  # its worker was sent it
-    cancelling = False
+    job: QueuedJob
+    epoch: int
+    token: str
+    session: Session
+    granted_us: int
+    running: Running | None = None  # what fair share charges for it
+    written: bool = False  # the store knows of it
+    delivered: bool = False  # its worker was sent it
+    cancelling: bool = False
     progress: bytes | None = None
-    checkpoint_looked_for = False
+    checkpoint_looked_for: bool = False
     moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
-
-    def __init__(
-        self, job: QueuedJob, epoch: int, token: str, session: Session, granted_us: int
-    ) -> None:
-        self.job = job
-        self.epoch = epoch
-        self.token = token
-        self.session = session
-        self.granted_us = granted_us
-        self.running: Running | None = None  # what fair share charges for it
 
     @property
     def shard(self) -> int:
@@ -128,7 +127,7 @@ class Session:
             asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
 
 
-class End(NamedTuple):
+class End(Struct, frozen=True, gc=False):
     """A run is over and must be written down. `number` is the worker's own for its report."""
 
     lease: Lease
@@ -140,6 +139,18 @@ class End(NamedTuple):
     fingerprint: int | None = None  # of the cause, when the job is dead
     said: str = ""  # the outcome in a word
     failure: FailureClass | None = None
+
+
+def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
+    """In which reports of whom these ends came."""
+    sessions = {end.lease.session for end in ends}
+    if len(sessions) == 1:  # as mostly, and worth its line
+        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
+    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
+    for end in ends:
+        if end.number is not None:
+            numbers[end.lease.session].append(end.number)
+    return numbers
 
 
 class TypeTerms(NamedTuple):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.job import QueuedJob
@@ -123,7 +125,7 @@ class Submissions:
                 timed.append(job)
                 continue
             timing = timing_of(new.wish, now_ms, self._chance.random())
-            timed.append(job._replace(timing=timing.row))
+            timed.append(replace(job, timing=timing.row))
             if timing.due_ms > now_ms:
                 later.add(job.id)
         return timed, frozenset(later)

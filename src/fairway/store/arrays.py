@@ -2,17 +2,23 @@
 
 The driver looks at every element of an array several times, to learn that it is no array itself.
 Joining text costs half of that here, and PostgreSQL reads it as fast as the binary form. Only for
-values that need no quotes: numbers and ids. Payloads and results may be long; they go as they are.
+values without quotes in them: numbers, ids, places. Payloads and results may be long; they go as
+they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def numbers(values: Iterable[int | None]) -> str:
-    return "{" + ",".join(map(str, values)).replace("None", "NULL") + "}"
+    return "{" + str(list(values))[1:-1].replace("None", "NULL") + "}"
 
 
 def ids(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
+
+
+def places(values: Sequence[str]) -> str:
+    """Where rows lie in their table, as `ctid` says it; these do need quotes."""
+    return '{"' + '","'.join(values) + '"}' if values else "{}"

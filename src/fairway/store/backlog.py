@@ -46,7 +46,8 @@ async def streams_with_work(
 
 async def read_streams(
     connection: Connection, shard: int, reads: Sequence[StreamRead]
-) -> list[QueuedJob]:
+) -> list[list[QueuedJob]]:
+    """What was found, stream by stream."""
     rows = await fetch(
         connection,
         _SQL["read_streams"],
@@ -59,7 +60,12 @@ async def read_streams(
         cursors=[read.cursor for read in reads],
         limits=[read.limit for read in reads],
     )
-    return [QueuedJob._make(row) for row in rows]
+    found: list[list[QueuedJob]] = [[] for _ in reads]
+    keys = [read.key for read in reads]
+    for row in rows:
+        place = row[0] - 1
+        found[place].append(QueuedJob(row[1], *keys[place], *row[2:]))
+    return found
 
 
 async def jobs_ahead(

@@ -112,7 +112,7 @@ async def replay(connection: Connection, shard: int, term: int, wanted: Replay) 
         payload=wanted.payload,
         entry=wanted.entry,
     )
-    return [QueuedJob._make(row) for row in rows]
+    return [QueuedJob(*row) for row in rows]
 
 
 async def discard(

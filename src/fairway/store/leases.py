@@ -57,15 +57,11 @@ async def write_leases(
 
 async def read_running(connection: Connection, shard: int) -> list[RunningJob]:
     rows = await fetch(connection, _SQL["read_running"], shard=shard)
-    return [
-        RunningJob(
-            QueuedJob._make(tuple(row)[: len(QueuedJob._fields)]),
-            row["session"].replace("-", ""),
-            row["token"].replace("-", ""),
-            row["running_seconds"],
-        )
-        for row in rows
-    ]
+    running = []
+    for *job, session, token, seconds in rows:
+        session, token = session.replace("-", ""), token.replace("-", "")
+        running.append(RunningJob(QueuedJob(*job), session, token, seconds))
+    return running
 
 
 async def read_waiting(
@@ -79,7 +75,7 @@ async def read_waiting(
         tenants=[tenant for tenant, _ in wanted],
         ids=[job for _, job in wanted],
     )
-    return [QueuedJob._make(row) for row in rows]
+    return [QueuedJob(*row) for row in rows]
 
 
 async def see_sessions(

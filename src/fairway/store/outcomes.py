@@ -25,9 +25,11 @@ class Success(NamedTuple):
     epoch: int
     ran_us: int
     result: bytes | None
+    place: str | None = None
 
 
-SuccessRow: TypeAlias = tuple[int, str, int, int, bytes | None]  # a Success, or as plain as one
+# A Success, or as plain as one.
+SuccessRow: TypeAlias = tuple[int, str, int, int, bytes | None, str | None]
 
 
 class Settlement(NamedTuple):
@@ -51,21 +53,27 @@ async def record_successes(
 ) -> set[str]:
     """Answers the ids that are not recorded under their epoch: refused by the guard."""
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
-    tenants, ids, epochs, rans_us, results = zip(*done, strict=True)
-    touched = await execute(
-        connection,
-        _SQL["record_successes"],
-        shard=shard,
-        term=term,
-        tenants=arrays.numbers(tenants),
-        ids=arrays.ids(ids),
-        epochs=arrays.numbers(epochs),
-        rans_us=arrays.numbers(rans_us),
-        results=results,
-    )
+    tenants, ids, epochs, rans_us, results, places = zip(*done, strict=True)
+    values = {
+        "shard": shard,
+        "term": term,
+        "tenants": arrays.numbers(tenants),
+        "ids": arrays.ids(ids),
+        "epochs": arrays.numbers(epochs),
+        "rans_us": arrays.numbers(rans_us),
+        "results": [None if result == b"null" else result for result in results],
+    }
+    touched = 0
+    if None not in places:
+        in_place = arrays.places(places)
+        touched = await execute(
+            connection, _SQL["record_successes_in_place"], places=in_place, **values
+        )
+    if touched < len(done):
+        touched += await execute(connection, _SQL["record_successes"], **values)
     if touched == len(done):
         return set()
-    expected = {job: (State.SUCCEEDED, epoch) for _, job, epoch, _, _ in done}
+    expected = {job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done}
     return await _not_recorded(connection, shard, tenants, expected)
 
 

@@ -61,7 +61,7 @@ async def promote_due(
         bunch_seconds=[bunch.second for bunch in bunches],
         bunch_tenants=[bunch.tenant for bunch in bunches],
     )
-    return sorted(QueuedJob._make(row) for row in rows)
+    return sorted([QueuedJob(*row) for row in rows])
 
 
 async def reschedule(

@@ -66,15 +66,16 @@ async def insert_jobs(
         )  # fmt: skip
         return
     if len(jobs) <= FEW_JOBS:
-        ids, tenants, pools, types, priorities, lanes, _, _, _, timeouts_ms, payloads, *_ = zip(
-            *jobs, strict=True
-        )
         await execute(
-            connection, _SQL["insert_jobs"], shard=shard, state=queued, ids=arrays.ids(ids),
-            tenants=arrays.numbers(tenants), types=arrays.numbers(types),
-            pools=arrays.numbers(pools), priorities=arrays.numbers(priorities),
-            lanes=arrays.numbers(lanes), timeouts_ms=arrays.numbers(timeouts_ms),
-            payloads=payloads,
+            connection, _SQL["insert_jobs"], shard=shard, state=queued,
+            ids=arrays.ids([job.id for job in jobs]),
+            tenants=arrays.numbers([job.tenant for job in jobs]),
+            types=arrays.numbers([job.type for job in jobs]),
+            pools=arrays.numbers([job.pool for job in jobs]),
+            priorities=arrays.numbers([job.priority for job in jobs]),
+            lanes=arrays.numbers([job.lane for job in jobs]),
+            timeouts_ms=arrays.numbers([job.timeout_ms for job in jobs]),
+            payloads=[job.payload for job in jobs],
         )  # fmt: skip
         return
     await connection.copy_records_to_table(

@@ -74,6 +74,9 @@ def _memory(memory_bytes: int, cores: int) -> dict[str, str]:
         "io_method": "worker",  # the bundled build has no io_uring
         "random_page_cost": "1.1",
         "jit": "off",  # our statements are short: compiling them costs more than running them
+        # Plans here follow from the shape of statements; large samples of a table that changes all
+        # the time would be taken again and again.
+        "default_statistics_target": "10",
     }
 
 

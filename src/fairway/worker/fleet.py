@@ -58,6 +58,7 @@ class Fleet:
         self._on_words = on_words
         self._on_end = on_end
         self._declared: dict[str, Declared] = {}
+        self._lone_types: set[str] = set()  # of the mode `process`
         self._listener = Listener(self._hear, self._bury)
         self._shared: RunnerProcess | None = None  # for loop and thread
         self._retired: set[RunnerProcess] = set()  # finish what they have
@@ -108,6 +109,28 @@ class Fleet:
         self._spawn(self._watch())
 
     def run(self, leases: list[Lease]) -> None:
+        together = leases if self._are_plain(leases) else self._sort_out(leases)
+        if not together:
+            return
+        if self._shared is None:
+            self._waiting.update((lease.job, lease) for lease in together)
+        else:
+            self._shared.run(together)
+
+    def _are_plain(self, leases: list[Lease]) -> bool:
+        """Whether all of them surely share a runner: a quick look, for there are many."""
+        if self._blamed:
+            return False
+        lone = self._lone_types
+        special = [
+            one
+            for one in leases
+            if one.run_mode is not None or one.delivery > SHARED_DELIVERIES or one.type in lone
+        ]
+        return not special
+
+    def _sort_out(self, leases: list[Lease]) -> list[Lease]:
+        """Those that run together; each of the others begins on its own."""
         together = []
         for lease in leases:
             declared = self._declared.get(lease.type)
@@ -118,12 +141,7 @@ class Fleet:
                 self._spawn(self._run_apart(lease, declared))
             else:
                 together.append(lease)
-        if not together:
-            return
-        if self._shared is None:
-            self._waiting.update((lease.job, lease) for lease in together)
-        else:
-            self._shared.run(together)
+        return together
 
     def _is_suspect(self, lease: Lease) -> bool:
         was_blamed = lease.job in self._blamed
@@ -195,6 +213,7 @@ class Fleet:
         self._born = time.monotonic()
         declared = await self._ready(runner)
         self._declared = {one.name: one for one in declared}
+        self._lone_types = {one.name for one in declared if one.mode == "process"}
         self._shared = runner
         waiting, self._waiting = self._waiting, {}
         if waiting:

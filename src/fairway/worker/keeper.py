@@ -245,11 +245,12 @@ class Keeper:
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
         self._begun = len(new)
-        for lease in [one for one in new if one.resumes or one.payload_bytes]:
-            self._courier.prepare(lease)
-        begins = [one for one in new if not (one.resumes or one.payload_bytes)]
-        if begins:
-            self._fleet.run(begins)
+        if lacking := [one for one in new if one.resumes or one.payload_bytes]:
+            for lease in lacking:
+                self._courier.prepare(lease)
+            new = [one for one in new if not (one.resumes or one.payload_bytes)]
+        if new:
+            self._fleet.run(new)
         if reply.cancel:
             self._courier.cancel(reply.cancel)
             self._fleet.cancel(reply.cancel)
@@ -259,8 +260,9 @@ class Keeper:
     # -- the runners -------------------------------------------------------------------------
 
     def _hear_runner(self, words: Words) -> None:
+        note_end = self._ledger.ended
         for ended in words.ended:
-            self._ledger.ended(ended.job, ended, ended.epoch)
+            note_end(ended.job, ended, ended.epoch)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
         for wanted in words.checkpoints:

@@ -41,22 +41,26 @@ class Ledger:
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know."""
-        new = []
+        running, reported, new = self.running, self._reported, []
         for lease in leases:
-            held = self.running.get(lease.job)
-            number = self._reported.get(lease.job)
-            if held is not None and held.epoch == lease.epoch:
+            job = lease.job
+            if (job in running or job in reported) and self._is_known(lease):
                 continue
-            if number is not None and self._unheard[number].epoch == lease.epoch:
-                continue
-            self.running[lease.job] = lease
+            running[job] = lease
             new.append(lease)
         return new
+
+    def _is_known(self, lease: Lease) -> bool:
+        held = self.running.get(lease.job)
+        number = self._reported.get(lease.job)
+        if held is not None and held.epoch == lease.epoch:
+            return True
+        return number is not None and self._unheard[number].epoch == lease.epoch
 
     def ended(self, job: str, end: End | Ended, epoch: int | None = None) -> None:
         """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
         lease = self.running.get(job)
-        if lease is None or epoch not in (None, lease.epoch):
+        if lease is None or (epoch is not None and epoch != lease.epoch):
             return  # revoked meanwhile: nobody may hear of it
         del self.running[job]
         if self._progress and (progress := self._progress.pop(job, None)) is not None:
@@ -64,9 +68,10 @@ class Ledger:
         self._number += 1
         report = Report(
             n=self._number, job=job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
-            kind=end.kind, ran_us=end.ran_us, result=end.result, failure=end.failure,
-            error=end.error, delay_ms=end.delay_ms,
+            kind=end.kind, ran_us=end.ran_us, result=end.result,
         )  # fmt: skip
+        if end.failure is not None or end.delay_ms or end.error is not NULL:
+            report.failure, report.error, report.delay_ms = end.failure, end.error, end.delay_ms
         if lease.pool in self._journaled_pools:
             self._for_journal.append(report)
         self._keep(report)
@@ -91,10 +96,11 @@ class Ledger:
 
     def heard(self, numbers: list[int]) -> None:
         """These reports need not be sent again."""
+        take, reported = self._unheard.pop, self._reported
         for number in numbers:
-            report = self._unheard.pop(number, None)
-            if report is not None and self._reported.get(report.job) == number:
-                del self._reported[report.job]
+            report = take(number, None)
+            if report is not None and reported.get(report.job) == number:
+                del reported[report.job]
 
     def superseded(self, leases: list[Lease]) -> list[str]:
         """Jobs that run here under a lease older than one of these: that run is lost."""

@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Raw
 
 from fairway.core.limits import RunLimits
@@ -30,10 +29,9 @@ from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job, run_job_here
 from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
-from fairway.wire.exchange import NULL, Lease
+from fairway.wire.exchange import Lease
 from fairway.worker import confine
 from fairway.worker.pipe import (
-    Declared,
     Duty,
     Ended,
     Orders,
@@ -43,9 +41,9 @@ from fairway.worker.pipe import (
     Words,
     first_word,
 )
+from fairway.worker.run_words import declared_by, defect, ended_of
 from fairway.worker.saving import Savings, checkpoint
 
-RESULT_BYTES_MAX = 16 << 20
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
@@ -79,7 +77,7 @@ class Runner:
 
     async def run(self, end: socket.socket) -> None:
         self._pipe = await Pipe.join(end, Orders, self._obey, self._closed.set)
-        self._pipe.send(Words(declared=_declared(self._app)))
+        self._pipe.send(Words(declared=declared_by(self._app)))
         await self._closed.wait()
 
     # -- orders ------------------------------------------------------------------------------
@@ -118,7 +116,7 @@ class Runner:
     def _ask_to_stop(self, job: str) -> None:
         """Coroutines are cancelled; functions in threads must look at `ctx.cancelled()`."""
         if waiting := self._timed.pop(job, None):
-            self._ended.append(_ended(waiting[1], RunEnd(OutcomeKind.CANCELLED), 0))
+            self._ended.append(ended_of(waiting[1], RunEnd(OutcomeKind.CANCELLED), 0))
             self._flush_soon()
         run = self._runs.get(job)
         if run is None or run.ctx.cancelled():
@@ -150,7 +148,7 @@ class Runner:
         """Say how it ended in its place, and let it be."""
         self._give_up(run.lease.job)
         ran_us = (time.monotonic_ns() - run.began_ns) // 1000
-        self._ended.append(_ended(run.lease, end, ran_us))
+        self._ended.append(ended_of(run.lease, end, ran_us))
         self._flush_soon()
 
     def _give_up(self, job: str) -> None:
@@ -169,9 +167,9 @@ class Runner:
         try:
             end = run_job_here(job, bytes(lease.payload), ctx)
         except BaseException as error:
-            end = _defect(error)
+            end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
-        self._ended.append(_ended(lease, end, ran_us))
+        self._ended.append(ended_of(lease, end, ran_us))
         self._flush_soon()
 
     def _run_in_turn(self, job: Job[..., Any], lease: Lease, facts: RunFacts) -> None:
@@ -195,7 +193,7 @@ class Runner:
         except asyncio.CancelledError:
             end = RunEnd(OutcomeKind.CANCELLED if ctx.cancelled() else OutcomeKind.RETURNED)
         except BaseException as error:  # a defect of ours must not lose the job
-            end = _defect(error)
+            end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
         if ctx.thread is not None and not ctx.thread.is_over:
             self._interrupt(ctx.thread)
@@ -204,7 +202,7 @@ class Runner:
             self._given_up.discard(task)
             return
         del self._runs[lease.job]
-        self._ended.append(_ended(lease, end, ran_us))
+        self._ended.append(ended_of(lease, end, ran_us))
         self._flush_soon()
 
     # -- threads that do not stop ------------------------------------------------------------
@@ -253,56 +251,6 @@ class Runner:
 def _state(checkpoint: Raw) -> bytes | None:
     text = bytes(checkpoint)
     return None if text == b"null" else text
-
-
-def _ended(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
-    if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
-        end = _too_large(len(end.result))
-    return Ended(
-        job=lease.job,
-        epoch=lease.epoch,
-        kind=end.kind.value,
-        ran_us=ran_us,
-        result=NULL if end.result is None else Raw(end.result),
-        failure=None if end.failure is None else end.failure.value,
-        error=NULL if end.error is None else Raw(end.error),
-        delay_ms=end.delay_ms,
-    )
-
-
-def _too_large(size: int) -> RunEnd:
-    message = (
-        f"The result has {size} bytes; at most {RESULT_BYTES_MAX} are kept: store it elsewhere."
-    )
-    error = msgspec.json.encode({"type": "ResultTooLarge", "message": message, "stack": ""})
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=error)
-
-
-def _defect(error: BaseException) -> RunEnd:
-    text = msgspec.json.encode({"type": type(error).__name__, "message": str(error), "stack": ""})
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=text)
-
-
-def _declared(app: App) -> list[Declared]:
-    return [
-        Declared(
-            name=name,
-            mode=job.run_mode,
-            is_mode_chosen=job.is_mode_chosen,
-            timeout_ms=None if job.timeout_seconds is None else round(job.timeout_seconds * 1000),
-            attempts_max=job.retry.attempts,
-            most=job.retry.most,
-            limits=job.limits,
-            cancel_grace_ms=job.cancel_grace_ms,
-            runaway_after_ms=job.runaway_after_ms,
-            pool=job.pool,
-            dependency=job.depends_on,
-            warm_key=job.warm_key,
-            version=job.version,
-            schema=job.schema,
-        )
-        for name, job in app.jobs.items()
-    ]
 
 
 async def _main(end: socket.socket, duty: Duty) -> None:

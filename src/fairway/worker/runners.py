@@ -73,7 +73,7 @@ class RunnerProcess:
         self._pipe.send(self._duty)
 
     def run(self, leases: list[Lease]) -> None:
-        self.jobs.update(lease.job for lease in leases)
+        self.jobs.update([lease.job for lease in leases])
         # On the pipe, a lease as it came is one that begins without a checkpoint.
         self.send(Orders(leases=cast(list[RunLease], leases)))
 
@@ -116,8 +116,7 @@ class RunnerProcess:
     def _hear(self, words: Words) -> None:
         if words.declared is not None and not self.declared.done():
             self.declared.set_result(words.declared)
-        for end in words.ended:
-            self.jobs.discard(end.job)
+        self.jobs.difference_update([end.job for end in words.ended])
         self._listener.on_words(self, words)
 
     async def _wait(self) -> None:

@@ -20,15 +20,17 @@ WITH RECURSIVE stream AS (
 SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream LIMIT :limit
 
 -- name: read_streams
--- The next jobs of several streams at once, each after its own cursor.
-SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
-       job.deliveries, job.timeout_ms, job.payload, job.failures,
-       job_timing(job.execute_at, job.not_after, job.on_late) AS timing
+-- The next jobs of several streams at once, each after its own cursor. What a stream's jobs have in
+-- common is not said again for each: `number` is that of the stream. The rest is in the order of
+-- QueuedJob.
+SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
+       job.payload, job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
+       job.ctid::text AS place
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
-            :priorities::smallint[], :cursors::uuid[], :limits::int[])
-     AS stream (pool, tenant, lane, type, priority, cursor, most)
+            :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
+     AS stream (pool, tenant, lane, type, priority, cursor, most, number)
 CROSS JOIN LATERAL (
-    SELECT * FROM jobs
+    SELECT ctid, * FROM jobs
     WHERE jobs.shard = :shard AND jobs.state = 1 AND jobs.pool = stream.pool
       AND jobs.tenant = stream.tenant AND jobs.lane = stream.lane AND jobs.type = stream.type
       AND jobs.priority = stream.priority AND jobs.id > stream.cursor

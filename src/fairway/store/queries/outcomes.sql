@@ -1,12 +1,28 @@
 -- name: record_successes
 -- The hot end of a job: one statement for a batch, guarded per row by the lease, once by the term.
+-- Arrays side by side in a SELECT are taken apart as they are read; in FROM each is stored first.
+-- Most jobs return nothing: their result, JSON's null, is not sent.
 UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
-                result = done.result, session = NULL, token = NULL
-FROM unnest(:tenants::text::int[], :ids::text::uuid[], :epochs::text::bigint[], :rans_us::text::bigint[],
-            :results::bytea[])
-     AS done (tenant, id, epoch, ran_us, result)
+                result = coalesce(done.result, 'null'), session = NULL, token = NULL
+FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
+             unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
+             unnest(:results::bytea[]) AS result) AS done
 WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
+  AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+
+-- name: record_successes_in_place
+-- The same for rows whose place is known, from when they were read: no walk down an index. A row
+-- that has moved since is not found; record_successes finds it.
+UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
+                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                result = coalesce(done.result, 'null'), session = NULL, token = NULL
+FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
+             unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
+             unnest(:results::bytea[]) AS result, unnest(:places::text::tid[]) AS place) AS done
+WHERE jobs.ctid = done.place
+  AND jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 

@@ -1,0 +1,73 @@
+"""What a runner says: how a run ended, and what its app declares, in the words of the pipe.
+
+Pure: results that are too large to keep become failures here, and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.sdk.app import App
+from fairway.sdk.vocabulary import RunEnd
+from fairway.wire.exchange import NULL, Lease
+from fairway.worker.pipe import Declared, Ended
+
+RESULT_BYTES_MAX = 16 << 20
+SUCCEEDED = OutcomeKind.SUCCEEDED.value
+
+
+def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
+    if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
+        end = _too_large(len(end.result))
+    if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
+        ended = Ended(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
+        if end.result != b"null":  # many return nothing, and nothing is left out on the way
+            ended.result = Raw(end.result)
+        return ended
+    return Ended(
+        job=lease.job,
+        epoch=lease.epoch,
+        kind=end.kind.value,
+        ran_us=ran_us,
+        result=NULL if end.result is None else Raw(end.result),
+        failure=None if end.failure is None else end.failure.value,
+        error=NULL if end.error is None else Raw(end.error),
+        delay_ms=end.delay_ms,
+    )
+
+
+def _too_large(size: int) -> RunEnd:
+    message = (
+        f"The result has {size} bytes; at most {RESULT_BYTES_MAX} are kept: store it elsewhere."
+    )
+    error = msgspec.json.encode({"type": "ResultTooLarge", "message": message, "stack": ""})
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=error)
+
+
+def defect(error: BaseException) -> RunEnd:
+    text = msgspec.json.encode({"type": type(error).__name__, "message": str(error), "stack": ""})
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=text)
+
+
+def declared_by(app: App) -> list[Declared]:
+    return [
+        Declared(
+            name=name,
+            mode=job.run_mode,
+            is_mode_chosen=job.is_mode_chosen,
+            timeout_ms=None if job.timeout_seconds is None else round(job.timeout_seconds * 1000),
+            attempts_max=job.retry.attempts,
+            most=job.retry.most,
+            limits=job.limits,
+            cancel_grace_ms=job.cancel_grace_ms,
+            runaway_after_ms=job.runaway_after_ms,
+            pool=job.pool,
+            dependency=job.depends_on,
+            warm_key=job.warm_key,
+            version=job.version,
+            schema=job.schema,
+        )
+        for name, job in app.jobs.items()
+    ]
