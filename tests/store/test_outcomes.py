@@ -170,6 +170,17 @@ async def test_batches_with_the_same_jobs_in_any_order_do_not_deadlock(
         assert (await look(connection, job)).state == State.SUCCEEDED
 
 
+@pytest.mark.parametrize("results", [[b"null", b"null"], [b"null", b"[1]"], [b'""', b"null"]])
+async def test_a_result_of_null_is_written_like_any_other(
+    connection: Connection, results: list[bytes]
+) -> None:
+    term, jobs = await own(connection), [await add_job(connection) for _ in results]
+    epoch = lease_for(jobs[0], term).epoch
+    done = [success(job, epoch, result) for job, result in zip(jobs, results, strict=True)]
+    assert await record_successes(connection, SHARD, term, done) == set()
+    assert [(await look(connection, job)).result for job in jobs] == results
+
+
 # -- successes of rows whose place is known --------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ BATCH = 100
 SLOTS = 2000
 BACKLOG_MAX = 20_000  # the load rests while this many accepted jobs are not done yet
 WARM_SECONDS = 2.0
-NEAR_THE_END = 60_000  # jobs
+JOBS_PER_SECOND_MAX = 60_000  # surely no more are recorded
 
 
 def run(*, json_output: bool, tenants: int, seconds: float, burn_jobs: int) -> int:
@@ -166,7 +166,8 @@ class Watch:
         """Wait until everything that was accepted is done. A look takes milliseconds of the
         server's time, so they are rare until the end is near."""
         while self.done < count:
-            await asyncio.sleep(0.1 if count - self.done < NEAR_THE_END else 1.0)
+            half_way = (count - self.done) / JOBS_PER_SECOND_MAX / 2
+            await asyncio.sleep(min(max(half_way, 0.02), 1.0))
             await self.look()
 
 

@@ -42,10 +42,10 @@ class OverdueWheel(Generic[Item]):
             self.next_us = self._ticks[0] * self._tick_us
         return bucket
 
-    def due(self, now_us: int) -> Iterator[Item]:
+    def due(self, now_us: int) -> Iterator[list[Item]]:
         self._last_due_us = -1
         while now_us >= self.next_us:
-            yield from self._buckets.pop(heappop(self._ticks))
+            yield self._buckets.pop(heappop(self._ticks))
             self.next_us = self._ticks[0] * self._tick_us if self._ticks else NEVER_US
 
 

@@ -90,8 +90,8 @@ class Ledger:
     def mark_overdue(self, now_us: int) -> None:
         if now_us < self._wheel.next_us:
             return
-        for running in self._wheel.due(now_us):
-            if running.phase == PREPAID:
+        for bucket in self._wheel.due(now_us):
+            for running in [one for one in bucket if one.phase == PREPAID]:  # mostly none is left
                 self._mark_over(running, now_us)
 
     def _mark_over(self, running: Running, now_us: int) -> None:

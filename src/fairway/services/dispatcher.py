@@ -22,7 +22,7 @@ from fairway.core.share_terms import FREE
 from fairway.core.streams import key_of
 from fairway.core.tenant import Tenant
 from fairway.services.granting import Granting
-from fairway.services.sessions import End, Holding, Lease, Session, numbers_by_session
+from fairway.services.sessions import End, Holding, Lease, Session
 
 
 class Dispatcher(Granting):
@@ -36,10 +36,10 @@ class Dispatcher(Granting):
         return lease if lease.session is session else None
 
     def succeeded(self, ends: list[End]) -> None:
-        """Runs that ended well."""
+        """Runs that ended well, as one session says."""
         self._end([end.lease for end in ends], self._clock.now_us())
-        for session, numbers in numbers_by_session(ends).items():
-            session.recording.update(numbers)
+        numbers = [end.number for end in ends if end.number is not None]
+        ends[0].lease.session.recording.update(numbers)
         if self.aftermath.watched:
             self.aftermath.succeeded(end.lease.job for end in ends)
         self.record_ends(ends)
@@ -127,7 +127,7 @@ class Dispatcher(Granting):
         )
         self.leases[job.id] = lease
         session.hold(lease)
-        self.fresh.append(lease)
+        self.fresh.append([lease])
         return lease
 
     # -- shards ------------------------------------------------------------------------------

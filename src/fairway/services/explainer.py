@@ -98,10 +98,9 @@ class Explainer:
 
     def _started(self, key: StreamKey, job: JobId) -> int:
         """Those ahead that run, though the store shows them as queued for a moment yet."""
-        leases = self._dispatcher.leases
         return sum(
-            lease.job.id < job and key_of(lease.job) == key and lease.job.id in leases
-            for lease in self._dispatcher.fresh
+            lease.job.id < job and key_of(lease.job) == key
+            for lease in self._dispatcher.leases.values()
             if not lease.written
         )
 

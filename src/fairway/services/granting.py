@@ -48,7 +48,7 @@ class Granting(SessionBook):
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}
         self.tombstones = Tombstones()
-        self.fresh: deque[Lease] = deque()  # granted lazily, oldest first, not written yet
+        self.fresh: deque[list[Lease]] = deque()  # granted lazily together, oldest first
         self.aftermath = Aftermath(clock, self.pools)
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
         self.record_ends: Callable[[list[End]], None] = _unconnected
@@ -154,7 +154,7 @@ class Granting(SessionBook):
         if len(again) < len(new):
             first = [one for one in new if not one.job.epoch] if again else new
             session.outbox += first
-            self.fresh.extend(first)
+            self.fresh.append(first)
         self._metrics.granted.labels(pool.name).inc(len(new))
         self._metrics.pickup.observe_many(pool.name, waits(new, self._clock.unix_ms()))
 
@@ -181,14 +181,12 @@ class Granting(SessionBook):
 
     def take_stale_leases(self, older_than_us: int) -> list[Lease]:
         """Lazily granted leases that still run and are due to be written down."""
-        stale = []
-        while self.fresh and self.fresh[0].granted_us <= older_than_us:
-            lease = self.fresh.popleft()
-            if lease.running is None or lease.written:
-                continue  # over long since, as most of them
-            if self.leases.get(lease.job.id) is lease:
-                stale.append(lease)
-        return stale
+        stale: list[Lease] = []
+        while self.fresh and self.fresh[0][0].granted_us <= older_than_us:
+            # Most are over long since.
+            group = self.fresh.popleft()
+            stale += [one for one in group if one.running is not None and not one.written]
+        return [lease for lease in stale if self.leases.get(lease.job.id) is lease]
 
     def _end(self, leases: list[Lease], now_us: int) -> None:
         """Runs are over; until their ends are on disk the store shows the jobs as they were."""

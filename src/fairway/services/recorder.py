@@ -82,7 +82,7 @@ class Recorder:
         """Ends of one kind: all succeeded, or none."""
         if ends[0].decision is not None:
             self._settlements.add_many(ends)
-        elif any(len(end.result or b"") > self.inline_bytes_max for end in ends):
+        elif max([len(end.result or b"") for end in ends]) > self.inline_bytes_max:
             self._record_large(ends)
         else:
             self._successes.add_many(ends)

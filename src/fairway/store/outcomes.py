@@ -61,7 +61,7 @@ async def record_successes(
         "ids": arrays.ids(ids),
         "epochs": arrays.numbers(epochs),
         "rans_us": arrays.numbers(rans_us),
-        "results": [None if result == b"null" else result for result in results],
+        "results": _without_nulls(results),
     }
     touched = 0
     if None not in places:
@@ -75,6 +75,12 @@ async def record_successes(
         return set()
     expected = {job: (State.SUCCEEDED, epoch) for _, job, epoch, *_ in done}
     return await _not_recorded(connection, shard, tenants, expected)
+
+
+def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
+    """JSON's null is not sent, and an array of nothing else is empty: SQL makes up the rest."""
+    sent = [None if result == b"null" else result for result in results]
+    return sent if any(sent) else []
 
 
 async def settle(

@@ -59,10 +59,12 @@ class Ledger:
 
     def ended(self, job: str, end: End | Ended, epoch: int | None = None) -> None:
         """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
-        lease = self.running.get(job)
-        if lease is None or (epoch is not None and epoch != lease.epoch):
+        lease = self.running.pop(job, None)
+        if lease is None:
             return  # revoked meanwhile: nobody may hear of it
-        del self.running[job]
+        if epoch is not None and epoch != lease.epoch:
+            self.running[job] = lease  # another run of the job, under a newer lease, goes on
+            return
         if self._progress and (progress := self._progress.pop(job, None)) is not None:
             self._last_words.append(_holding(lease, progress))  # heard before the report is
         self._number += 1

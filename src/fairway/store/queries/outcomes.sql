@@ -13,17 +13,17 @@ WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jo
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: record_successes_in_place
--- The same for rows whose place is known, from when they were read: no walk down an index. A row
--- that has moved since is not found; record_successes finds it.
+-- The same for rows whose place is known, from when they were read as queued: no walk down an index.
+-- A row that was written since, be it its lease, has moved; record_successes finds it.
 UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
-                result = coalesce(done.result, 'null'), session = NULL, token = NULL
+                result = coalesce(done.result, 'null')
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
              unnest(:results::bytea[]) AS result, unnest(:places::text::tid[]) AS place) AS done
 WHERE jobs.ctid = done.place
   AND jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
+  AND jobs.state = 1 AND jobs.epoch < done.epoch
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: settle
