@@ -56,6 +56,15 @@ async def test_functions_of_thread_mode_leave_the_loop_alone() -> None:
     assert (await run_job(in_loop, b"{}", ctx_for(in_loop))).result == b"true"
 
 
+async def test_annotations_that_cannot_be_resolved_fail_the_run() -> None:
+    async def lost(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    job = job_of(lost)
+    for end in (await run_job(job, b"{}", ctx_for(job)), run_job_here(job, b"{}", ctx_for(job))):
+        assert (end.kind, end.failure) == (OutcomeKind.FAILED, FailureClass.APP_ERROR)
+        assert b"annotation cannot be resolved" in (end.error or b"")
+
+
 async def test_wrong_arguments_fail_for_good() -> None:
     async def handler(number: int) -> None: ...
 

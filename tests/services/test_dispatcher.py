@@ -161,6 +161,20 @@ def test_a_durable_lease_is_heard_of_only_when_it_is_written(machine: Machine) -
     assert worker.free(MEDIUM) == 1
 
 
+def test_a_session_that_ends_lets_go_of_its_leases(machine: Machine) -> None:
+    """Also of those it never heard of, and of one that reaches the disk too late."""
+    worker = machine.worker(short=1, medium=1)
+    machine.arrive(machine.job(), machine.job(pool=MEDIUM))
+    machine.dispatcher.serve(worker)
+    (late,) = machine.to_write
+    assert worker.outbox
+    machine.dispatcher.end_session(worker)
+    ended = len(machine.ends)
+    machine.dispatcher.written(late)
+    assert (worker.outbox, worker.leases) == ([], {})
+    assert len(machine.ends) == ended == 2, "each was lost, once"
+
+
 def test_a_lazy_lease_is_due_to_be_written_when_it_still_runs(machine: Machine) -> None:
     worker = machine.worker()
     machine.arrive(machine.job(), machine.job())

@@ -1,7 +1,7 @@
 """A job as the parts of the platform hand it around: frozen, narrow, cheap to make.
 
-`QueuedJob` is a NamedTuple because tens of thousands a second are made straight from rows. It
-knows nothing of where it came from.
+`QueuedJob` is a struct because tens of thousands a second are made straight from rows, and each is
+looked at many times. It knows nothing of where it came from but a place to look first.
 """
 
 from __future__ import annotations

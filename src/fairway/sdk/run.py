@@ -68,7 +68,7 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> RunEnd:
     """What this value or error means for this job at this attempt."""
-    end = run_end(value, error, job.codec.encode_result, job.retry, ctx.attempt)
+    end = run_end(value, error, job.encode_result, job.retry, ctx.attempt)
     return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
 
 

@@ -89,6 +89,7 @@ class Dispatcher(Granting):
         self.sessions.pop(session.key, None)
         self._waiting.pop(session.key, None)
         self.lost(session.leases.values())
+        session.outbox = []  # leases know their session: what was never sent must not keep it
         session.ring()
         self._recount()
 

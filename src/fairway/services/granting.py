@@ -160,6 +160,8 @@ class Granting(SessionBook):
 
     def written(self, lease: Lease) -> None:
         """The lease is on disk: now its worker may hear of it."""
+        if self.leases.get(lease.job.id) is not lease:
+            return  # its worker is gone since, and the lease with it
         lease.written = True
         if lease.cancelling:  # asked to stop before it began: it never does
             self._end([lease], self._clock.now_us())

@@ -204,9 +204,10 @@ class Recorder:
         self.on_ends(ends)
         self._watchers.tell(ids)
         for session, heard in numbers_by_session(written).items():
-            session.recording.difference_update(heard)
-            session.recorded += heard
-            self._acknowledge_soon(session)
+            if heard:
+                session.recording.difference_update(heard)
+                session.recorded += heard
+                self._acknowledge_soon(session)
 
     def _refuse(self, ends: Sequence[End]) -> None:
         for session, numbers in numbers_by_session(ends).items():

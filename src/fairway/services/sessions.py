@@ -23,7 +23,10 @@ GATHER_US = 1_500  # leases granted within this of the last reply go out togethe
 
 
 class Lease(Struct, eq=False, gc=False):
-    """The right to run one job now. No cycle outlives it: a session drops what has ended."""
+    """The right to run one job now.
+
+    The collector does not see it: a session that ends must let go of its leases and its outbox.
+    """
 
     job: QueuedJob
     epoch: int
