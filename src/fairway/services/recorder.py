@@ -67,7 +67,7 @@ class Recorder:
             self._flush_successes,
             instruments=instruments,
             lanes=2,
-            linger_seconds=0.004,
+            linger_seconds=0.010,  # when many end; nobody but who asks for results waits for this
         )
         self._settlements = GroupCommit[End](
             "settlements", self._flush_settlements, instruments=instruments
