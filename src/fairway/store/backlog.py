@@ -63,8 +63,8 @@ async def read_streams(
     found: list[list[QueuedJob]] = [[] for _ in reads]
     keys = [read.key for read in reads]
     for row in rows:
-        place = row[0] - 1
-        found[place].append(QueuedJob(row[1], *keys[place], *row[2:]))
+        stream = row[0] - 1
+        found[stream].append(QueuedJob(row[1], *keys[stream], *row[2:]))
     return found
 
 

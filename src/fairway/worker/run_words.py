@@ -23,7 +23,7 @@ def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
         end = _too_large(len(end.result))
     if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
         ended = Ended(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
-        if end.result != b"null":  # many return nothing, and nothing is left out on the way
+        if end.result != b"null":  # what many return, and what is left out on the way
             ended.result = Raw(end.result)
         return ended
     return Ended(
