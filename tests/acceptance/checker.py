@@ -7,15 +7,14 @@ mistakes.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import asyncpg
+from tests.acceptance import progress
 from tests.acceptance.processes import until
 
 TRACE = """
@@ -110,18 +109,11 @@ class Book:
         return row[0], row[1]
 
     async def unfinished(self) -> int:
-        sql = "SELECT count(*) FROM jobs WHERE state < 3"
-        (row,) = await self._ask(lambda c: c.fetch(sql))
-        return int(row[0])
+        return int(await self._ask(progress.unfinished))
 
     async def drained(self, within_seconds: float) -> None:
         """Wait until every job is final; says what is stuck otherwise."""
-        began = time.monotonic()
-        while await self.unfinished():
-            if time.monotonic() - began > within_seconds:
-                stuck = [row for row in (await self.rows()).values() if row.state not in FINAL]
-                raise AssertionError(f"{len(stuck)} jobs are not final: {stuck[:5]}")
-            await asyncio.sleep(0.1)
+        await progress.drained(self.dsn, within_seconds)
 
     async def _ask(self, question: Callable[[Any], Any]) -> Any:
         connection = await asyncpg.connect(self.dsn, timeout=5)

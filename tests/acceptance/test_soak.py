@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+import asyncpg
 import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, send
@@ -43,12 +44,20 @@ class Chaos:
     async def strike(self) -> None:
         faults: list[Callable[[], Awaitable[None]]] = [
             self._kill_worker, self._kill_runner, self._deploy, self._freeze_worker,
-            self._kill_server, self._freeze_server,
+            self._kill_server, self._freeze_server, self._mislead_the_planner,
         ]  # fmt: skip
         fault = self._dice.choice(faults)
         self.faults[fault.__name__.strip("_")] += 1
         await fault()
         await asyncio.sleep(0.5 + self._dice.random())
+
+    async def _mislead_the_planner(self) -> None:
+        """Statistics of this moment, which may be one in which nothing is queued or all is."""
+        connection = await asyncpg.connect(self._house.dsn)
+        try:
+            await connection.execute(self._dice.choice(("ANALYZE jobs", "VACUUM ANALYZE jobs")))
+        finally:
+            await connection.close()
 
     async def _kill_worker(self) -> None:
         place = self._dice.randrange(len(self._workers))
