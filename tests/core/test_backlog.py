@@ -92,7 +92,9 @@ class BacklogMachine(RuleBasedStateMachine):
 
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES)
     def hint(self, tenant: int, type_id: int, lane: int) -> None:
-        self.backlog.hinted(StreamKey(tenant, POOL, type_id, 5, lane), 0)
+        key = StreamKey(tenant, POOL, type_id, 5, lane)
+        ids = [job.id for job in self.queued.values() if key_of(job) == key]
+        self.backlog.hinted(key, min(ids, default=make(self.number).id))
 
     @rule(holds=HOLDS)
     def hold_and_release(self, holds: list[Hold]) -> None:
@@ -341,7 +343,7 @@ def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
     backlog: Backlog,
 ) -> None:
     older, newer = make(1), make(2)
-    backlog.hinted(key_of(older), 0)
+    backlog.hinted(key_of(older), older.id)
     backlog.coming.add(newer.id)
     read(backlog, [older, newer])
     backlog.arrived([newer])
@@ -353,14 +355,14 @@ def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: Backl
     job = make(1)
     backlog.ending.add(job.id)
     assert backlog.knows(key_of(job), job.id)
-    backlog.hinted(key_of(job), 0)
+    backlog.hinted(key_of(job), job.id)
     read(backlog, [job])
     assert take_all(backlog) == []
 
 
 def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: Backlog) -> None:
     job = make(1)
-    backlog.hinted(key_of(job), 0)
+    backlog.hinted(key_of(job), job.id)
     ((stream, asked),) = backlog.begin_reads(10)
     backlog.ending.add(job.id)
     backlog.ended([job.id])
@@ -373,7 +375,7 @@ def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: Backlog) 
 
 def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(backlog: Backlog) -> None:
     job = make(1)
-    backlog.hinted(key_of(job), 0)
+    backlog.hinted(key_of(job), job.id)
     ((stream, asked),) = backlog.begin_reads(10)
     backlog.remove(job.id, key_of(job))
     backlog.end_read(stream, [job], asked, ())
@@ -382,13 +384,39 @@ def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(backlog: B
 
 def test_an_arrival_during_a_read_is_read_next(backlog: Backlog) -> None:
     early, late = make(1), make(2)
-    backlog.hinted(key_of(early), 0)
+    backlog.hinted(key_of(early), early.id)
     ((stream, asked),) = backlog.begin_reads(10)
     backlog.arrived([late])  # left in the store: the read may not see it
     backlog.end_read(stream, [early], asked, ())
     assert backlog.wants_reads
     read(backlog, [late])
     assert take_all(backlog) == [early.id, late.id]
+
+
+def test_a_job_of_another_server_that_is_older_than_the_cursor_is_read_at_once(
+    backlog: Backlog,
+) -> None:
+    older, newer = make(1), make(2)
+    backlog.arrived([newer])
+    backlog.hinted(key_of(older), older.id)
+    ((stream, asked),) = backlog.begin_reads(10)
+    assert stream.cursor < older.id
+    backlog.end_read(stream, [older, newer], asked, ())
+    assert sorted(take_all(backlog)) == [older.id, newer.id]
+
+
+def test_hints_that_come_faster_than_reads_end_keep_no_read_from_counting(
+    backlog: Backlog,
+) -> None:
+    first, second, third = make(1), make(2), make(3)
+    backlog.hinted(key_of(third), third.id)
+    ((stream, asked),) = backlog.begin_reads(10)
+    for late in (second, first):
+        backlog.hinted(key_of(late), late.id)
+    backlog.end_read(stream, [third], asked, ())
+    assert take_all(backlog) == [third.id], "a read is not thrown away for what came meanwhile"
+    read(backlog, [first, second, third])
+    assert take_all(backlog)[:2] == [first.id, second.id]
 
 
 def test_what_is_leased_is_skipped_and_forgotten(backlog: Backlog) -> None:

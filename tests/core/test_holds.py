@@ -117,7 +117,7 @@ def test_only_what_is_named_is_held(backlog: Backlog) -> None:
 
 def test_a_read_that_is_answered_under_a_hold_starts_nothing(backlog: Backlog) -> None:
     store = [make(n, ms=n) for n in range(3)]
-    backlog.hinted(key_of(store[0]), 0)
+    backlog.hinted(key_of(store[0]), store[0].id)
     ((stream, asked),) = backlog.begin_reads(10)
     backlog.set_holds(HOLD)
     assert not backlog.end_read(stream, store, asked, ())
@@ -148,7 +148,7 @@ def test_a_hold_that_came_and_went_during_a_read_skips_nothing(backlog: Backlog)
 
 def test_a_hold_that_came_and_went_during_a_read_that_failed(backlog: Backlog) -> None:
     store = [make(n, ms=n) for n in range(3)]
-    backlog.hinted(key_of(store[0]), 0)
+    backlog.hinted(key_of(store[0]), store[0].id)
     ((stream, _),) = backlog.begin_reads(10)
     backlog.set_holds(HOLD)
     backlog.fail_read(stream)

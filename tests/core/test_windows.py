@@ -33,7 +33,7 @@ class World:
 
     def hint(self, *tenants: int, pool: int = POOL) -> None:
         for tenant in tenants:
-            self.backlog.hinted(StreamKey(tenant, pool, 1, 5), 0)
+            self.backlog.hinted(StreamKey(tenant, pool, 1, 5), make(0, tenant).id)
 
     def free(self, *tenants: int) -> None:
         for tenant in tenants:

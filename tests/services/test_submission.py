@@ -132,10 +132,11 @@ async def test_a_server_that_is_not_the_owner_rings_the_owners_bell(
 ) -> None:
     tenant = await add_tenant(platform)
     async with platform_on(database_url) as other:
-        rung: list[tuple[int, set[StreamKey]]] = []
-        other.submissions.ring = lambda shard, keys: rung.append((shard, keys))
+        rung: list[tuple[int, dict[StreamKey, str]]] = []
+        other.submissions.ring = lambda shard, firsts: rung.append((shard, firsts))
         (job,) = await submit(other, tenant)
-        assert rung == [(0, {StreamKey(tenant.id, SHORT, other.directory.type_ids["work"], 5)})]
+        key = StreamKey(tenant.id, SHORT, other.directory.type_ids["work"], 5)
+        assert rung == [(0, {key: job})]
         platform.dispatcher.hinted(*rung[0])
         await until(lambda: platform.dispatcher.backlog.ready(SHORT, tenant.id) == 1)
         assert other.dispatcher.backlog.depth(tenant.id, [SHORT]) == 0

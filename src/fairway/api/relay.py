@@ -29,6 +29,7 @@ log = logger("relay")
 RELAYED = b"x-fairway-relayed"
 SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
+HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
 OWNER_LOOK_SECONDS = 0.25
 #: Headers of the owner's answer that the caller is to see.
 KEPT = (
@@ -41,7 +42,7 @@ class Relay:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self._client: httpx2.AsyncClient | None = None
-        self._hints: dict[int, set[StreamKey]] = defaultdict(set)
+        self._hints: dict[int, dict[StreamKey, str]] = defaultdict(dict)
         self._sending: asyncio.Task[None] | None = None
         platform.submissions.ring = self.hint
 
@@ -89,25 +90,33 @@ class Relay:
 
     # -- hints -------------------------------------------------------------------------------
 
-    def hint(self, shard: int, keys: set[StreamKey]) -> None:
-        self._hints[shard] |= keys
+    def hint(self, shard: int, firsts: dict[StreamKey, str]) -> None:
+        """Jobs of another owner's shard are on disk; `firsts` has the oldest of each stream."""
+        known = self._hints[shard]
+        for key, first in firsts.items():
+            known[key] = min(known.get(key, first), first)
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send_hints(), name="hints")
 
     async def _send_hints(self) -> None:
-        await asyncio.sleep(GATHER_SECONDS)
-        hints, self._hints = self._hints, defaultdict(set)
-        for shard, keys in hints.items():
-            url = self._platform.ownership.owner_url(shard)
-            if url is not None:
-                await self._send_hint(url, shard, keys)
+        while self._hints:  # what comes while a hint is under way goes with the next
+            await asyncio.sleep(GATHER_SECONDS)
+            hints, self._hints = self._hints, defaultdict(dict)
+            for shard, firsts in hints.items():
+                url = self._platform.ownership.owner_url(shard)
+                if url is not None:
+                    await self._send_hint(url, shard, firsts)
 
-    async def _send_hint(self, url: str, shard: int, keys: set[StreamKey]) -> None:
-        message = msgspec.json.encode({"shard": shard, "streams": [list(key) for key in keys]})
+    async def _send_hint(self, url: str, shard: int, firsts: dict[StreamKey, str]) -> None:
+        streams = [[*key, first] for key, first in firsts.items()]
+        message = msgspec.json.encode({"shard": shard, "streams": streams})
         secret = self._platform.cluster.secret
         try:
             await self._http().post(
-                f"{url}/internal/hint", content=message, headers={"x-fairway-cluster": secret}
+                f"{url}/internal/hint",
+                content=message,
+                headers={"x-fairway-cluster": secret},
+                timeout=HINT_SECONDS_MAX,
             )
         except httpx2.HTTPError as error:
             log.info("hint lost; the owner will find the jobs", error=repr(error))
@@ -119,9 +128,9 @@ class Relay:
 
     def hear_hint(self, body: bytes) -> None:
         hint: dict[str, Any] = msgspec.json.decode(body)
-        keys = [StreamKey(*stream) for stream in hint["streams"]]
-        self._platform.dispatcher.hinted(int(hint["shard"]), keys)
-        if not keys:  # only jobs for later were written
+        firsts = {StreamKey(*key): str(first) for *key, first in hint["streams"]}
+        self._platform.dispatcher.hinted(int(hint["shard"]), firsts)
+        if not firsts:  # only jobs for later were written
             self._platform.loops["promoter"].wake()
 
 

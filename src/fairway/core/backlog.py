@@ -74,9 +74,11 @@ class Backlog(Windows):
             stream.rewind()
         self._leave_in_store(stream)
 
-    def hinted(self, key: StreamKey, shard: int) -> None:
-        """Another server wrote jobs to this stream."""
-        self._leave_in_store(self._known(key) or self._new_stream(key, shard))
+    def hinted(self, key: StreamKey, first: str) -> None:
+        """Another server wrote jobs to this stream, `first` the oldest of them."""
+        stream = self._stream(key, first)
+        stream.look_back(first)
+        self._leave_in_store(stream)
 
     def _stream(self, key: StreamKey, job_id: str) -> Stream:
         return self._known(key) or self._new_stream(key, shard_of(job_id))

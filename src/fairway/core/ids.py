@@ -70,6 +70,12 @@ def lowest_id_at(unix_ms: int) -> str:
     return f"{unix_ms >> 16:08x}-{unix_ms & 0xFFFF:04x}-0000-0000-000000000000"
 
 
+def id_before(job_id: str) -> str:
+    """The largest id below this one: a read after it brings this one."""
+    digits = f"{int(job_id.replace('-', ''), 16) - 1:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
 def shard_for_tenant(tenant: int, shard_count: int) -> int:
     """The home shard of a tenant. Tenant ids are dense, so modulo spreads them evenly."""
     return tenant % shard_count

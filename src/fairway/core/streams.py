@@ -11,7 +11,7 @@ from collections.abc import Collection, Container
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, id_before
 from fairway.core.job import QueuedJob, due_ms_of
 
 AGEING_MS = 60_000
@@ -51,8 +51,8 @@ class Stream:
     """The head of a stream in memory, and how far it was read."""
 
     __slots__ = (
-        "blocked", "cursor", "key", "missed", "more", "reading", "rewound", "shard", "type",
-        "window",
+        "blocked", "cursor", "key", "late", "missed", "more", "reading", "rewound", "shard",
+        "type", "window",
     )  # fmt: skip
 
     def __init__(self, key: StreamKey, shard: int) -> None:
@@ -65,11 +65,30 @@ class Stream:
         self.reading = False
         self.missed = False  # a job arrived that a read under way may not see
         self.rewound = False  # the cursor went back while a read was under way
+        self.late: str | None = None  # a job before the cursor that came during a read
         self.blocked = False  # is held, or no worker runs its type: takes no memory
 
     def rewind(self) -> None:
         """Read it again from its head; what a read under way finds past that is out of turn."""
         self.cursor, self.rewound = LOWEST_JOB_ID, self.reading
+
+    def look_back(self, first: str) -> None:
+        """The store has a job this old that was never here: the next read brings it.
+
+        A read under way is not for nothing: hints may come faster than reads end.
+        """
+        if self.reading:
+            self.late = first if self.late is None else min(self.late, first)
+        elif first <= self.cursor:
+            self.cursor = id_before(first)
+
+    def read_up_to(self, last: str | None) -> None:
+        """A read has ended; `last` is the newest job it brought."""
+        late, self.late = self.late, None
+        if last is not None:
+            self.cursor = last
+        if late is not None and late <= self.cursor:
+            self.cursor = id_before(late)
 
 
 def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | None:

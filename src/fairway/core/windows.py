@@ -153,8 +153,7 @@ class Windows(BacklogCounts):
         self.bytes_held += sum([len(job.payload) for job in fresh])
         backlog.depth = max(backlog.depth, backlog.ready)  # others' jobs were not counted before
         self.reading.over(stream)
-        if jobs:
-            stream.cursor = jobs[-1].id
+        stream.read_up_to(jobs[-1].id if jobs else None)
         stream.more = len(jobs) >= asked or stream.missed
         if stream.more and len(stream.window) <= self.low:
             self._want(stream)
@@ -177,6 +176,7 @@ class Windows(BacklogCounts):
     def fail_read(self, stream: Stream) -> None:
         """The read did not come through: ask again later."""
         self.reading.over(stream)
+        stream.read_up_to(None)
         if self._is_ours(stream):
             self._want(stream)
 

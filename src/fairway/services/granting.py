@@ -7,7 +7,7 @@ become leases, and leases go out: lazy ones at once, others when they are on dis
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare, Running
@@ -48,6 +48,7 @@ class Granting(SessionBook):
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}
         self.tombstones = Tombstones()
+        self.hinted_us: int | None = None  # when another server last told of jobs
         self.fresh: deque[list[Lease]] = deque()  # granted lazily together, oldest first
         self.aftermath = Aftermath(clock, self.pools)
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
@@ -62,11 +63,12 @@ class Granting(SessionBook):
         if shard in self.open_shards:
             self._wake(self.backlog.arrived(self.tombstones.without_dead(jobs)))
 
-    def hinted(self, shard: int, keys: Iterable[StreamKey]) -> None:
-        """Another server wrote jobs; they will be read from the store."""
+    def hinted(self, shard: int, firsts: Mapping[StreamKey, str]) -> None:
+        """Another server wrote jobs, here the oldest of each stream; they are read from there."""
+        self.hinted_us = self._clock.now_us()
         if shard in self.open_shards:
-            for key in keys:
-                self.backlog.hinted(key, shard)
+            for key, first in firsts.items():
+                self.backlog.hinted(key, first)
             self.want_reads()
 
     def _wake(self, woken: Iterable[tuple[int, int]]) -> None:

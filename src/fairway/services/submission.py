@@ -87,7 +87,7 @@ class Submissions:
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.ids = JobIdFactory(instruments.clock)
         self._groups: dict[int, GroupCommit[Submission]] = {}
-        self.ring: Callable[[int, set[StreamKey]], None] = lambda shard, keys: None
+        self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
         self.on_scheduled: Callable[[], None] = lambda: None
 
     async def submit(self, tenant: Tenant, wanted: Sequence[NewJob]) -> list[Verdict]:
@@ -207,14 +207,14 @@ class Submissions:
         if shard in self._dispatcher.terms:
             self._dispatcher.arrived(shard, fresh)
         elif fresh:
-            self.ring(shard, {key_of(job) for job in fresh})
+            self.ring(shard, _firsts(fresh))
 
     def wrote_for_later(self, shard: int) -> None:
         """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
         if shard in self._dispatcher.terms:
             self.on_scheduled()
         else:
-            self.ring(shard, set())
+            self.ring(shard, {})
 
     def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
         answer.__cause__ = cause
@@ -233,6 +233,15 @@ def _claims(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | 
         else None
         for job, new in zip(jobs, wanted, strict=True)
     ]
+
+
+def _firsts(jobs: list[QueuedJob]) -> dict[StreamKey, str]:
+    """The oldest of these jobs in each stream."""
+    firsts: dict[StreamKey, str] = {}
+    for job in jobs:
+        key = key_of(job)
+        firsts[key] = min(firsts.get(key, job.id), job.id)
+    return firsts
 
 
 def _all_jobs(group: list[Submission]) -> list[QueuedJob]:

@@ -18,6 +18,7 @@ from fairway.store.database import Database
 
 ALONE_SECONDS = 5.0
 WITH_PEERS_SECONDS = 1.0
+HINTS_COUNT_SECONDS = 60.0
 PAGE = 100
 PAGE_REST_SECONDS = 0.01
 
@@ -34,9 +35,14 @@ class Sweeper:
             await self._sweep(shard)
         async for places in in_slices(self._dispatcher.backlog.places()):
             self._dispatcher.backlog.prune(places)
-        if self._ownership.has_peers:
+        if self._ownership.has_peers or self._others_submit(now_us):
             return WITH_PEERS_SECONDS
         return effort.rest_seconds(ALONE_SECONDS)
+
+    def _others_submit(self, now_us: int) -> bool:
+        """Whether servers that own nothing take jobs in, too: their hints may be lost."""
+        heard_us = self._dispatcher.hinted_us
+        return heard_us is not None and now_us - heard_us < HINTS_COUNT_SECONDS * 1e6
 
     async def _sweep(self, shard: int) -> None:
         """A page at a time: a hundred thousand streams must not hold up a grant."""
