@@ -7,7 +7,7 @@ PYTHON := $(shell /usr/bin/python3 -c 'import sys; assert sys.version_info >= (3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup up test check format bench lab lock clean
+.PHONY: help setup up test soak hostile check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,12 @@ test: setup  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadfile
+
+soak: setup  ## Every fault in turn for some minutes: nothing lost, and all of it ends
+	$(BIN)/pytest -m slow tests/acceptance/test_soak.py
+
+hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
+	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py
 
 check: setup  ## Say what is wrong with the settings and the database
 	$(BIN)/fairway check

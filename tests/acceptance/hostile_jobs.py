@@ -1,0 +1,41 @@
+"""Handlers of the hostile hour: one that counts, and what a hostile tenant has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from fairway import CTX, App, Ctx, DependencyFailed, Snooze
+
+app = App("hostile")
+
+
+@app.job(name="steady", pool="short")
+async def steady(number: int, sent: float) -> None:
+    """The paying tenant's: a line says which it was and how long after it was sent it began."""
+    line = f"{number} {time.time() - sent:.6f}\n"
+    log = os.open(os.environ["HOSTILE_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(log, line.encode())
+    finally:
+        os.close(log)
+
+
+@app.job(name="bloat", pool="medium")
+def bloat(megabytes: int) -> str:
+    return "x" * (megabytes << 20)
+
+
+@app.job(name="forever", pool="short")
+async def forever(how: str) -> None:
+    if how == "snooze":
+        raise Snooze(9e9)
+    raise DependencyFailed("upstream", retry_after=9e9)
+
+
+@app.job(name="babble", pool="medium")
+async def babble(megabytes: int, ctx: Ctx = CTX) -> None:
+    ctx.progress(0.5, text="x" * (megabytes << 20))
+    await asyncio.sleep(1)
+    raise ValueError("y" * (megabytes << 20))
