@@ -7,9 +7,11 @@ settings; what it changes is rolled back.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+
+import asyncpg
 
 from fairway.store.database import Connection
 from fairway.store.sql import Statement
@@ -33,6 +35,20 @@ class Plan:
             await connection.execute("DEALLOCATE ALL")
             await connection.reload_schema_state()
         return cls(json.loads(found)[0]["Plan"])
+
+    @property
+    def pages(self) -> int:
+        """Pages looked at, in memory or on disk, as often as they were; needs BUFFERS."""
+        return int(self.root["Shared Hit Blocks"] + self.root["Shared Read Blocks"])
+
+    def shape(self, table: str) -> list[str]:
+        """What it consists of, top down: nodes without a job table, and those of this one."""
+        relations = ((node, str(node.get("Relation Name", ""))) for node in self.nodes())
+        return [
+            f"{node['Node Type']} {node.get('Index Name', '')}".strip()
+            for node, relation in relations
+            if relation == table or not relation.startswith("jobs_")
+        ]
 
     def nodes(self) -> Iterator[dict[str, Any]]:
         waiting = [self.root]
@@ -65,6 +81,47 @@ class Plan:
             if "Scan" in node["Node Type"] and "Relation Name" in node
         ]
         return float(sum(touched))
+
+
+class Prepared:
+    """A session that planned its statements once, and keeps those plans while the table grows."""
+
+    def __init__(self, connection: Connection, statements: Mapping[str, Statement]) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    @classmethod
+    async def now(
+        cls,
+        connection: Connection,
+        statements: Mapping[str, Statement],
+        values: Mapping[str, Mapping[str, Any]],
+    ) -> Prepared:
+        session = cls(connection, statements)
+        for name, statement in statements.items():
+            await connection.execute(f"PREPARE {name} AS {statement.text}")
+            await session._explain(name, values[name], "COSTS OFF")
+        return session
+
+    async def run(self, name: str, values: Mapping[str, Any], seconds_max: float) -> Plan | None:
+        """Carry it out by the plan of then, and undo it; None when it takes too long."""
+        transaction = self._connection.transaction()
+        await transaction.start()
+        try:
+            await self._connection.execute(f"SET LOCAL statement_timeout = '{seconds_max}s'")
+            return Plan(await self._explain(name, values, "ANALYZE, BUFFERS, COSTS OFF"))
+        except asyncpg.QueryCanceledError:
+            return None
+        finally:
+            await transaction.rollback()
+
+    async def _explain(self, name: str, values: Mapping[str, Any], how: str) -> dict[str, Any]:
+        literals = ", ".join(literal(value) for value in self._statements[name].bind(**values))
+        found = await self._connection.fetchval(
+            f"EXPLAIN ({how}, FORMAT JSON) EXECUTE {name}({literals})"
+        )
+        plan: dict[str, Any] = json.loads(found)[0]["Plan"]
+        return plan
 
 
 def literal(value: Any) -> str:

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
+from tests.laws.batches import BATCH, DUE, OWN_VALUES, batch_values
 from tests.laws.plans import Plan
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 from tests.store.rows import new_job
 
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
-from fairway.runtime.identity import session_key
 from fairway.store import arrays, partitions
 from fairway.store.database import PINNED_PLANS, Connection
 from fairway.store.migrate import migrate
@@ -33,9 +33,6 @@ TODAY, YESTERDAY = partition_at(NOW), partition_at(NOW - timedelta(days=1))
 DONE_EACH_DAY = 3000
 STREAMS, QUEUED_IN_EACH = 8, 100
 SCHEDULED = 5000  # for later in the year
-DUE = NOW - timedelta(seconds=1)
-BATCH = 20
-HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 FILES = (
     "backlog", "fair_share", "history", "leadership", "leases", "outcomes", "promotion",
@@ -102,35 +99,6 @@ async def hot(filled: Filled) -> AsyncIterator[Connection]:
     connection = await asyncpg.connect(filled.dsn, server_settings=PINNED_PLANS)
     yield connection
     await connection.close()
-
-
-def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
-    """Values for any statement; each takes what it asks for."""
-    count, ids = len(jobs), [job.id for job in jobs]
-    return {
-        "shard": 0, "term": 1, "tenants": [job.tenant for job in jobs], "ids": ids,
-        "epochs": [1 << 24] * count, "sessions": [session_key() for _ in jobs],
-        "tokens": [session_key()] * count, "rans_us": [5] * count, "results": [b"1"] * count,
-        "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
-        "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
-        "pools": [1] * count, "types": [job.type for job in jobs],
-        "debts_us": [1] * count, "lanes": [job.lane for job in jobs],
-        "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
-        "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
-        "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
-        "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
-        "billed_us": [5] * count, "places": arrays.places(["(0,1)"] * count),
-        "keep": timedelta(days=1), "silence": timedelta(seconds=10),
-        "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
-        "lane": 0, "priority": 5,
-        "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
-        "execute_at": NOW, "error": b"{}",
-    }  # fmt: skip
-
-
-#: The walk over all streams begins before the first.
-FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": -1, "limit": 10**9}
-OWN_VALUES: dict[str, dict[str, Any]] = {"streams_with_work": FROM_THE_START}
 
 
 async def plan_of(hot: Connection, filled: Filled, name: str, **changes: Any) -> Plan:

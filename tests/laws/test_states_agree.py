@@ -61,11 +61,18 @@ def moves_of(text: str) -> set[tuple[State, State]]:
     target = re.search(r"UPDATE jobs SET state = (\d)", text)
     if target is None:
         return set()
+    return {(source, State(int(target[1]))) for source in sources_of(text)}
+
+
+def sources_of(text: str) -> set[State]:
+    """The states that an UPDATE starts from, in each of the ways that guards are written."""
     where = text[text.index("WHERE") :]
-    sources = [int(number) for number in re.findall(r"(?<!\w)(?:jobs\.)?state = (\d)", where)]
+    sources = re.findall(r"(?<!\w)(?:jobs\.)?state(?: \+ 0)? = (\d)", where)
     for group in re.findall(r"state IN \(([\d, ]+)\)", where):
-        sources += [int(number) for number in group.split(",")]
-    return {(State(source), State(int(target[1]))) for source in sources}
+        sources += group.split(",")
+    if "CASE jobs.state" in where:
+        sources += re.findall(r"WHEN (\d) THEN", where)
+    return {State(int(number)) for number in sources}
 
 
 def test_every_update_is_a_legal_move() -> None:
@@ -84,8 +91,7 @@ def test_every_update_is_a_legal_move() -> None:
 
 def test_settling_starts_only_from_where_a_run_can_be() -> None:
     statement = load("outcomes.sql")["settle"].text
-    sources = {int(n) for n in re.findall(r"jobs\.state = (\d)", statement)}
-    assert sources == {State.QUEUED, State.RUNNING}
+    assert sources_of(statement) == {State.QUEUED, State.RUNNING}
     assert f"done.state >= {min(FINAL)}" in statement
 
 

@@ -22,7 +22,8 @@ SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream LIMIT :
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor. What a stream's jobs have in
 -- common is not said again for each: `number` is that of the stream. The rest is in the order of
--- QueuedJob.
+-- QueuedJob. (From cursor to end in the order of the index of queued rows, so that no other will do: five
+-- equalities and `ORDER BY id` could as well be a walk over all that the tenant ever had.)
 SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
        job.payload, job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
        job.ctid::text AS place
@@ -31,19 +32,24 @@ FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int
      AS stream (pool, tenant, lane, type, priority, cursor, most, number)
 CROSS JOIN LATERAL (
     SELECT ctid, * FROM jobs
-    WHERE jobs.shard = :shard AND jobs.state = 1 AND jobs.pool = stream.pool
-      AND jobs.tenant = stream.tenant AND jobs.lane = stream.lane AND jobs.type = stream.type
-      AND jobs.priority = stream.priority AND jobs.id > stream.cursor
-    ORDER BY jobs.id LIMIT stream.most
+    WHERE shard = :shard AND state = 1
+      AND (pool, tenant, lane, type, priority, id)
+          > (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority, stream.cursor)
+      AND (pool, tenant, lane, type, priority)
+          <= (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority)
+    ORDER BY pool, tenant, lane, type, priority, id LIMIT stream.most
 ) AS job
 
 -- name: jobs_ahead
 -- How many jobs of a stream come before this one; counts so far and no further.
 SELECT count(*) AS ahead FROM (
     SELECT FROM jobs
-    WHERE shard = :shard AND state = 1 AND pool = :pool AND tenant = :tenant AND lane = :lane
-      AND type = :type AND priority = :priority AND id < :id
-    LIMIT :limit
+    WHERE shard = :shard AND state = 1
+      AND (pool, tenant, lane, type, priority)
+          >= (:pool::smallint, :tenant::int, :lane::smallint, :type::int, :priority::smallint)
+      AND (pool, tenant, lane, type, priority, id)
+          < (:pool::smallint, :tenant::int, :lane::smallint, :type::int, :priority::smallint, :id::uuid)
+    ORDER BY pool, tenant, lane, type, priority, id LIMIT :limit
 ) AS before
 
 -- name: count_queued

@@ -4,7 +4,7 @@ INSERT INTO checkpoints (shard, tenant, job, epoch, number, object, size_bytes, 
 SELECT :shard, held.tenant, held.id, held.epoch, :number, :object, :size_bytes, :digest
 FROM (
     SELECT tenant, id, epoch FROM jobs
-    WHERE shard = :shard AND tenant = :tenant AND id = :job AND state = 2
+    WHERE shard = :shard AND tenant = :tenant AND id = :job AND state + 0 = 2
       AND epoch = :epoch AND token = :token
     FOR SHARE
 ) AS held
@@ -20,13 +20,13 @@ ORDER BY epoch DESC, number DESC LIMIT :limit
 
 -- name: newest_of_each
 -- The newest checkpoint of each of these jobs, for whoever looks at them.
-SELECT DISTINCT ON (saved.tenant, saved.job)
-       saved.tenant, saved.job::text AS job, saved.epoch, saved.number, saved.object, saved.size_bytes,
+SELECT saved.tenant, saved.job::text AS job, saved.epoch, saved.number, saved.object, saved.size_bytes,
        saved.sha256, saved.saved_at
 FROM unnest(:tenants::int[], :jobs::uuid[]) AS asked (tenant, job)
-JOIN checkpoints AS saved
-  ON saved.shard = :shard + 0 * asked.tenant AND saved.tenant = asked.tenant AND saved.job = asked.job
-ORDER BY saved.tenant, saved.job, saved.epoch DESC, saved.number DESC
+CROSS JOIN LATERAL (
+    SELECT * FROM checkpoints WHERE shard = :shard AND tenant = asked.tenant AND job = asked.job
+    ORDER BY epoch DESC, number DESC LIMIT 1
+) AS saved
 
 -- name: drop_older_checkpoints
 -- All but the newest few of one job; answers the objects that nothing refers to now.
@@ -42,20 +42,24 @@ RETURNING old.object
 
 -- name: jobs_with_checkpoints
 -- Which of these jobs have one.
-SELECT DISTINCT saved.job::text AS job
+SELECT saved.job::text AS job
 FROM unnest(:tenants::int[], :jobs::uuid[]) AS asked (tenant, job)
-JOIN checkpoints AS saved
-  ON saved.shard = :shard + 0 * asked.tenant AND saved.tenant = asked.tenant AND saved.job = asked.job
+CROSS JOIN LATERAL (
+    SELECT job FROM checkpoints WHERE shard = :shard AND tenant = asked.tenant AND job = asked.job LIMIT 1
+) AS saved
 
 -- name: drop_finished_checkpoints
 -- Of jobs that ended well, were cancelled or are no more. A dead job keeps its own: it may be tried again.
 DELETE FROM checkpoints AS old
 USING (
     SELECT saved.tenant, saved.job, saved.epoch, saved.number FROM checkpoints AS saved
-    LEFT JOIN jobs AS job ON job.shard = saved.shard AND job.tenant = saved.tenant AND job.id = saved.job
-    WHERE saved.shard = :shard AND (job.id IS NULL OR job.state IN (3, 5, 6))
+    LEFT JOIN LATERAL (
+        SELECT state FROM jobs WHERE shard = :shard AND tenant = saved.tenant AND id = saved.job OFFSET 0
+    ) AS job ON true
+    WHERE saved.shard = :shard AND (job.state IS NULL OR job.state IN (3, 5, 6))
     LIMIT :limit
 ) AS past
-WHERE old.shard = :shard AND old.tenant = past.tenant AND old.job = past.job
-  AND old.epoch = past.epoch AND old.number = past.number
+WHERE (old.shard, old.tenant, old.job, old.epoch, old.number)
+      BETWEEN (:shard, past.tenant, past.job, past.epoch, past.number)
+      AND (:shard, past.tenant, past.job, past.epoch, past.number)
 RETURNING old.object

@@ -91,14 +91,15 @@ ORDER BY jobs.id LIMIT :limit
 
 -- name: replay
 -- Back to the backlog with fresh counters and no last moment to start: whoever replays a job wants
--- it to run. Its id, its history and its last error stay.
+-- it to run. Its id, its history and its last error stay. (`state + 0`, so that the rows are looked up by
+-- key: `= 4` would allow a walk over all that the tenant has dead. Likewise below.)
 UPDATE jobs SET state = 1, attempts = 0, deliveries = 0, failures = NULL, fingerprint = NULL,
                 execute_at = NULL, not_after = NULL, started_at = NULL, finished_at = NULL, ran_us = NULL,
                 result = NULL, payload = coalesce(:payload::bytea, jobs.payload),
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
                           || :entry::bytea
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
-  AND state = 4 AND fingerprint IS NOT NULL
+  AND state + 0 = 4 AND fingerprint IS NOT NULL
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
           payload, failures, job_timing(execute_at, not_after, on_late) AS timing
@@ -107,5 +108,5 @@ RETURNING id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, d
 -- Off the list of dead letters; the job stays dead, and visible, until its retention ends.
 UPDATE jobs SET fingerprint = NULL
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
-  AND state = 4 AND fingerprint IS NOT NULL
+  AND state + 0 = 4 AND fingerprint IS NOT NULL
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)

@@ -5,13 +5,17 @@ SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lan
        job.payload, job.result, job.error, job.failures, job.fingerprint, job.not_after, job.on_late,
        job.billed_us, job.unbilled_us, job.history
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+) AS job
 
 -- name: read_states
 -- Where several jobs stand, for those who wait for them on a server that does not own them.
 SELECT job.id::text AS id, job.state, job.epoch
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+) AS job
 
 -- name: list_jobs
 -- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.

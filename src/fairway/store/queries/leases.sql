@@ -5,9 +5,10 @@ UPDATE jobs SET state = 2, epoch = lease.epoch, session = lease.session, token =
                 started_at = now()
 FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[])
      AS lease (tenant, id, epoch, session, token)
-WHERE jobs.shard = :shard + 0 * lease.tenant AND jobs.tenant = lease.tenant AND jobs.id = lease.id
-  AND (jobs.state = 1 AND jobs.epoch < lease.epoch
-       OR jobs.state = 2 AND jobs.epoch = lease.epoch AND jobs.token = lease.token)
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, lease.tenant, lease.id) AND (:shard, lease.tenant, lease.id)
+  AND jobs.id = lease.id
+  AND CASE jobs.state WHEN 1 THEN jobs.epoch < lease.epoch
+                      WHEN 2 THEN jobs.epoch = lease.epoch AND jobs.token = lease.token END
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id
 
@@ -25,7 +26,9 @@ SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lan
        job.deliveries, job.timeout_ms, job.payload, job.failures,
        job_timing(job.execute_at, job.not_after, job.on_late) AS timing
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+) AS job
 WHERE job.state = 1
 
 -- name: see_sessions

@@ -2,19 +2,25 @@
 -- The hot end of a job: one statement for a batch, guarded per row by the lease, once by the term.
 -- Arrays side by side in a SELECT are taken apart as they are read; in FROM each is stored first.
 -- Most jobs return nothing: their result, JSON's null, is not sent.
+-- Here and in every write of a batch, the key is compared as a whole, BETWEEN itself and itself: that leaves one
+-- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
+-- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
+-- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
 UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
                 result = coalesce(done.result, 'null'), session = NULL, token = NULL
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
              unnest(:results::bytea[]) AS result) AS done
-WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+  AND jobs.id = done.id
+  AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: record_successes_in_place
 -- The same for rows whose place is known, from when they were read as queued: no walk down an index.
--- A row that was written since, be it its lease, has moved; record_successes finds it.
+-- A row that was written since, be it its lease, has moved; record_successes finds it. (`state + 0`: `= 1`
+-- alone would allow a walk over all that is queued. Likewise the shard: its place is all that finds a row.)
 UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
                 result = coalesce(done.result, 'null')
@@ -22,8 +28,8 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
              unnest(:results::bytea[]) AS result, unnest(:places::text::tid[]) AS place) AS done
 WHERE jobs.ctid = done.place
-  AND jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND jobs.state = 1 AND jobs.epoch < done.epoch
+  AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
+  AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: settle
@@ -45,15 +51,18 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[
             :entries::bytea[], :billed_us::bigint[])
      AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
               fingerprint, entry, billed_us)
-WHERE jobs.shard = :shard + 0 * done.tenant AND jobs.tenant = done.tenant AND jobs.id = done.id
-  AND (jobs.state = 1 AND jobs.epoch < done.epoch OR jobs.state = 2 AND jobs.epoch = done.epoch)
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+  AND jobs.id = done.id
+  AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: read_ends
 -- Which of these were recorded after all: asked only when a batch touched fewer rows than it named.
 SELECT job.id::text AS id, job.state, job.epoch
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-JOIN jobs AS job ON job.shard = :shard + 0 * asked.tenant AND job.tenant = asked.tenant AND job.id = asked.id
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+) AS job
 
 -- name: cancel_waiting
 -- A job that does not run is cancelled at once; the row lock decides against a racing promotion.
@@ -66,7 +75,8 @@ RETURNING id
 -- As cancel_waiting, for a batch of one tenant; those that do not wait any more are left alone.
 UPDATE jobs SET state = 5, finished_at = now()
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-WHERE jobs.shard = :shard + 0 * asked.tenant AND jobs.tenant = asked.tenant AND jobs.id = asked.id
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, asked.tenant, asked.id) AND (:shard, asked.tenant, asked.id)
+  AND jobs.id = asked.id
   AND jobs.state IN (0, 1)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id

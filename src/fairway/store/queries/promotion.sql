@@ -48,7 +48,8 @@ FROM (
         LIMIT share.most
     ) AS job
 ) AS due
-WHERE jobs.shard = :shard + 0 * due.tenant AND jobs.tenant = due.tenant AND jobs.id = due.id
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, due.tenant, due.id) AND (:shard, due.tenant, due.id)
+  AND jobs.id = due.id
   AND jobs.state < 1 AND jobs.execute_at <= now()
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane,
@@ -71,7 +72,8 @@ ORDER BY not_after LIMIT :limit
 -- name: expire
 UPDATE jobs SET state = 6, finished_at = now(), error = :error::bytea
 FROM unnest(:tenants::int[], :ids::uuid[]) AS late (tenant, id)
-WHERE jobs.shard = :shard + 0 * late.tenant AND jobs.tenant = late.tenant AND jobs.id = late.id
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, late.tenant, late.id) AND (:shard, late.tenant, late.id)
+  AND jobs.id = late.id
   AND jobs.state IN (0, 1) AND jobs.not_after < now()
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 RETURNING jobs.id::text AS id

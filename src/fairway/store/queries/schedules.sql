@@ -69,8 +69,8 @@ UPDATE schedules SET handled_at = done.handled_at, next_at = done.next_at,
 FROM unnest(:tenants::int[], :names::text[], :handled_ats::timestamptz[], :next_ats::timestamptz[],
             :waiting_ticks::timestamptz[], :last_jobs::uuid[])
      AS done (tenant, name, handled_at, next_at, waiting_tick, last_job)
-WHERE schedules.shard = :shard + 0 * done.tenant AND schedules.tenant = done.tenant
-  AND schedules.name = done.name
+WHERE (schedules.shard, schedules.tenant, schedules.name)
+      BETWEEN (:shard, done.tenant, done.name) AND (:shard, done.tenant, done.name)
 
 -- name: claim_runs
 -- Each tick once: rows come back for those that nobody has fired before.

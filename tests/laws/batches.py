@@ -1,0 +1,45 @@
+"""Values for any named statement over a batch of jobs; each takes what it asks for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import QueuedJob
+from fairway.runtime.identity import session_key
+from fairway.store import arrays
+
+BATCH = 20
+NOW = datetime.now(UTC)
+DUE = NOW - timedelta(seconds=1)
+HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
+    """Values for any statement; each takes what it asks for."""
+    count, ids = len(jobs), [job.id for job in jobs]
+    return {
+        "shard": 0, "term": 1, "tenants": [job.tenant for job in jobs], "ids": ids,
+        "epochs": [1 << 24] * count, "sessions": [session_key() for _ in jobs],
+        "tokens": [session_key()] * count, "rans_us": [5] * count, "results": [b"1"] * count,
+        "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
+        "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
+        "pools": [1] * count, "types": [job.type for job in jobs],
+        "debts_us": [1] * count, "lanes": [job.lane for job in jobs],
+        "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
+        "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
+        "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
+        "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
+        "billed_us": [5] * count, "places": arrays.places(["(0,1)"] * count),
+        "keep": timedelta(days=1), "silence": timedelta(seconds=10),
+        "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
+        "lane": 0, "priority": 5,
+        "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
+        "execute_at": NOW, "error": b"{}",
+    }  # fmt: skip
+
+
+#: The walk over all streams begins before the first.
+FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": -1, "limit": 10**9}
+OWN_VALUES: dict[str, dict[str, Any]] = {"streams_with_work": FROM_THE_START}
