@@ -48,6 +48,11 @@ async def nap(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
     return sign("end", run, ctx)
 
 
+@app.job(name="idle", pool="short")
+async def idle() -> None:
+    """Leaves no signature: for backlogs whose runs nobody counts."""
+
+
 @app.job(name="work", pool="medium")
 def work(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
     """Runs in a thread of the shared runner."""
