@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 
+from tests.postgres import connected
 from tests.services.gate import gate_to
 from tests.services.platform_room import (
     MEDIUM,
@@ -104,6 +105,32 @@ async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_ur
     assert first.dispatcher.leases == {}
     await kill(first)
     await second.stop()
+
+
+async def test_the_only_server_never_takes_a_shard_from_itself(database_url: str) -> None:
+    """Its own writes may take longer than a term, and its renewals may come late."""
+    async with owner_on(database_url) as platform, connected(database_url) as slow:
+        tenant = await add_tenant(platform)
+        await submit(platform, tenant, new(), new(pool=MEDIUM))
+        hand = Hand(platform, short=1, medium=1)
+        assert len(await hand.take(2)) == 2
+        before = dict(platform.dispatcher.terms)
+        for lock in ("FOR KEY SHARE", "FOR UPDATE"):  # a write of its own; somebody in the way
+            async with slow.transaction():
+                await slow.fetch(f"SELECT FROM shards {lock}")
+                await held_for(2 * TERM_SECONDS, hand)
+        await until(lambda: platform.clock.now_us() < platform.dispatcher.trusted_until_us)
+        assert platform.dispatcher.terms == before
+        assert await hand.say() is not None, "nobody has to say hello again"
+        assert len(platform.dispatcher.leases) == 2
+
+
+async def held_for(seconds: float, hand: Hand) -> None:
+    """A worker beats meanwhile."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        assert await hand.say() is not None
+        await asyncio.sleep(0.1)
 
 
 async def test_running_jobs_are_adopted_not_run_again(database_url: str) -> None:

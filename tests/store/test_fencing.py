@@ -1,6 +1,6 @@
 """Fencing: an owner that was replaced can write nothing, however late its statement arrives.
 
-Every statement that changes a job for its owner is listed once, in WRITES; each is tried after a
+Every statement that an owner writes with is listed once, in WRITES; each is tried after a
 take-over, and again while it was already waiting for the take-over to commit.
 """
 
@@ -12,24 +12,45 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
+from tests.laws.source import QUERIES
 from tests.store.rows import (
     SHARD,
     add_job,
     is_blocked,
     lease_for,
-    look,
+    new_job,
     own,
     promote_all,
     schedule,
     start,
 )
 
+from fairway.core.dead_letter import Action, DeadFilter
+from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
-from fairway.store import leadership, leases, outcomes, promotion
+from fairway.core.streams import key_of
+from fairway.runtime.identity import session_key
+from fairway.store import (
+    dead_letter_actions,
+    dead_letters,
+    fair_share,
+    leadership,
+    leases,
+    outcomes,
+    promotion,
+    schedules,
+    submissions,
+)
 from fairway.store.database import Connection
+from fairway.store.dead_letter_actions import NewAction, Step
+from fairway.store.fair_share import Debt
+from fairway.store.outcomes import Settlement, Success
+from fairway.store.promotion import LateJob
+from fairway.store.sql import load
 
 Write = Callable[[Connection, int, "Scene"], Coroutine[Any, Any, Any]]
+HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
 class Scene(NamedTuple):
@@ -37,26 +58,32 @@ class Scene(NamedTuple):
 
     term: int
     queued: QueuedJob
+    place: str  # of the queued job's row
     running: QueuedJob
-    due: QueuedJob
     epoch: int  # of the running job's lease
-
-    @property
-    def jobs(self) -> tuple[QueuedJob, ...]:
-        return self.queued, self.running, self.due
+    due: QueuedJob
+    late: QueuedJob  # queued, and past its last moment
+    dead: QueuedJob
+    action: Action  # on dead letters
 
 
 async def succeed(connection: Connection, term: int, scene: Scene) -> Any:
     done = [
-        outcomes.Success(1, scene.running.id, scene.epoch, 1, b"1"),
-        outcomes.Success(1, scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
+        Success(1, scene.running.id, scene.epoch, 1, b"1"),
+        Success(1, scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
     ]
     return len(done) - len(await outcomes.record_successes(connection, SHARD, term, done))
 
 
+async def succeed_in_place(connection: Connection, term: int, scene: Scene) -> Any:
+    epoch = lease_for(scene.queued, term).epoch
+    done = [Success(1, scene.queued.id, epoch, 1, b"1", scene.place)]
+    return not await outcomes.record_successes(connection, SHARD, term, done)
+
+
 async def settle(connection: Connection, term: int, scene: Scene) -> Any:
     job = scene.running
-    end = outcomes.Settlement(1, job.id, scene.epoch, State.DEAD, 1, 1, None, 1, None)
+    end = Settlement(1, job.id, scene.epoch, State.DEAD, 1, 1, None, 1, None)
     return 1 - len(await outcomes.settle(connection, SHARD, term, [end]))
 
 
@@ -73,6 +100,11 @@ async def reschedule(connection: Connection, term: int, scene: Scene) -> Any:
     return await promotion.reschedule(connection, SHARD, term, 1, scene.due.id, moment)
 
 
+async def expire(connection: Connection, term: int, scene: Scene) -> Any:
+    late = [LateJob(scene.late.id, key_of(scene.late))]
+    return await promotion.expire(connection, SHARD, term, late, b"{}")
+
+
 async def cancel_queued(connection: Connection, term: int, scene: Scene) -> Any:
     return await outcomes.cancel_waiting(connection, SHARD, term, 1, scene.queued.id)
 
@@ -81,21 +113,112 @@ async def cancel_due(connection: Connection, term: int, scene: Scene) -> Any:
     return await outcomes.cancel_waiting(connection, SHARD, term, 1, scene.due.id)
 
 
-WRITES = [succeed, settle, write_leases, promote, reschedule, cancel_queued, cancel_due]
-each_write = pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
+async def cancel_many(connection: Connection, term: int, scene: Scene) -> Any:
+    ids = [scene.queued.id, scene.due.id]
+    return await outcomes.cancel_many(connection, SHARD, term, 1, ids)
+
+
+async def replay(connection: Connection, term: int, scene: Scene) -> Any:
+    wanted = dead_letters.Replay(1, [scene.dead.id], None, b"{}")
+    return await dead_letters.replay(connection, SHARD, term, wanted)
+
+
+async def discard(connection: Connection, term: int, scene: Scene) -> Any:
+    return await dead_letters.discard(connection, SHARD, term, 1, [scene.dead.id])
+
+
+async def move_action(connection: Connection, term: int, scene: Scene) -> Any:
+    step = Step(1, scene.dead.id, is_over=True)
+    return await dead_letter_actions.move(connection, SHARD, term, scene.action, step)
+
+
+async def owe(connection: Connection, term: int, scene: Scene) -> Any:
+    await fair_share.write_debts(connection, SHARD, term, [Debt(1, 7, 5)])
+    return Debt(1, 7, 5) in await fair_share.read_debts(connection, SHARD)
+
+
+async def pay(connection: Connection, term: int, scene: Scene) -> Any:
+    await fair_share.write_debts(connection, SHARD, term, [Debt(1, 1, 0)])
+    return not await fair_share.read_debts(connection, SHARD)
+
+
+async def tick(connection: Connection, term: int, scene: Scene) -> Any:
+    """What a schedule fires is written while the term is held."""
+    async with connection.transaction():
+        if now := await schedules.hold_shard(connection, SHARD, term):
+            await submissions.insert_jobs(connection, SHARD, [new_job()])
+    return now
+
+
+#: By the statement that each is about.
+WRITES: dict[str, list[Write]] = {
+    "record_successes": [succeed],
+    "record_successes_in_place": [succeed_in_place],
+    "settle": [settle],
+    "write_leases": [write_leases],
+    "promote_due": [promote],
+    "reschedule": [reschedule],
+    "expire": [expire],
+    "cancel_waiting": [cancel_queued, cancel_due],
+    "cancel_many": [cancel_many],
+    "replay": [replay],
+    "discard": [discard],
+    "move_action": [move_action],
+    "write_debts": [owe],
+    "forget_debts": [pay],
+    "hold_shard": [tick],
+}
+each_write = pytest.mark.parametrize(
+    "write",
+    [write for writes in WRITES.values() for write in writes],
+    ids=lambda write: write.__name__,
+)
+
+
+def test_every_statement_that_asks_for_the_term_is_tried() -> None:
+    fenced = {
+        name
+        for path in QUERIES.glob("*.sql")
+        for name, statement in load(path.name).items()
+        if "term" in statement.parameters
+    }
+    assert fenced == set(WRITES)
 
 
 @pytest.fixture
 async def scene(connection: Connection) -> Scene:
     term = await own(connection, "first")
-    queued, running, due = [await add_job(connection) for _ in range(3)]
+    queued, running, due, late, dead = [await add_job(connection) for _ in range(5)]
     lease = await start(connection, running, term)
     await schedule(connection, due, due_in_seconds=-1)
-    return Scene(term, queued, running, due, lease.epoch)
+    await connection.execute(
+        "UPDATE jobs SET execute_at = now() - interval '1 h', not_after = now() - interval '1 s',"
+        " on_late = 1 WHERE id = $1",
+        late.id,
+    )
+    await connection.execute(
+        "UPDATE jobs SET state = 4, fingerprint = 7, finished_at = now() WHERE id = $1", dead.id
+    )
+    await fair_share.write_debts(connection, SHARD, term, [Debt(1, 1, 5)])
+    place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", queued.id)
+    action = await act(connection)
+    return Scene(term, queued, place, running, lease.epoch, due, late, dead, action)
+
+
+async def act(connection: Connection) -> Action:
+    wanted = DeadFilter(before=HIGHEST, since=LOWEST_JOB_ID)
+    begun = NewAction(session_key(), "discard", wanted, None, 10, 1)
+    await dead_letter_actions.begin(connection, SHARD, 1, begun)
+    action = await dead_letter_actions.read(connection, SHARD, 1, begun.id)
+    assert action is not None
+    return action
 
 
 async def rows(connection: Connection, scene: Scene) -> list[Any]:
-    return [await look(connection, job) for job in scene.jobs]
+    """All that an owner writes."""
+    tables = ("jobs", "fair_share", "dead_letter_actions")
+    found = [await connection.fetch(f"SELECT * FROM {name} ORDER BY {name}") for name in tables]
+    return [tuple(row) for table in found for row in table]
 
 
 @each_write
@@ -133,6 +256,7 @@ async def test_a_take_over_waits_for_the_old_owners_last_statement(
     connection: Connection, other_connection: Connection, scene: Scene, write: Write
 ) -> None:
     await connection.execute("UPDATE shards SET expires_at = '-infinity'")
+    before = await rows(connection, scene)
     async with connection.transaction():
         assert await write(connection, scene.term, scene)
         claim = leadership.claim_shards(other_connection, "second", "", 60)
@@ -140,9 +264,20 @@ async def test_a_take_over_waits_for_the_old_owners_last_statement(
         assert await is_blocked(connection, other_connection)
     assert (await takeover) == {SHARD: scene.term + 1}
     now = await rows(connection, scene)
-    assert any(record.state != State.QUEUED for record in now)
+    assert now != before
     await write(connection, scene.term, scene)
     assert await rows(connection, scene) == now
+
+
+@each_write
+async def test_a_renewal_does_not_wait_for_the_owners_last_statement(
+    connection: Connection, other_connection: Connection, scene: Scene, write: Write
+) -> None:
+    await other_connection.execute("SET lock_timeout = '2s'")
+    async with connection.transaction():
+        assert await write(connection, scene.term, scene)
+        held = {SHARD: scene.term}
+        assert await leadership.renew_shards(other_connection, held, 60) == held
 
 
 async def test_a_term_that_ran_out_unclaimed_still_writes(

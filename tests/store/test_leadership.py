@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from tests.postgres import connected
 from tests.store.rows import is_blocked
 
 from fairway.store.database import Connection
@@ -17,6 +20,7 @@ from fairway.store.leadership import (
     release_shards,
     renew_shards,
 )
+from fairway.store.schedules import hold_shard
 from fairway.store.tenants import found_cluster
 
 
@@ -69,6 +73,66 @@ async def test_a_renewal_of_a_term_that_was_taken_over_gets_nothing(shards: Conn
     new = await claim_shards(shards, "b", "", 60)
     assert await renew_shards(shards, old, 60) == {}
     assert await renew_shards(shards, {0: new[0], 1: old[1]}, 60) == {0: new[0]}
+
+
+async def test_a_renewal_does_not_wait_for_the_owners_own_writes(
+    shards: Connection, other_connection: Connection
+) -> None:
+    held = await claim_shards(shards, "a", "", 60)
+    await expire(shards)
+    async with shards.transaction():
+        assert await hold_shard(shards, 0, held[0])  # as every write of the owner does
+        await other_connection.execute("SET lock_timeout = '2s'")
+        assert await renew_shards(other_connection, held, 60) == held
+    assert await claim_shards(shards, "b", "", 60) == {}
+
+
+async def test_a_claim_waits_for_the_owners_last_write_and_gives_way_to_a_renewal(
+    shards: Connection, other_connection: Connection, database_url: str
+) -> None:
+    held = await claim_shards(shards, "a", "", 60)
+    await expire(shards)
+    async with connected(database_url) as third, shards.transaction():
+        assert await hold_shard(shards, 0, held[0])
+        late = asyncio.create_task(claim_shards(other_connection, "b", "", 60))
+        assert await is_blocked(shards, other_connection)
+        assert await renew_shards(third, held, 60) == held
+    assert await late == {}
+
+
+async def test_a_term_lasts_from_when_it_was_got_not_from_when_it_was_asked_for(
+    shards: Connection, other_connection: Connection
+) -> None:
+    """A renewal or a claim that waited longer than a term is still in force when it comes back."""
+    held = await claim_shards(shards, "a", "", 60)
+    renewal = renew_shards(other_connection, held, 0.5)
+    assert await seconds_left_after_a_wait(shards, other_connection, renewal) > 0.3
+    await expire(shards)
+    claim = claim_shards(other_connection, "b", "", 0.5)
+    assert await seconds_left_after_a_wait(shards, other_connection, claim) > 0.3
+
+
+async def seconds_left_after_a_wait(
+    holder: Connection, waiter: Connection, asked: Coroutine[Any, Any, Any]
+) -> float:
+    """How long the term lasts beyond the moment at which the row was let go of."""
+    async with holder.transaction():
+        await holder.fetch("SELECT FROM shards WHERE shard = 0 FOR UPDATE")
+        late = asyncio.create_task(asked)
+        assert await is_blocked(holder, waiter)
+        await holder.execute("SELECT pg_sleep(0.6)")  # longer than the term
+        let_go: datetime = await holder.fetchval("SELECT clock_timestamp()")
+    assert await late
+    expires_at: datetime = await holder.fetchval("SELECT expires_at FROM shards WHERE shard = 0")
+    return (expires_at - let_go).total_seconds()
+
+
+async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
+    """A term that ran out and that nobody took is good: its owner renews it."""
+    held = await claim_shards(shards, "a", "", 60)
+    await expire(shards)
+    assert await claim_shards(shards, "a", "", 60, held={0}) == {1: 2}
+    assert await renew_shards(shards, {0: 1}, 60) == {0: held[0]}
 
 
 async def test_a_release_hands_over_at_once_but_only_ones_own(shards: Connection) -> None:

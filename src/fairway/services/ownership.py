@@ -107,11 +107,10 @@ class Ownership:
         if self.is_resigned:
             return
         taken = await store.claim_shards(
-            connection, self.server_name, self._settings.url, self._settings.term_seconds
-        )
+            connection, self.server_name, self._settings.url, self._settings.term_seconds,
+            held=self._dispatcher.terms.keys(),  # renewed a moment ago, however late
+        )  # fmt: skip
         for shard, term in taken.items():
-            if shard in self._dispatcher.terms:
-                self._dispatcher.close_shard(shard)  # our own old term ran out meanwhile
             self._dispatcher.terms[shard] = term
             task = asyncio.create_task(self._take_over(shard, term), name=f"takeover:{shard}")
             self._takeovers.add(task)

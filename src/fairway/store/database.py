@@ -20,7 +20,7 @@ Record: TypeAlias = Any
 #: A hot statement goes from the batch to the rows by key, whatever the planner thinks of a table's
 #: size this minute: a plan made while a partition was empty must not become a scan when it is full.
 #: The statements help: they are written so that a look-up by key per item of the batch is the only
-#: way that is not switched off here (decisions 0004 and 0021). An index is dearer than a known place.
+#: way that is not switched off here (decisions 0004 and 0021). An index is dearer than a place.
 PINNED_PLANS = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",

@@ -5,6 +5,7 @@ The database's clock decides when a term has run out.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -22,14 +23,19 @@ class Owner(NamedTuple):
 
 
 async def claim_shards(
-    connection: Connection, owner: str, owner_url: str, term_seconds: float
+    connection: Connection,
+    owner: str,
+    owner_url: str,
+    term_seconds: float,
+    held: Collection[int] = (),
 ) -> dict[int, int]:
-    """Take what is free; answers shard → term."""
+    """Take what is free and not held by the caller; answers shard → term."""
     rows = await fetch(
         connection,
         _SQL["claim_shards"],
         owner=owner,
         owner_url=owner_url,
+        held=list(held),
         term_time=timedelta(seconds=term_seconds),
     )
     return {row["shard"]: row["term"] for row in rows}

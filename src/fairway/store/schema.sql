@@ -98,13 +98,15 @@ CREATE TABLE job_types (
 );
 CREATE INDEX job_types_updated ON job_types (updated_at);
 
--- One owner at a time per shard. The term only grows; every write of an owner checks it.
+-- One owner at a time per shard. The term only grows; every write of an owner checks it, and holds the row
+-- FOR KEY SHARE meanwhile: that keeps a claim waiting, which changes a key, but not a renewal.
 CREATE TABLE shards (
     shard        int         PRIMARY KEY,
     term         bigint      NOT NULL DEFAULT 0,
     owner        text        NOT NULL DEFAULT '',
     owner_url    text        NOT NULL DEFAULT '',
-    expires_at   timestamptz NOT NULL DEFAULT '-infinity'
+    expires_at   timestamptz NOT NULL DEFAULT '-infinity',
+    CONSTRAINT shards_term UNIQUE (shard, term)
 );
 
 -- When each worker session was last heard: one narrow row a session, not one a job.

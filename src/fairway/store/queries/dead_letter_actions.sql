@@ -11,7 +11,7 @@ SET done = done + :moved, cursor = :cursor,
     state = CASE WHEN :is_over THEN 'done' ELSE state END,
     finished_at = CASE WHEN :is_over THEN now() END
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: lock_action
 -- Who moves an action holds it, so that an abort is before a batch or after it, never within.

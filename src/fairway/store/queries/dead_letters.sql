@@ -100,7 +100,7 @@ UPDATE jobs SET state = 1, attempts = 0, deliveries = 0, failures = NULL, finger
                           || :entry::bytea
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
   AND state + 0 = 4 AND fingerprint IS NOT NULL
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
           payload, failures, job_timing(execute_at, not_after, on_late) AS timing
 
@@ -109,4 +109,4 @@ RETURNING id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, d
 UPDATE jobs SET fingerprint = NULL
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
   AND state + 0 = 4 AND fingerprint IS NOT NULL
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)

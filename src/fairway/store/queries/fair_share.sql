@@ -6,10 +6,10 @@ SELECT pool, tenant, debt_us FROM fair_share WHERE shard = :shard
 INSERT INTO fair_share (shard, pool, tenant, debt_us)
 SELECT :shard, owed.pool, owed.tenant, owed.debt_us
 FROM unnest(:pools::smallint[], :tenants::int[], :debts_us::bigint[]) AS owed (pool, tenant, debt_us)
-WHERE EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+WHERE EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 ON CONFLICT (shard, pool, tenant) DO UPDATE SET debt_us = excluded.debt_us
 
 -- name: forget_debts
 DELETE FROM fair_share USING unnest(:pools::smallint[], :tenants::int[]) AS paid (pool, tenant)
 WHERE fair_share.shard = :shard AND fair_share.pool = paid.pool AND fair_share.tenant = paid.tenant
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)

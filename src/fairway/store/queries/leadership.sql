@@ -1,15 +1,26 @@
 -- name: claim_shards
--- Take every shard whose owner has let its term run out. Waits for the old owner's last statement,
--- which holds the row; whatever comes after it finds another term and writes nothing.
+-- Take every shard whose owner has let its term run out, but for those the caller holds: a term that
+-- nobody else took is good, and renewed. Waits for the old owner's last statement, which holds the row;
+-- whatever comes after it finds another term and writes nothing. The new term begins after the wait.
+WITH free AS MATERIALIZED (
+    SELECT shard FROM shards WHERE expires_at < now() AND shard <> ALL(:held::int[])
+    ORDER BY shard FOR UPDATE
+)
 UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
-                  expires_at = now() + :term_time::interval
-WHERE expires_at < now()
-RETURNING shard, term
+                  expires_at = clock_timestamp() + :term_time::interval
+FROM free WHERE shards.shard = free.shard
+RETURNING shards.shard, shards.term
 
 -- name: renew_shards
-UPDATE shards SET expires_at = now() + :term_time::interval
-FROM unnest(:shards::int[], :terms::bigint[]) AS held (shard, term)
-WHERE shards.shard = held.shard AND shards.term = held.term
+-- From the moment that the rows are held, not from the one it was asked: what was renewed is in force.
+WITH mine AS MATERIALIZED (
+    SELECT shards.shard FROM shards
+    JOIN unnest(:shards::int[], :terms::bigint[]) AS held (shard, term)
+      ON shards.shard = held.shard AND shards.term = held.term
+    ORDER BY shards.shard FOR NO KEY UPDATE OF shards
+)
+UPDATE shards SET expires_at = clock_timestamp() + :term_time::interval
+FROM mine WHERE shards.shard = mine.shard
 RETURNING shards.shard, shards.term
 
 -- name: release_shards

@@ -9,7 +9,7 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, lease.tenant, lease.id
   AND jobs.id = lease.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < lease.epoch
                       WHEN 2 THEN jobs.epoch = lease.epoch AND jobs.token = lease.token END
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id
 
 -- name: read_running

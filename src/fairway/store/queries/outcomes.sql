@@ -15,7 +15,7 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: record_successes_in_place
 -- The same for rows whose place is known, from when they were read as queued: no walk down an index.
@@ -30,7 +30,7 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
 WHERE jobs.ctid = done.place
   AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: settle
 -- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
@@ -54,7 +54,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: read_ends
 -- Which of these were recorded after all: asked only when a batch touched fewer rows than it named.
@@ -68,7 +68,7 @@ CROSS JOIN LATERAL (
 -- A job that does not run is cancelled at once; the row lock decides against a racing promotion.
 UPDATE jobs SET state = 5, finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state IN (0, 1)
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id
 
 -- name: cancel_many
@@ -78,5 +78,5 @@ FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, asked.tenant, asked.id) AND (:shard, asked.tenant, asked.id)
   AND jobs.id = asked.id
   AND jobs.state IN (0, 1)
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id

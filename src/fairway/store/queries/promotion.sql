@@ -51,7 +51,7 @@ FROM (
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, due.tenant, due.id) AND (:shard, due.tenant, due.id)
   AND jobs.id = due.id
   AND jobs.state < 1 AND jobs.execute_at <= now()
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane,
           jobs.epoch, jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures,
           job_timing(jobs.execute_at, jobs.not_after, jobs.on_late) AS timing
@@ -60,7 +60,7 @@ RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority,
 -- Another time for a job that is still scheduled; the row lock decides against a racing promotion.
 UPDATE jobs SET execute_at = :execute_at
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state < 1
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id
 
 -- name: passed_last_moments
@@ -75,5 +75,5 @@ FROM unnest(:tenants::int[], :ids::uuid[]) AS late (tenant, id)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, late.tenant, late.id) AND (:shard, late.tenant, late.id)
   AND jobs.id = late.id
   AND jobs.state IN (0, 1) AND jobs.not_after < now()
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id

@@ -44,7 +44,7 @@ DELETE FROM schedule_runs WHERE shard = :shard AND tenant = :tenant AND name = :
 
 -- name: hold_shard
 -- The owner's term, held until the transaction ends; nothing when another owns the shard.
-SELECT now() AS now FROM shards WHERE shard = :shard AND term = :term FOR SHARE
+SELECT now() AS now FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE
 
 -- name: due_schedules
 -- Schedules with a tick that is due, each held until the transaction ends.

@@ -1,0 +1,38 @@
+"""Whoever writes jobs for a shard proves in the same statement that he owns it."""
+
+from __future__ import annotations
+
+import re
+
+from tests.laws.source import QUERIES
+
+from fairway.store.sql import load
+
+STATEMENTS = {
+    name: " ".join(statement.text.split())
+    for path in sorted(QUERIES.glob("*.sql"))
+    for name, statement in load(path.name).items()
+}
+#: The row is held against a claim, which changes the term, and not against a renewal.
+FENCE = re.compile(
+    r"EXISTS \(SELECT FROM shards WHERE shard = \$\d+ AND term = \$\d+ FOR KEY SHARE\)"
+)
+CHANGES_JOBS = re.compile(r"\b(UPDATE|DELETE FROM|MERGE INTO) jobs\b")
+
+
+def test_every_change_of_a_job_has_the_fence() -> None:
+    changes = {name for name, text in STATEMENTS.items() if CHANGES_JOBS.search(text)}
+    assert len(changes) >= 11
+    assert {name for name in changes if not FENCE.search(STATEMENTS[name])} == set()
+
+
+def test_a_fence_holds_no_renewal_up() -> None:
+    locks = {
+        name: set(re.findall(r"FOR (?:NO )?(?:KEY )?(?:SHARE|UPDATE)", text))
+        for name, text in STATEMENTS.items()
+        if "FROM shards" in text
+    }
+    assert locks.pop("claim_shards") == {"FOR UPDATE"}
+    assert locks.pop("renew_shards") == {"FOR NO KEY UPDATE"}
+    assert locks.pop("read_owners") == set()
+    assert {name for name, lock in locks.items() if lock != {"FOR KEY SHARE"}} == set()
