@@ -9,6 +9,7 @@ import pytest
 
 from fairway.store import sql
 from fairway.store.database import (
+    CALM_PLANS,
     DISCONNECTED,
     PINNED_PLANS,
     TIME_LIMITS,
@@ -30,9 +31,9 @@ async def test_hot_connections_are_pinned_to_lookups_by_key(database: Database) 
         assert await settings_of(connection, TIME_LIMITS) == TIME_LIMITS
 
 
-async def test_calm_connections_may_scan_but_not_dawdle(database: Database) -> None:
+async def test_calm_connections_may_join_as_they_like_but_not_dawdle(database: Database) -> None:
     async with database.calm() as connection:
-        assert await connection.fetchval("SHOW enable_seqscan") == "on"
+        assert await settings_of(connection, CALM_PLANS) == CALM_PLANS
         assert await settings_of(connection, TIME_LIMITS) == TIME_LIMITS
 
 

@@ -134,6 +134,9 @@ class Metrics:
 
     def _add_times(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
+        self.slow_statements = Counter(
+            "fairway_slow_statements_total", "Hot statements of over a second.", ["statement"], **r
+        )
         self.promoted = Counter("fairway_jobs_promoted_total", "Scheduled jobs that came due.", **r)
         self.oldest_due = Gauge(
             "fairway_oldest_due_unpromoted_age_seconds",

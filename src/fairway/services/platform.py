@@ -46,6 +46,7 @@ from fairway.services.restraints import RestraintKeeper
 from fairway.services.roster import Roster
 from fairway.services.schedules import ScheduleLimits, Schedules
 from fairway.services.share_keeper import ShareKeeper
+from fairway.services.slow_statements import SlowStatements
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
@@ -76,6 +77,8 @@ class Platform:
         self.metrics = Metrics()
         self.instruments = Instruments(clock, self.metrics)
         self.metrics.waiters.set_function(lambda: database.waiting)
+        self.slow_statements = SlowStatements(database, self.metrics)
+        database.slow_calls.on_slow = self.slow_statements.noticed
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self.directory = Directory(database)
@@ -229,10 +232,12 @@ class Platform:
             "janitor": janitor.run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "insight": self.insight.run_once,
+            "slow statements": self.slow_statements.run_once,
             "gauges": Gauges(dispatcher, self.metrics, self.clock).run_once,
         }
         loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
         dispatcher.want_reads = loops["refiller"].wake
+        self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
         dispatcher.aftermath.on_news = lambda: self._restrain(loops["restraints"])
         self.submissions.on_scheduled = loops["promoter"].wake

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from fairway.store.at_hand import AtHand, Use
+from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
 
 Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
@@ -47,16 +48,18 @@ TIME_LIMITS = {
 class Database:
     """The pools of one process. Open with `Database.open(...)`, close with `close()`."""
 
-    def __init__(self, dsn: str, hot: Any, calm: Any) -> None:
+    def __init__(self, dsn: str, hot: Any, calm: Any, slow_calls: SlowCalls) -> None:
         self.dsn = dsn
+        self.slow_calls = slow_calls  # on the hot pool
         self._hot = AtHand(hot)
         self._calm = AtHand(calm)
 
     @classmethod
     async def open(cls, dsn: str, *, hot_size: int = 6, calm_size: int = 4) -> Database:
-        hot = await _pool(dsn, "fairway-hot", hot_size, PINNED_PLANS)
+        slow_calls = SlowCalls()
+        hot = await _pool(dsn, "fairway-hot", hot_size, PINNED_PLANS, slow_calls.watch)
         calm = await _pool(dsn, "fairway-calm", calm_size, CALM_PLANS)
-        return cls(dsn, hot, calm)
+        return cls(dsn, hot, calm, slow_calls)
 
     def hot(self) -> Use:
         return self._hot.use()
@@ -88,9 +91,11 @@ class Database:
         self._calm.terminate()
 
 
-async def _pool(dsn: str, name: str, size: int, settings: dict[str, str]) -> Any:
+async def _pool(dsn: str, name: str, size: int, settings: dict[str, str], init: Any = None) -> Any:
     return await asyncpg.create_pool(
         dsn,
+        connection_class=WatchedConnection,
+        init=init,
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
@@ -109,18 +114,30 @@ async def _leave_clean(connection: Connection) -> None:
 
 
 async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:
-    rows: list[Record] = await connection.fetch(statement.text, *statement.bind(**values))
-    return rows
+    began = now()
+    try:
+        rows: list[Record] = await connection.fetch(statement.text, *statement.bind(**values))
+        return rows
+    finally:
+        look_back(connection, statement, began)
 
 
 async def fetch_row(connection: Connection, statement: Statement, **values: Any) -> Record | None:
-    return await connection.fetchrow(statement.text, *statement.bind(**values))
+    began = now()
+    try:
+        return await connection.fetchrow(statement.text, *statement.bind(**values))
+    finally:
+        look_back(connection, statement, began)
 
 
 async def execute(connection: Connection, statement: Statement, **values: Any) -> int:
     """Run a statement that returns no rows; answers how many rows it touched."""
-    tag: str = await connection.execute(statement.text, *statement.bind(**values))
-    return int(tag.rsplit(" ", 1)[-1])
+    began = now()
+    try:
+        tag: str = await connection.execute(statement.text, *statement.bind(**values))
+        return int(tag.rsplit(" ", 1)[-1])
+    finally:
+        look_back(connection, statement, began)
 
 
 #: What a store that is away, restarting or cut off raises; callers answer "try again".
