@@ -48,11 +48,11 @@ class CheckpointWatch:
         asked = [(lease.job.tenant, lease.job.id) for lease in leases]
         async with self._database.calm() as connection:
             have = await checkpoints.jobs_with_checkpoints(connection, shard, asked)
-            without = [lease for lease in leases if lease.job.id not in have]
-            if without:
-                news = [await self._event(lease) for lease in without]
+        news = [await self._event(lease) for lease in leases if lease.job.id not in have]
+        if news:
+            async with self._database.calm() as connection:
                 await events.add_events(connection, news)
-                self._metrics.without_checkpoint.inc(len(without))
+            self._metrics.without_checkpoint.inc(len(news))
         for lease in leases:
             lease.checkpoint_looked_for = True
 

@@ -56,8 +56,8 @@ class RestraintKeeper:
         self._holds.tell(SOURCE, all_holds(self._aftermath))
 
     async def run_once(self, now_us: int) -> float:
+        await self._write_news()
         async with self._database.calm() as connection:
-            await self._write_news(connection)
             await self._read_shared(connection)
         self._end_throttles()
         probes = due_probes(self._aftermath, self._clock.now_us())
@@ -69,13 +69,13 @@ class RestraintKeeper:
 
     # -- with the store ----------------------------------------------------------------------
 
-    async def _write_news(self, connection: Connection) -> None:
+    async def _write_news(self) -> None:
         news, self._aftermath.news = self._aftermath.news, []
         if not news:
             return
         try:
             events = [await event_of(change, self._directory) for change in news if change.is_news]
-            async with connection.transaction():
+            async with self._database.calm() as connection, connection.transaction():
                 for change in news:
                     await self._write(connection, change)
                 if events:

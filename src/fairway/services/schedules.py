@@ -81,6 +81,7 @@ class Schedules:
     async def put(self, place: Place, terms: ScheduleTerms, type_name: str) -> bool:
         """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
         self.check(terms)
+        await self._directory.know_types([type_name])  # before we hold a connection
         async with self._calm() as connection:
             others = await store.count_others(connection, place)
             if others >= self._limits.per_tenant_max:
@@ -89,7 +90,6 @@ class Schedules:
                     " some, or let one schedule submit many jobs.",
                     code="TOO_MANY_SCHEDULES",
                 )
-            await self._directory.know_types([type_name])
             terms = terms._replace(type=self._directory.type_ids[type_name])
             now = self.now()
             following = next_tick(terms, unix_ms(now))
@@ -190,7 +190,7 @@ class Schedules:
     @asynccontextmanager
     async def _calm(self) -> AsyncIterator[Connection]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error
