@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from tests.postgres import Server, connected, fresh_database, serve
 
+from fairway.store import at_hand
 from fairway.store.database import Connection, Database
 
 
@@ -37,6 +38,20 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     opened = await Database.open(database_url)
     yield opened
     opened.terminate()
+
+
+@pytest.fixture(autouse=True)
+def no_use_inside_a_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A few uses inside uses, and a pool waits for itself: whoever does it, the test fails."""
+    found: list[str] = []
+
+    def refuse(what: str) -> None:
+        found.append(what)
+        raise RuntimeError(what)
+
+    monkeypatch.setattr(at_hand, "on_nested", refuse)
+    yield
+    assert found == []
 
 
 @pytest.fixture

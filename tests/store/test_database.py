@@ -12,6 +12,7 @@ from fairway.store.database import (
     CALM_PLANS,
     DISCONNECTED,
     PINNED_PLANS,
+    SHORT_LOCKS,
     TIME_LIMITS,
     Connection,
     Database,
@@ -28,7 +29,7 @@ async def settings_of(connection: Connection, names: dict[str, str]) -> dict[str
 async def test_hot_connections_are_pinned_to_lookups_by_key(database: Database) -> None:
     async with database.hot() as connection:
         assert await settings_of(connection, PINNED_PLANS) == PINNED_PLANS
-        assert await settings_of(connection, TIME_LIMITS) == TIME_LIMITS
+        assert await settings_of(connection, TIME_LIMITS) == {**TIME_LIMITS, **SHORT_LOCKS}
 
 
 async def test_calm_connections_may_join_as_they_like_but_not_dawdle(database: Database) -> None:
@@ -44,8 +45,8 @@ async def test_the_leader_has_a_connection_of_its_own(database: Database) -> Non
 
 
 async def test_202_means_on_disk_on_every_connection(database: Database) -> None:
-    async with database.hot() as hot, database.calm() as calm:
-        for connection in (hot, calm):
+    for use in (database.hot, database.people, database.calm):
+        async with use() as connection:
             assert await connection.fetchval("SHOW synchronous_commit") == "on"
 
 

@@ -42,7 +42,7 @@ class Bulletin:
     @asynccontextmanager
     async def _calm(self) -> AsyncIterator[Connection]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

@@ -66,7 +66,7 @@ class Checkpoints:
     async def _refer(self, proof: LeaseProof, number: int, facts: ObjectFacts) -> Saved | None:
         shard = shard_of(proof.job)
         try:
-            async with self._database.calm() as connection, connection.transaction():
+            async with self._database.people() as connection, connection.transaction():
                 saved_at = await store.save_checkpoint(connection, shard, proof, number, facts)
                 if saved_at is None:
                     return None
@@ -92,7 +92,7 @@ class Checkpoints:
 
     async def _newest(self, tenant: int, job: JobId, before_epoch: int) -> list[Saved]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 return await store.newest_checkpoints(
                     connection, shard_of(job), tenant, job, before_epoch=before_epoch, limit=KEPT
                 )

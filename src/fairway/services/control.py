@@ -79,7 +79,7 @@ class Control:
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
         execute_at = datetime.fromtimestamp(timing.due_ms / 1000, UTC)
         try:
-            async with self._database.hot() as connection:
+            async with self._database.hot(self._database.wait_seconds) as connection:
                 return await promotion.reschedule(
                     connection, shard, self._term(shard), tenant, job, execute_at
                 )
@@ -106,7 +106,7 @@ class Control:
         shard = shard_of(job)
         term = self._term(shard)
         try:
-            async with self._database.hot() as connection:
+            async with self._database.hot(self._database.wait_seconds) as connection:
                 done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
         except DISCONNECTED as error:
             raise Unavailable() from error
@@ -133,7 +133,7 @@ class Control:
         asked = sum(self._ask_to_stop(tenant, job.id) for job in page)
         waiting = [job for job in page if job.id not in self._dispatcher.leases]
         try:
-            async with self._database.hot() as connection:
+            async with self._database.hot(self._database.wait_seconds) as connection:
                 done = await outcomes.cancel_many(
                     connection, shard, self._term(shard), tenant, [job.id for job in waiting]
                 )
@@ -149,7 +149,7 @@ class Control:
 
     async def _live(self, tenant: int, shard: int, wanted: JobFilter) -> list[history.LiveJob]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.slow(tenant) as connection:
                 return await history.live_jobs(connection, shard, tenant, wanted)
         except DISCONNECTED as error:
             raise Unavailable() from error

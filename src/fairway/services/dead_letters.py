@@ -60,18 +60,18 @@ class DeadLetters:
     # -- look --------------------------------------------------------------------------------
 
     async def page(self, tenant: int, wanted: DeadFilter, limit: int) -> list[JobRecord]:
-        async with self._calm() as connection:
+        async with self._slow(tenant) as connection:
             return await store.list_dead(connection, self._shard(tenant), tenant, wanted, limit)
 
     async def groups(self, tenant: int) -> Groups:
         shard, bounds = self._shard(tenant), {"limit": GROUPS_MAX, "count_max": COUNT_EACH_MAX}
-        async with self._calm() as connection:
+        async with self._slow(tenant) as connection:
             causes = await store.causes(connection, shard, tenant, **bounds)
             by_type = await store.counts_by_type(connection, shard, tenant, **bounds)
         return Groups(sorted(causes, key=lambda cause: -cause.matched), by_type)
 
     async def count(self, tenant: int, wanted: DeadFilter) -> int:
-        async with self._calm() as connection:
+        async with self._slow(tenant) as connection:
             return await store.count_dead(
                 connection, self._shard(tenant), tenant, wanted, COUNT_MAX
             )
@@ -157,7 +157,16 @@ class DeadLetters:
     @asynccontextmanager
     async def _calm(self) -> AsyncIterator[Connection]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    @asynccontextmanager
+    async def _slow(self, tenant: int) -> AsyncIterator[Connection]:
+        """For questions that go through as many rows as there are."""
+        try:
+            async with self._database.slow(tenant) as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

@@ -100,7 +100,7 @@ class Directory:
     # -- job types ---------------------------------------------------------------------------
 
     async def load_types(self) -> None:
-        async with self._database.calm() as connection:
+        async with self._database.people() as connection:
             self._learn_types(await store.all_job_types(connection))
 
     async def know_types(self, names: Iterable[str]) -> None:
@@ -153,7 +153,7 @@ class Directory:
 
     async def _read_key(self, key_id: str) -> StoredKey | None:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 return await store.read_key(connection, key_id)
         except DISCONNECTED as error:
             raise Unavailable() from error
@@ -217,7 +217,7 @@ class Directory:
     async def _calm(self) -> AsyncIterator[Connection]:
         """A connection for an operator, who hears it if the store is away."""
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

@@ -71,7 +71,7 @@ class HoldKeeper:
     @asynccontextmanager
     async def _calm(self) -> AsyncIterator[Connection]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

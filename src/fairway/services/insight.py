@@ -20,8 +20,10 @@ from fairway.services.job_reader import JobReader
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import history
+from fairway.store.at_hand import Use
 from fairway.store.checkpoints import Saved
 from fairway.store.database import DISCONNECTED, Database
+from fairway.store.places import SlowUse
 
 FAR_POLL_SECONDS = 0.25
 
@@ -96,17 +98,22 @@ class Insight:
     async def jobs(self, tenant: int, wanted: JobFilter) -> list[JobSight]:
         shard = shard_for_tenant(tenant, self._shard_count)
         try:
-            async with self._database.calm() as connection:
+            async with self._asked(tenant, wanted) as connection:
                 records = await history.list_jobs(connection, shard, tenant, wanted)
         except DISCONNECTED as error:
             raise Unavailable() from error
         return [self._with_lease(record) for record in records]
 
+    def _asked(self, tenant: int, wanted: JobFilter) -> Use | SlowUse:
+        """A page as they lie is quick; one of few that match may lie behind very many others."""
+        is_filtered = not (wanted.states is None and wanted.type is None and wanted.pool is None)
+        return self._database.slow(tenant) if is_filtered else self._database.people()
+
     async def slot_time(self, tenant: int, since: str, before: str) -> list[history.SlotTime]:
         """What the tenant's jobs of some time used, by pool."""
         shard = shard_for_tenant(tenant, self._shard_count)
         try:
-            async with self._database.calm() as connection:
+            async with self._database.slow(tenant) as connection:
                 return await history.slot_time(connection, shard, tenant, since, before)
         except DISCONNECTED as error:
             raise Unavailable() from error

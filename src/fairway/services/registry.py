@@ -149,7 +149,7 @@ class Registry:
     @asynccontextmanager
     async def _calm(self) -> AsyncIterator[Connection]:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.people() as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

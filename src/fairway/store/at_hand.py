@@ -1,48 +1,100 @@
-"""A pool whose connections stay at hand between uses, for as long as they are sound.
+"""A pool whose connections stay at hand between uses, and whose uses all have a deadline.
 
 The driver's pool spends a task, a timer and a turn of the event loop on every return of a
 connection. That is more than a small commit takes, and whoever waits for the commit waits for it
 too. So a connection whose use ended well is kept here, and goes back to the pool only when it
 broke, when its use failed or was cut short, or when somebody waits for one.
+
+A store that takes bytes and never answers must cost nobody more than the use's deadline. The
+driver's own time-outs ask the server to cancel, over the same dead link, and wait for that; here a
+use that is over time loses its connection at once. While the store is known to be away, a use is
+refused before it begins. A use inside a use is refused too: a few of those, and a pool waits for
+itself.
 """
 
 from __future__ import annotations
 
+import asyncio
+import warnings
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 import asyncpg
+from asyncpg.exceptions import _base as driver_errors
+
+RELEASE_SECONDS = 3.0  # for a rollback of what a failed use left open
+
+
+class StoreAway(TimeoutError):
+    """The store does not answer."""
 
 
 class AtHand:
-    def __init__(self, pool: Any) -> None:
+    def __init__(self, pool: Any, wait_seconds: float) -> None:
         self._pool = pool
+        self._wait_seconds = wait_seconds  # for a connection, unless a use is less patient
         self._kept: list[Any] = []
+        self._uses: set[Use] = set()
         self._is_closing = False
+        self._is_away = False
         self.waiting = 0  # uses that have no connection yet
 
-    def use(self) -> Use:
-        """`async with`: a connection, for as long as the block takes."""
-        return Use(self)
+    def use(self, seconds: float | None) -> Use:
+        """`async with`: a connection, for as long as the block takes and no longer than this."""
+        return Use(self, seconds)
 
-    async def take(self) -> Any:
+    def begin(self, use: Use) -> Any:
+        """A connection that is at hand, or None."""
+        if self._is_away:
+            raise StoreAway
+        self._uses.add(use)
         while self._kept:
             connection = self._kept.pop()
             if _is_sound(connection):
                 return connection
-            await self._pool.release(connection)
+            _terminate(connection)
+        return None
+
+    async def wait(self, seconds: float | None) -> Any:
+        wait_seconds = self._wait_seconds if seconds is None else min(seconds, self._wait_seconds)
         self.waiting += 1
         try:
-            return await self._pool.acquire()
+            async with asyncio.timeout(wait_seconds):
+                return await self._pool.acquire()
+        except TimeoutError:
+            raise StoreAway(f"no connection within {wait_seconds:g} s") from None
         finally:
             self.waiting -= 1
 
-    async def give_back(self, connection: Any, *, is_sound: bool) -> None:
+    def end(self, use: Use, connection: Any) -> bool:
+        """Keep the connection of a use that went well; False when the pool must have it back."""
+        self._uses.discard(use)
         is_wanted = self.waiting or self._is_closing  # by somebody, or by the pool
-        if is_sound and not is_wanted and _is_sound(connection):
-            self._kept.append(connection)
-        else:
-            await self._pool.release(connection)
+        if connection is None or is_wanted or self._is_away or not _is_sound(connection):
+            return False
+        self._kept.append(connection)
+        return True
+
+    async def give_back(self, connection: Any, error: BaseException | None) -> None:
+        if _is_in_doubt(error):
+            _terminate(connection)
+        try:
+            await self._pool.release(connection, timeout=RELEASE_SECONDS)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as broken:
+            if error is None:  # else it is known by now that something is wrong
+                raise StoreAway("a connection could not be left clean") from broken
+
+    def away(self) -> None:
+        """The store does not answer: end what waits for it, and refuse what would."""
+        self._is_away = True
+        for use in list(self._uses):
+            use.cut()
+        while self._kept:
+            _terminate(self._kept.pop())
+
+    def back(self) -> None:
+        self._is_away = False
 
     async def close(self) -> None:
         """Waits for uses that are under way."""
@@ -56,25 +108,45 @@ class AtHand:
         self._pool.terminate()
 
 
-def _is_sound(connection: Any) -> bool:
-    try:
-        return not (connection.is_closed() or connection.is_in_transaction())
-    except asyncpg.InterfaceError:  # it broke, and the pool took it back by itself
-        return False
-
-
 class Use:
     """A class, because it is hot: a generator's context manager takes three times as long."""
 
-    __slots__ = ("_connection", "_pool")
+    __slots__ = ("_connection", "_is_cut", "_pool", "_seconds", "_task", "_timer")
 
-    def __init__(self, pool: AtHand) -> None:
+    def __init__(self, pool: AtHand, seconds: float | None) -> None:
         self._pool = pool
+        self._seconds = seconds
         self._connection: Any = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: Any = None
+        self._is_cut = False
 
     async def __aenter__(self) -> Any:
-        self._connection = await self._pool.take()
-        return self._connection
+        self._task = task = asyncio.current_task()
+        if task in _users:
+            on_nested(f"{task!r} wants a connection while it has one")
+        connection = self._pool.begin(self)
+        loop, seconds = asyncio.get_running_loop(), self._seconds
+        if connection is None:
+            began = loop.time()
+            try:
+                connection = await self._pool.wait(seconds)
+            except BaseException:
+                self._pool.end(self, None)
+                raise
+            if seconds is not None:
+                seconds = max(seconds - (loop.time() - began), 0)
+        self._connection = connection
+        _users[task] = self
+        if seconds is not None:
+            self._timer = loop.call_later(seconds, self.cut)
+        return connection
+
+    def cut(self) -> None:
+        """End the use: whatever waits for the connection hears at once that it broke."""
+        self._is_cut = True
+        if self._connection is not None:
+            _terminate(self._connection)
 
     async def __aexit__(
         self,
@@ -82,4 +154,81 @@ class Use:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._pool.give_back(self._connection, is_sound=kind is None)
+        if self._timer is not None:
+            self._timer.cancel()
+        _users.pop(self._task, None)
+        connection, self._connection = self._connection, None
+        if not self._pool.end(self, connection if error is None else None):
+            await self._pool.give_back(connection, error)
+        if isinstance(error, Exception):
+            self._explain(error)
+
+    def _explain(self, error: Exception) -> None:
+        """Raise what the driver's error means, where it does not say."""
+        if self._is_cut:
+            raise StoreAway("no answer in time") from error
+        if isinstance(error, asyncpg.InternalServerError) and "connection" in str(error):
+            raise StoreAway(f"a node of the store is away: {error}") from error
+        if isinstance(error, driver_errors.DataError):  # the driver counts it as a broken use
+            raise ValueError(str(error)) from error
+
+
+#: Tasks that hold a connection now.
+_users: dict[Any, Use] = {}
+
+
+def _warn(what: str) -> None:
+    warnings.warn(what, RuntimeWarning, stacklevel=3)
+
+
+#: Told of a use inside a use; tests make it an error wherever it happens.
+on_nested: Callable[[str], None] = _warn
+
+
+class Deadline:
+    """`async with`: a connection of one's own is cut when the block takes longer than this."""
+
+    def __init__(self, connection: Any, seconds: float) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._is_over = False
+
+    async def __aenter__(self) -> Any:
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._cut)
+        return self._connection
+
+    def _cut(self) -> None:
+        self._is_over = True
+        _terminate(self._connection)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        if self._is_over and isinstance(error, Exception):
+            raise StoreAway(f"no answer within {self._seconds:g} s") from error
+
+
+def _is_sound(connection: Any) -> bool:
+    try:
+        return not (connection.is_closed() or connection.is_in_transaction())
+    except asyncpg.InterfaceError:  # it broke, and the pool took it back by itself
+        return False
+
+
+def _is_in_doubt(error: BaseException | None) -> bool:
+    """Whether the connection may be dead, or leads to a server that can no longer be written to."""
+    if error is None:
+        return False
+    stale = (TimeoutError, OSError, asyncpg.ReadOnlySQLTransactionError)
+    return not isinstance(error, Exception) or isinstance(error, stale)
+
+
+def _terminate(connection: Any) -> None:
+    try:
+        connection.terminate()
+    except asyncpg.InterfaceError:
+        return  # the pool has it back by now

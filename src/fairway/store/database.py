@@ -1,7 +1,9 @@
-"""Connections to PostgreSQL: pools with time-outs, and the three ways to run a statement.
+"""Connections to PostgreSQL: pools with deadlines, and the three ways to run a statement.
 
-Two pools: *hot* for the statements of the job path, whose plans are pinned to index lookups, and
-*calm* for people's questions and upkeep. No transaction here is ever long.
+Three pools, so that nobody waits behind another's kind of work: *hot* for the statements of the
+job path, whose plans are pinned to index lookups; *people* for what people and programs ask and
+wait for; *calm* for upkeep: what is refreshed, swept, pruned and measured. No transaction here is
+ever long, and no use of a connection waits without end (`at_hand.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from fairway.store.at_hand import AtHand, Use
+from fairway.store.at_hand import AtHand, Deadline, StoreAway, Use
+from fairway.store.places import Places, SlowUse
 from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
 
@@ -33,65 +36,160 @@ PINNED_PLANS = {
     "jit": "off",
 }
 
-#: People's questions may join as they like, but a partition that was empty when they were planned
-#: is not read from end to end when it is full.
+#: People's questions and upkeep may join as they like, but a partition that was empty when they were
+#: planned is not read from end to end when it is full.
 CALM_PLANS = {"jit": "off", "enable_seqscan": "off"}
 
-#: What every connection obeys: no statement or transaction may hold the horizon for long.
+#: What every connection obeys: no statement or transaction may hold the horizon for long, and a
+#: server that froze inside a transaction holds up those who take over for no longer than a term.
 TIME_LIMITS = {
     "statement_timeout": "30s",
     "lock_timeout": "10s",
-    "idle_in_transaction_session_timeout": "10s",
+    "idle_in_transaction_session_timeout": "3s",
 }
+
+#: A lock that is not free by then is somebody's for long: the caller hears it while it still waits.
+SHORT_LOCKS = {"lock_timeout": "2s"}
+
+#: How the server finds out that we are gone: a statement that nobody waits for any more ends, and
+#: what a vanished machine held is free again. Over a Unix socket the `tcp_` ones do nothing.
+GONE_CLIENTS = {
+    "client_connection_check_interval": "1s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
+UPKEEP_WAIT_SECONDS = 10.0  # for a connection
+UPKEEP_COMMAND_SECONDS = 40.0
+CONNECT_SECONDS = 5.0
+SLOW_SECONDS = 5.0  # a question that goes through many rows
 
 
 class Database:
     """The pools of one process. Open with `Database.open(...)`, close with `close()`."""
 
-    def __init__(self, dsn: str, hot: Any, calm: Any, slow_calls: SlowCalls) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        hot: AtHand,
+        people: AtHand,
+        calm: AtHand,
+        *,
+        wait: float,
+        slow_calls: SlowCalls,
+    ) -> None:
         self.dsn = dsn
         self.slow_calls = slow_calls  # on the hot pool
-        self._hot = AtHand(hot)
-        self._calm = AtHand(calm)
+        self.wait_seconds = wait  # how long somebody who asked waits for the store
+        self._hot = hot
+        self._people = people
+        self._calm = calm
+        self._places = Places(wait)
+        self._dedicated: set[Connection] = set()
+        self.is_away = False
 
     @classmethod
-    async def open(cls, dsn: str, *, hot_size: int = 6, calm_size: int = 4) -> Database:
+    async def open(
+        cls,
+        dsn: str,
+        *,
+        wait_seconds: float = 3.0,
+        hot_size: int = 6,
+        people_size: int = 4,
+        calm_size: int = 3,
+    ) -> Database:
         slow_calls = SlowCalls()
-        hot = await _pool(dsn, "fairway-hot", hot_size, PINNED_PLANS, slow_calls.watch)
-        calm = await _pool(dsn, "fairway-calm", calm_size, CALM_PLANS)
-        return cls(dsn, hot, calm, slow_calls)
+        pinned = {**SHORT_LOCKS, **PINNED_PLANS}
+        asked = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS, **CALM_PLANS}
+        hot = await _pool(dsn, "fairway-hot", hot_size, pinned, init=slow_calls.watch)
+        people = await _pool(dsn, "fairway-people", people_size, asked)
+        calm = await _pool(
+            dsn, "fairway-calm", calm_size, CALM_PLANS, command_seconds=UPKEEP_COMMAND_SECONDS
+        )
+        return cls(
+            dsn,
+            AtHand(hot, wait_seconds),
+            AtHand(people, wait_seconds),
+            AtHand(calm, UPKEEP_WAIT_SECONDS),
+            wait=wait_seconds,
+            slow_calls=slow_calls,
+        )
 
-    def hot(self) -> Use:
-        return self._hot.use()
+    def hot(self, seconds: float = OWNER_SECONDS) -> Use:
+        """For the job path. Whoever has somebody waiting passes how long that one may wait."""
+        return self._hot.use(seconds)
+
+    def people(self, seconds: float | None = None) -> Use:
+        """For what somebody asked and waits for: quick questions and single changes."""
+        return self._people.use(self.wait_seconds if seconds is None else seconds)
+
+    def slow(self, tenant: int) -> SlowUse:
+        """For a tenant's question that may go through very many rows: few at a time."""
+        return SlowUse(self._places, tenant, self._people.use(SLOW_SECONDS + self.wait_seconds))
 
     def calm(self) -> Use:
-        return self._calm.use()
+        """For upkeep, which never waits behind people and has time."""
+        return self._calm.use(None)
 
     @property
     def waiting(self) -> int:
         """Calls that want a connection and have none yet."""
-        return self._hot.waiting + self._calm.waiting
+        return self._hot.waiting + self._people.waiting + self._calm.waiting
 
-    async def dedicated(self) -> Connection:
+    async def dedicated(
+        self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
+    ) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             self.dsn,
-            server_settings={"application_name": "fairway-leader", **TIME_LIMITS},
-            timeout=10,
+            server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS},
+            timeout=seconds,
             command_timeout=10,
         )
+        self._dedicated = {one for one in self._dedicated if not one.is_closed()} | {connection}
+        async with Deadline(connection, seconds):
+            await _vouch(connection)
+        return connection
+
+    def away(self) -> None:
+        """The store does not answer: whoever waits for it hears so now, and others at once."""
+        self.is_away = True
+        for pool in (self._hot, self._people, self._calm):
+            pool.away()
+
+    def back(self) -> None:
+        self.is_away = False
+        for pool in (self._hot, self._people, self._calm):
+            pool.back()
 
     async def close(self) -> None:
-        await self._hot.close()
-        await self._calm.close()
+        self._let_go()
+        for pool in (self._hot, self._people, self._calm):
+            await pool.close()
 
     def terminate(self) -> None:
         """Close without waiting for anybody."""
-        self._hot.terminate()
-        self._calm.terminate()
+        self._let_go()
+        for pool in (self._hot, self._people, self._calm):
+            pool.terminate()
+
+    def _let_go(self) -> None:
+        for connection in self._dedicated:
+            connection.terminate()
 
 
-async def _pool(dsn: str, name: str, size: int, settings: dict[str, str], init: Any = None) -> Any:
+async def _pool(
+    dsn: str,
+    name: str,
+    size: int,
+    settings: dict[str, str],
+    *,
+    init: Any = None,
+    command_seconds: float | None = None,
+) -> Any:
     return await asyncpg.create_pool(
         dsn,
         connection_class=WatchedConnection,
@@ -99,11 +197,23 @@ async def _pool(dsn: str, name: str, size: int, settings: dict[str, str], init: 
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
+        init=_vouch,
         # The driver's own reset is one more round trip for every use of a connection.
         reset=_leave_clean,
-        command_timeout=40,
-        timeout=10,
-        server_settings={"application_name": name, **TIME_LIMITS, **settings},
+        command_timeout=command_seconds,  # None: the use has a deadline
+        timeout=CONNECT_SECONDS,
+        server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS, **settings},
+    )
+
+
+async def _vouch(connection: Connection) -> None:
+    """202 means on disk, whatever a role or a database says: `off` would make it a lie.
+
+    Any other value waits for our own disk at least; how much more is the operator's choice.
+    """
+    await connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false)"
+        " WHERE current_setting('synchronous_commit') = 'off'"
     )
 
 
@@ -140,15 +250,33 @@ async def execute(connection: Connection, statement: Statement, **values: Any) -
         look_back(connection, statement, began)
 
 
-#: What a store that is away, restarting or cut off raises; callers answer "try again".
+#: What the server says of a statement or transaction that it surely undid, and that may pass:
+#: the whole of it can be tried again.
+ROLLED_BACK = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+)
+
+#: What the server says of what it surely undid, whether or not another try would go better.
+UNDONE = (
+    *ROLLED_BACK,
+    asyncpg.InsufficientResourcesError,  # disk, memory, connections
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+#: What passes: a store that is away, restarting, cut off, locked, full, out of memory or read-only
+#: since a failover. It says nothing about what was to be written; callers answer "try again".
 DISCONNECTED = (
+    *UNDONE,
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.OperatorInterventionError,  # shut down, started, taken over
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.PostgresSystemError,  # its disk
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a COPY whose connection broke: the rollback finds it unfinished
+    StoreAway,
     ConnectionError,
     FileNotFoundError,
     TimeoutError,

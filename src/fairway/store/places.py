@@ -1,0 +1,105 @@
+"""Who may ask a slow question now: few at a time in all, one of a tenant's, and few in line.
+
+Counts, sums and filtered lists go through as many rows as a tenant has. Without this, the slow
+questions of one tenant hold every connection that all the others' quick ones need. A tenant's own
+questions wait for each other first, so that its line is not everybody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any
+
+import asyncpg
+
+from fairway.core.errors import LimitReached, Unavailable
+from fairway.store.at_hand import Use
+
+SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quick ones
+IN_LINE_MAX = 4  # of one tenant's, one of them being asked
+
+
+class Places:
+    def __init__(self, wait_seconds: float) -> None:
+        self._wait_seconds = wait_seconds
+        self._all = asyncio.Semaphore(SLOW_MAX)
+        self._of_tenant: dict[int, _Line] = {}
+
+    async def take(self, tenant: int) -> None:
+        line = self._of_tenant.setdefault(tenant, _Line())
+        if line.length >= IN_LINE_MAX:
+            raise LimitReached(
+                f"{line.length} questions of yours that go through many jobs are being answered"
+                " already; ask the next one when they are.",
+                code="TOO_MANY_QUESTIONS",
+            )
+        line.length += 1
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await line.turn.acquire()
+                try:
+                    await self._all.acquire()
+                except BaseException:
+                    line.turn.release()
+                    raise
+        except BaseException as error:
+            self._leave(tenant, line)
+            if isinstance(error, TimeoutError):
+                raise Unavailable(
+                    "Others' questions that go through many jobs are being answered; try again"
+                    " shortly.",
+                    code="OVERLOADED",
+                ) from None
+            raise
+
+    def give_back(self, tenant: int) -> None:
+        line = self._of_tenant[tenant]
+        self._all.release()
+        line.turn.release()
+        self._leave(tenant, line)
+
+    def _leave(self, tenant: int, line: _Line) -> None:
+        line.length -= 1
+        if not line.length:
+            del self._of_tenant[tenant]
+
+
+class _Line:
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.length = 0
+
+
+class SlowUse:
+    """`async with`: a place, then a connection."""
+
+    def __init__(self, places: Places, tenant: int, use: Use) -> None:
+        self._places = places
+        self._tenant = tenant
+        self._use = use
+
+    async def __aenter__(self) -> Any:
+        await self._places.take(self._tenant)
+        try:
+            return await self._use.__aenter__()
+        except BaseException:
+            self._places.give_back(self._tenant)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self._use.__aexit__(kind, error, traceback)
+        finally:
+            self._places.give_back(self._tenant)
+        if isinstance(error, asyncpg.QueryCanceledError):
+            raise Unavailable(
+                "This question goes through more jobs than can be looked at in one call: ask for"
+                " a shorter time (since, until) or with another filter.",
+                code="QUESTION_TOO_LARGE",
+            ) from error
