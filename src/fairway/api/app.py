@@ -46,8 +46,9 @@ from fairway.api.plain import (
 from fairway.api.reference import allowed_methods
 from fairway.api.relay import Relay
 from fairway.api.submit import SubmitBatch, SubmitJob
-from fairway.core.errors import FairwayError, NotFound
+from fairway.core.errors import FairwayError, NotFound, Unavailable
 from fairway.runtime.telemetry import logger
+from fairway.services.again import may_pass
 from fairway.services.platform import Platform
 
 log = logger("api")
@@ -147,7 +148,11 @@ class Api:
             await send_problem(send, error)
         except ClientGone:
             return
-        except Exception:
+        except Exception as error:
+            if may_pass(error):
+                log.warning("store away", path=scope["path"], error=repr(error))
+                await send_problem(send, Unavailable())
+                return
             request_id = secrets.token_hex(8)
             log.exception("request failed", path=scope["path"], request_id=request_id)
             await send_problem(send, FairwayError(), request_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
 
@@ -16,6 +17,8 @@ from fairway.core.errors import Unavailable
 from fairway.core.ids import JobId, shard_of
 from fairway.core.job import JobRecord
 from fairway.core.pools import Pool
+from fairway.services.again import again
+from fairway.services.waiters import Waiters
 from fairway.store import checkpoints, history
 from fairway.store.checkpoints import Saved
 from fairway.store.database import DISCONNECTED, Database
@@ -37,6 +40,7 @@ class JobReader:
         self._database = database
         self._pool_of = pool_of  # a pool by its number, as it is now
         self._asked: dict[Key, Answer] = {}
+        self._waiters = Waiters(database.wait_seconds, Unavailable)
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self, tenant: int, job: JobId) -> Found | None:
@@ -45,6 +49,7 @@ class JobReader:
         if answer is None:
             answer = self._asked[tenant, job] = asyncio.get_running_loop().create_future()
             answer.add_done_callback(_heard)
+            self._waiters.add(answer)
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read_on(), name="job reader")
         return await asyncio.shield(answer)  # one who leaves takes it from nobody
@@ -54,14 +59,14 @@ class JobReader:
             keys = sorted(islice(self._asked, READS_MAX), key=_shard)
             group = {key: self._asked.pop(key) for key in keys}
             try:
-                await self._answer(group)
-            except DISCONNECTED as error:
-                _fail(group, Unavailable(str(error)))
+                await again(partial(self._answer, group), self._database.wait_seconds)
+            except DISCONNECTED:
+                _fail(group, Unavailable())
             except Exception as error:  # told to whoever asked; the next group has its own luck
                 _fail(group, error)
 
-    async def _answer(self, group: dict[Key, Answer]) -> None:
-        async with self._database.hot() as connection:
+    async def _answer(self, group: dict[Key, Answer], seconds: float) -> None:
+        async with self._database.hot(seconds) as connection:
             for shard, keys in groupby(group, key=_shard):
                 wanted = list(keys)
                 records = await history.read_jobs(connection, shard, wanted)
@@ -69,7 +74,9 @@ class JobReader:
                 saved = await checkpoints.newest_of_each(connection, shard, resumable)
                 for key in wanted:
                     record = records.get(key)
-                    group[key].set_result(Found(record, saved.get(key)) if record else None)
+                    if not group[key].done():  # else its time was over, or this is another try
+                        found = Found(record, saved.get(key)) if record else None
+                        group[key].set_result(found)
 
     def _may_resume(self, record: JobRecord) -> bool:
         return self._pool_of(record.pool).checkpoint != "none"

@@ -48,6 +48,7 @@ from fairway.services.schedules import ScheduleLimits, Schedules
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.slow_statements import SlowStatements
 from fairway.services.store_clock import StoreClock
+from fairway.services.store_watch import StoreWatch
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
 from fairway.services.ticker import Ticker
@@ -61,6 +62,7 @@ from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
 
+READY_SECONDS_MAX = 2.0
 STOP_SECONDS_MAX = 10.0  # workers report to the next owner what could not be written by then
 
 
@@ -186,7 +188,7 @@ class Platform:
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
-        database = await Database.open(dsn)
+        database = await Database.open(dsn, wait_seconds=settings.store_wait_seconds)
         async with database.calm() as connection:
             for migration in await migrate(connection):
                 log.info("migration applied", migration=migration.name)
@@ -212,7 +214,9 @@ class Platform:
         janitor = Janitor(
             database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
         )
+        watch = StoreWatch(database)
         steps = {
+            "store watch": watch.run_once,
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
             "registry": self.registry.run_once,
@@ -236,6 +240,7 @@ class Platform:
             "gauges": Gauges(dispatcher, self.metrics, self.clock).run_once,
         }
         loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
+        watch.on_back = lambda: _wake(loops)
         dispatcher.want_reads = loops["refiller"].wake
         self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
@@ -289,8 +294,14 @@ class Platform:
     async def readiness(self) -> dict[str, bool]:
         """What must hold for work to be accepted and run, each by name."""
         try:
-            async with asyncio.timeout(2), self.database.calm() as connection:
+            async with self.database.people(READY_SECONDS_MAX) as connection:
                 owners = await leadership.read_owners(connection)
-        except (*DISCONNECTED, TimeoutError):
+        except DISCONNECTED:
             return {"database": False, "shards_owned": False}
         return {"database": True, "shards_owned": len(owners) == self.cluster.shard_count}
+
+
+def _wake(loops: dict[str, Loop]) -> None:
+    """The store is back: nobody need rest any longer because it was away."""
+    for loop in loops.values():
+        loop.wake()

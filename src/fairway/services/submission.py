@@ -23,13 +23,21 @@ from fairway.core.timing import Wish, timing_of
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.admission import Admission
+from fairway.services.again import again
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
 from fairway.services.store_clock import StoreClock
+from fairway.services.waiters import Waiters
 from fairway.store import submissions as store
-from fairway.store.database import DISCONNECTED, Database
+from fairway.store.database import DISCONNECTED, UNDONE, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
+
+NOTHING_KEPT = "The store cannot take this right now, and nothing of it was kept; try again."
+NOT_KNOWN = (
+    "The store did not answer in time, so it is not known whether this was accepted. Send it again"
+    " with the same Idempotency-Key, and it is accepted once."
+)
 
 
 class NewJob(NamedTuple):
@@ -87,6 +95,7 @@ class Submissions:
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.ids = JobIdFactory(instruments.clock)
         self._groups: dict[int, GroupCommit[Submission]] = {}
+        self._waiters = Waiters(database.wait_seconds, _unknown)
         self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
         self.on_scheduled: Callable[[], None] = lambda: None
 
@@ -112,6 +121,7 @@ class Submissions:
         claims = _claims(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         self._group(shard).add(Submission(jobs, claims, verdicts, scheduled))
+        self._waiters.add(verdicts)
         return await verdicts
 
     def _timed(
@@ -150,13 +160,19 @@ class Submissions:
     # -- the commit --------------------------------------------------------------------------
 
     async def _flush(self, shard: int, group: list[Submission]) -> None:
+        group = [item for item in group if not _is_refused(item)]
+        if not group:
+            return
         ids = [job.id for item in group for job in item.jobs]
         coming = self._dispatcher.backlog.coming
         coming.update(ids)
         try:
-            taken = await self._write(shard, group)
+            taken = await again(
+                lambda seconds: self._write(shard, group, seconds), self._database.wait_seconds
+            )
         except DISCONNECTED as error:
-            self._fail(group, Unavailable(), error)
+            is_undone = isinstance(error, UNDONE)
+            self._fail(group, Unavailable(NOTHING_KEPT) if is_undone else _unknown(), error)
         except Exception as error:  # every waiter must hear of it, whatever it was
             self._fail(group, FairwayError(), error)
             raise
@@ -165,10 +181,12 @@ class Submissions:
         finally:
             coming.difference_update(ids)
 
-    async def _write(self, shard: int, group: list[Submission]) -> dict[tuple[int, str], KeyHolder]:
+    async def _write(
+        self, shard: int, group: list[Submission], seconds: float
+    ) -> dict[tuple[int, str], KeyHolder]:
         """Write the group; answers who holds the keys that were taken before."""
         claims = _first_claims(group)
-        async with self._database.hot() as connection:
+        async with self._database.hot(seconds) as connection:
             scheduled = _scheduled(group)
             if not claims:
                 await store.insert_jobs(connection, shard, _all_jobs(group), scheduled)
@@ -221,6 +239,16 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
+
+
+def _unknown() -> Unavailable:
+    return Unavailable(NOT_KNOWN)
+
+
+def _is_refused(submission: Submission) -> bool:
+    """Whether its caller was told to come again while it waited for its turn."""
+    verdicts = submission.verdicts
+    return verdicts.done() and not verdicts.cancelled()
 
 
 def _claims(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | None] | None:

@@ -36,8 +36,8 @@ PINNED_PLANS = {
     "jit": "off",
 }
 
-#: People's questions and upkeep may join as they like, but a partition that was empty when they were
-#: planned is not read from end to end when it is full.
+#: People's questions and upkeep may join as they like, but a partition that was empty when they
+#: were planned is not read from end to end when it is full.
 CALM_PLANS = {"jit": "off", "enable_seqscan": "off"}
 
 #: What every connection obeys: no statement or transaction may hold the horizon for long, and a
@@ -104,7 +104,7 @@ class Database:
         slow_calls = SlowCalls()
         pinned = {**SHORT_LOCKS, **PINNED_PLANS}
         asked = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS, **CALM_PLANS}
-        hot = await _pool(dsn, "fairway-hot", hot_size, pinned, init=slow_calls.watch)
+        hot = await _pool(dsn, "fairway-hot", hot_size, pinned, slow_calls=slow_calls)
         people = await _pool(dsn, "fairway-people", people_size, asked)
         calm = await _pool(
             dsn, "fairway-calm", calm_size, CALM_PLANS, command_seconds=UPKEEP_COMMAND_SECONDS
@@ -187,17 +187,20 @@ async def _pool(
     size: int,
     settings: dict[str, str],
     *,
-    init: Any = None,
+    slow_calls: SlowCalls | None = None,
     command_seconds: float | None = None,
 ) -> Any:
+    async def prepare(connection: Connection) -> None:
+        connection.slow_calls = slow_calls
+        await _vouch(connection)
+
     return await asyncpg.create_pool(
         dsn,
         connection_class=WatchedConnection,
-        init=init,
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
-        init=_vouch,
+        init=prepare,
         # The driver's own reset is one more round trip for every use of a connection.
         reset=_leave_clean,
         command_timeout=command_seconds,  # None: the use has a deadline

@@ -32,9 +32,6 @@ class SlowCalls:
     def __init__(self) -> None:
         self.on_slow: Callable[[SlowCall], None] = lambda call: None
 
-    async def watch(self, connection: Any) -> None:
-        connection.slow_calls = self
-
 
 class WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver ships no types
     """A connection that knows whom to tell."""

@@ -99,6 +99,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "You submit faster than your limit allows. Nothing of this request was accepted.",
         "Wait for `Retry-After` seconds and send it again.",
     ),
+    "TOO_MANY_QUESTIONS": ProblemNote(
+        "Counts, sums and filtered lists go through many jobs. A tenant's are answered one at a"
+        " time, a few wait in line, and yours is beyond that.",
+        "Ask one after the other, with some pause after this reply.",
+    ),
     "INTERNAL": ProblemNote(
         "Something went wrong on our side that we did not foresee.",
         "Try again, with the same `Idempotency-Key` if you sent one. If it stays, tell the"
@@ -109,8 +114,14 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " accepted.",
         "Wait for `Retry-After` seconds, with some chance added, and send it again.",
     ),
+    "QUESTION_TOO_LARGE": ProblemNote(
+        "The answer lies behind more jobs than the store can look at within a few seconds.",
+        "Ask for a shorter time (`since`, `until`), or with fewer filters. It may also go through"
+        " when the store is less busy.",
+    ),
     "UNAVAILABLE": ProblemNote(
-        "The store does not answer right now. It is not known whether a submission was written.",
+        "The store does not answer right now, or cannot be written to. Unless `detail` says so, it"
+        " is not known whether a submission was written.",
         "Send it again after `Retry-After` seconds; an `Idempotency-Key` makes that safe.",
     ),
     "STORAGE_UNAVAILABLE": ProblemNote(

@@ -1,0 +1,39 @@
+"""Tries a whole transaction again that the store says it undid: a deadlock, a lock, a time-out.
+
+Only for work that begins anew each time: nothing of an undone try is left, so nothing is doubled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from fairway.runtime.loops import pause
+from fairway.store.database import DISCONNECTED, ROLLED_BACK
+
+T = TypeVar("T")
+
+TRIES_MAX = 6
+PAUSE_FIRST_SECONDS = 0.02
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether this is the store's present state and no fault of the request's or of ours."""
+    return isinstance(error, DISCONNECTED)
+
+
+async def again(work: Callable[[float], Awaitable[T]], seconds: float) -> T:
+    """`work` hears how many seconds are left of these; its last error is raised as it came."""
+    loop = asyncio.get_running_loop()
+    ends_at, tries = loop.time() + seconds, 0
+    while True:
+        tries += 1
+        try:
+            return await work(ends_at - loop.time())
+        except ROLLED_BACK:
+            rest = random.uniform(0.5, 1.5) * PAUSE_FIRST_SECONDS * 2.0**tries
+            if tries >= TRIES_MAX or loop.time() + 2 * rest >= ends_at:
+                raise
+            await pause(rest)
