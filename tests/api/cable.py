@@ -1,4 +1,8 @@
-"""A line to PostgreSQL that can be cut: a relay on a loopback port in front of its socket."""
+"""A line to PostgreSQL that can be cut, or go silent: a relay in front of its socket.
+
+Cut, it says so: connections break and new ones are refused. Silent, it takes every byte and brings
+none, as a link does behind which a machine has vanished.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ class Cable:
         self._socket = f"{query['host'][0]}/.s.PGSQL.{query.get('port', ['5432'])[0]}"
         self._ends: set[asyncio.StreamWriter] = set()
         self._is_cut = False
+        self._flows = asyncio.Event()
+        self._flows.set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="cable")
         self._thread.start()
@@ -30,8 +36,12 @@ class Cable:
     def cut(self) -> None:
         self._do(self._cut())
 
+    def silence(self) -> None:
+        self._loop.call_soon_threadsafe(self._flows.clear)
+
     def mend(self) -> None:
         self._is_cut = False
+        self._loop.call_soon_threadsafe(self._flows.set)
 
     def close(self) -> None:
         self.cut()
@@ -44,6 +54,7 @@ class Cable:
 
     async def _cut(self) -> None:
         self._is_cut = True
+        self._flows.set()
         for end in self._ends:
             end.transport.abort()
         await asyncio.sleep(0)
@@ -54,16 +65,16 @@ class Cable:
             return
         far_reader, far_writer = await asyncio.open_unix_connection(self._socket)
         self._ends |= {writer, far_writer}
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
         self._ends -= {writer, far_writer}
 
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                await self._flows.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
 
 
 @contextmanager

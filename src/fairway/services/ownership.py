@@ -23,11 +23,13 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import backlog as backlog_store
 from fairway.store import leadership as store
 from fairway.store import leases as lease_store
+from fairway.store.at_hand import Deadline
 from fairway.store.database import Connection, Database
 from fairway.store.leadership import Owner
 
 log = logger("ownership")
 
+PATIENCE_SECONDS = 3.0  # for all statements of a round, on the leader's own connection
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 
 
@@ -68,12 +70,13 @@ class Ownership:
 
     async def run_once(self, now_us: int) -> float:
         """Renew what is ours, take what is free; several times a term."""
-        connection = await self._leader_connection()
-        asked_us = self._clock.now_us()
-        await self._renew(connection, asked_us)
-        await self._claim(connection)
-        self._store_clock.was_read(await store.database_now(connection), self._clock.now_us())
-        self.owners = await store.read_owners(connection)
+        patience_seconds = max(self._settings.term_seconds, PATIENCE_SECONDS)
+        async with Deadline(await self._leader_connection(), patience_seconds) as connection:
+            asked_us = self._clock.now_us()
+            await self._renew(connection, asked_us)
+            await self._claim(connection)
+            self._store_clock.was_read(await store.database_now(connection), self._clock.now_us())
+            self.owners = await store.read_owners(connection)
         return self._settings.term_seconds / 5
 
     async def resign(self) -> None:

@@ -6,7 +6,8 @@ is asked all the time, on a connection of its own. Two in a row without an answe
 away: whoever waits hears so, and new calls are refused at once. One answer, and it is back.
 
 An error is an answer: a store that is shut, locked, full, read-only or out of connections says so
-to everybody who asks, at once.
+to everybody who asks, at once. When it was read-only and is not any more, connections are made
+anew: after a failover the old ones may lead to the server that was demoted.
 """
 
 from __future__ import annotations
@@ -30,33 +31,40 @@ class StoreWatch:
         self._database = database
         self._connection: Connection | None = None
         self._misses = 0
+        self._was_read_only = False
         self.on_back: Callable[[], None] = lambda: None
 
     async def run_once(self, now_us: int) -> float:
         """Ask; a loop calls this."""
-        silence = await self._ask()
-        if silence is None:
-            self._misses = 0
-            if self._database.is_away:
-                log.info("the store answers again")
-                self._database.back()
-                self.on_back()
-            return REST_SECONDS
+        try:
+            await self._ask()
+        except TimeoutError as silence:
+            return await self._missed(silence)
+        except DISCONNECTED as error:  # whoever asks hears of it as fast as we did
+            log.info("the store answers with an error", error=repr(error))
+        self._misses = 0
+        if self._database.is_away:
+            log.info("the store answers again")
+            self._database.back()
+            self.on_back()
+        return REST_SECONDS
+
+    async def _ask(self) -> None:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._database.dedicated("fairway-watch", ANSWER_SECONDS)
+        async with Deadline(self._connection, ANSWER_SECONDS) as connection:
+            is_read_only = await connection.fetchval("SHOW transaction_read_only") == "on"
+        if is_read_only:  # another server may be the one to write to: look for it next time
+            connection.terminate()
+        elif self._was_read_only:
+            log.info("the store can be written to again")
+            await self._database.renew()
+            self.on_back()
+        self._was_read_only = is_read_only
+
+    async def _missed(self, silence: TimeoutError) -> float:
         self._misses += 1
         if self._misses >= MISSES_MAX and not self._database.is_away:
             log.error("the store does not answer", error=repr(silence))
-            self._database.away()
+            await self._database.away()
         return REST_AWAY_SECONDS if self._database.is_away else 0.0
-
-    async def _ask(self) -> BaseException | None:
-        """What went wrong, if no answer came."""
-        try:
-            if self._connection is None or self._connection.is_closed():
-                self._connection = await self._database.dedicated("fairway-watch", ANSWER_SECONDS)
-            async with Deadline(self._connection, ANSWER_SECONDS):
-                await self._connection.execute("SELECT 1")
-        except TimeoutError as error:
-            return error
-        except DISCONNECTED:
-            return None  # whoever asks hears of it as fast as we did
-        return None

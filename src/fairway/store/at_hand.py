@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
@@ -39,6 +39,7 @@ class AtHand:
         self._is_closing = False
         self._is_away = False
         self.waiting = 0  # uses that have no connection yet
+        self.on_read_only: Callable[[], Awaitable[None]] = self.renew
 
     def use(self, seconds: float | None) -> Use:
         """`async with`: a connection, for as long as the block takes and no longer than this."""
@@ -79,22 +80,29 @@ class AtHand:
     async def give_back(self, connection: Any, error: BaseException | None) -> None:
         if _is_in_doubt(error):
             _terminate(connection)
+        if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            await self.on_read_only()
         try:
             await self._pool.release(connection, timeout=RELEASE_SECONDS)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as broken:
             if error is None:  # else it is known by now that something is wrong
                 raise StoreAway("a connection could not be left clean") from broken
 
-    def away(self) -> None:
+    async def away(self) -> None:
         """The store does not answer: end what waits for it, and refuse what would."""
         self._is_away = True
         for use in list(self._uses):
             use.cut()
-        while self._kept:
-            _terminate(self._kept.pop())
+        await self.renew()
 
     def back(self) -> None:
         self._is_away = False
+
+    async def renew(self) -> None:
+        """Use none of these connections again: they may lead to the wrong server."""
+        while self._kept:
+            _terminate(self._kept.pop())
+        await self._pool.expire_connections()
 
     async def close(self) -> None:
         """Waits for uses that are under way."""
@@ -186,7 +194,10 @@ on_nested: Callable[[str], None] = _warn
 
 
 class Deadline:
-    """`async with`: a connection of one's own is cut when the block takes longer than this."""
+    """`async with`: cuts a connection of one's own when the block takes longer than this.
+
+    After it, a connection that is not to be trusted any more is closed.
+    """
 
     def __init__(self, connection: Any, seconds: float) -> None:
         self._connection = connection
@@ -208,6 +219,8 @@ class Deadline:
         traceback: TracebackType | None,
     ) -> None:
         self._timer.cancel()
+        if _is_in_doubt(error):
+            _terminate(self._connection)
         if self._is_over and isinstance(error, Exception):
             raise StoreAway(f"no answer within {self._seconds:g} s") from error
 

@@ -89,6 +89,8 @@ class Database:
         self._calm = calm
         self._places = Places(wait)
         self._dedicated: set[Connection] = set()
+        for pool in (hot, people, calm):
+            pool.on_read_only = self.renew
         self.is_away = False
 
     @classmethod
@@ -154,11 +156,11 @@ class Database:
             await _vouch(connection)
         return connection
 
-    def away(self) -> None:
+    async def away(self) -> None:
         """The store does not answer: whoever waits for it hears so now, and others at once."""
         self.is_away = True
         for pool in (self._hot, self._people, self._calm):
-            pool.away()
+            await pool.away()
 
     def back(self) -> None:
         self.is_away = False
@@ -175,6 +177,11 @@ class Database:
         self._let_go()
         for pool in (self._hot, self._people, self._calm):
             pool.terminate()
+
+    async def renew(self) -> None:
+        """One connection leads to a server that was demoted: so may all the others."""
+        for pool in (self._hot, self._people, self._calm):
+            await pool.renew()
 
     def _let_go(self) -> None:
         for connection in self._dedicated:
