@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import Any
 
 import asyncpg
-from asyncpg.exceptions import _base as driver_errors
 
 RELEASE_SECONDS = 3.0  # for a rollback of what a failed use left open
 
@@ -177,8 +176,6 @@ class Use:
             raise StoreAway("no answer in time") from error
         if isinstance(error, asyncpg.InternalServerError) and "connection" in str(error):
             raise StoreAway(f"a node of the store is away: {error}") from error
-        if isinstance(error, driver_errors.DataError):  # the driver counts it as a broken use
-            raise ValueError(str(error)) from error
 
 
 #: Tasks that hold a connection now.

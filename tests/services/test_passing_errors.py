@@ -1,0 +1,92 @@
+"""Errors of the store that pass: what it undid is tried again, the rest is "try again"."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+import pytest
+from tests.postgres import connected
+from tests.services.platform_room import add_tenant, new, owner_on, submit
+
+from fairway.core.errors import Unavailable
+from fairway.services.again import TRIES_MAX, again, may_pass
+
+
+@asynccontextmanager
+async def failing(dsn: str, code: str, *, tries: int) -> AsyncIterator[None]:
+    """So many writes of jobs fail with this error, whoever writes them."""
+    async with connected(dsn) as connection:
+        await connection.execute(
+            f"""
+            CREATE SEQUENCE failures;
+            CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                IF nextval('failures') <= {tries} THEN
+                    RAISE 'injected' USING ERRCODE = '{code}';
+                END IF;
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER fail BEFORE INSERT ON jobs EXECUTE FUNCTION fail();
+            """
+        )
+        try:
+            yield
+        finally:
+            await connection.execute("DROP FUNCTION fail CASCADE; DROP SEQUENCE failures")
+
+
+async def count_jobs(dsn: str) -> int:
+    async with connected(dsn) as connection:
+        found: int = await connection.fetchval("SELECT count(*) FROM jobs")
+        return found
+
+
+@pytest.mark.parametrize("jobs", [1, 3, 40])  # an INSERT, a larger one, a COPY
+@pytest.mark.parametrize("code", ["40001", "40P01", "55P03", "57014"])
+async def test_what_the_store_undid_is_tried_again(database_url: str, code: str, jobs: int) -> None:
+    async with owner_on(database_url) as platform:
+        tenant = await add_tenant(platform)
+        await submit(platform, tenant)
+        keyed = [new(idempotency_key=f"k{n}" if n % 2 else None) for n in range(jobs)]
+        async with failing(database_url, code, tries=2):
+            assert len(await submit(platform, tenant, *keyed)) == jobs
+        assert await count_jobs(database_url) == 1 + jobs
+
+
+@pytest.mark.parametrize("code", ["40P01", "53100", "53200", "25006", "58030", "57P01"])
+async def test_what_does_not_pass_soon_is_an_answer(database_url: str, code: str) -> None:
+    async with owner_on(database_url) as platform:
+        tenant = await add_tenant(platform)
+        await submit(platform, tenant)
+        async with failing(database_url, code, tries=1000):
+            with pytest.raises(Unavailable) as caught:
+                await submit(platform, tenant)
+        is_known = code not in ("58030", "57P01")
+        assert ("nothing of it was kept" in caught.value.message) == is_known
+        assert ("Idempotency-Key" in caught.value.message) != is_known
+        await submit(platform, tenant)
+        assert await count_jobs(database_url) == 2
+
+
+async def test_another_try_has_an_end() -> None:
+    tries = 0
+
+    async def work(seconds: float) -> None:
+        nonlocal tries
+        tries += 1
+        raise asyncpg.DeadlockDetectedError
+
+    with pytest.raises(asyncpg.DeadlockDetectedError):
+        await again(work, 20)
+    assert tries == TRIES_MAX
+    with pytest.raises(asyncpg.DeadlockDetectedError):
+        await again(work, 0)
+    assert tries == TRIES_MAX + 1
+
+
+def test_a_fault_of_ours_does_not_pass() -> None:
+    assert not may_pass(KeyError("x"))
+    assert not may_pass(asyncpg.UniqueViolationError())
+    assert may_pass(asyncpg.DiskFullError())

@@ -1,0 +1,174 @@
+"""Uses of connections: each has a deadline, none lies inside another, none leaves work behind."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+from tests.postgres import connected
+
+from fairway.store import at_hand
+from fairway.store.at_hand import Deadline, StoreAway
+from fairway.store.database import DISCONNECTED, Connection, Database
+
+LONG_SECONDS = 20  # far beyond any deadline here
+
+
+@pytest.fixture
+async def hasty(database_url: str) -> AsyncIterator[Database]:
+    """People wait for so short a time that a test can."""
+    opened = await Database.open(database_url, wait_seconds=0.3, people_size=2)
+    yield opened
+    opened.terminate()
+
+
+async def dawdle(database: Database) -> None:
+    async with database.people() as connection:
+        await connection.execute(f"SELECT pg_sleep({LONG_SECONDS})")
+
+
+async def test_a_use_that_is_over_time_is_cut(hasty: Database) -> None:
+    began = time.monotonic()
+    with pytest.raises(StoreAway):
+        await dawdle(hasty)
+    assert time.monotonic() - began < LONG_SECONDS / 2
+    async with hasty.people() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_who_waits_for_a_connection_waits_so_long_and_no_longer(hasty: Database) -> None:
+    holding = [hasty.people(LONG_SECONDS) for _ in range(2)]
+    both_hold, may_go = asyncio.Barrier(3), asyncio.Event()
+
+    async def hold(number: int) -> None:
+        async with holding[number]:
+            await both_hold.wait()
+            await may_go.wait()
+
+    async with asyncio.timeout(LONG_SECONDS / 2), asyncio.TaskGroup() as group:
+        for number in range(2):
+            group.create_task(hold(number))
+        await both_hold.wait()
+        with pytest.raises(StoreAway):
+            async with hasty.people():
+                pass
+        async with hasty.calm() as connection:  # upkeep does not wait behind people
+            assert await connection.fetchval("SELECT 1") == 1
+        may_go.set()
+
+
+async def test_what_nobody_waits_for_any_more_ends_in_the_store_too(
+    hasty: Database, other_connection: Connection
+) -> None:
+    with pytest.raises(StoreAway):
+        await dawdle(hasty)
+    count = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()"
+    )
+    async with asyncio.timeout(LONG_SECONDS / 2):
+        while await other_connection.fetchval(count):  # noqa: ASYNC110  # the store's own fact
+            await asyncio.sleep(0.05)
+
+
+async def test_a_store_that_is_away_is_known_to_be(hasty: Database) -> None:
+    waiting = asyncio.create_task(dawdle_in_upkeep(hasty))
+    await asyncio.sleep(0.1)
+    await hasty.away()
+    with pytest.raises(DISCONNECTED):
+        async with asyncio.timeout(LONG_SECONDS / 2):
+            await waiting
+    for use in (hasty.hot, hasty.people, hasty.calm):
+        with pytest.raises(StoreAway):
+            async with use():
+                pass
+    hasty.back()
+    for use in (hasty.hot, hasty.people, hasty.calm):
+        async with use() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+
+
+async def dawdle_in_upkeep(database: Database) -> None:
+    async with database.calm() as connection:
+        await connection.execute(f"SELECT pg_sleep({LONG_SECONDS})")
+
+
+async def test_a_connection_of_ones_own_is_cut_as_well(database: Database) -> None:
+    leader = await database.dedicated()
+    with pytest.raises(StoreAway):
+        async with Deadline(leader, 0.1):
+            await leader.execute(f"SELECT pg_sleep({LONG_SECONDS})")
+    assert leader.is_closed()
+
+
+async def test_a_use_inside_a_use_is_found(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(at_hand, "on_nested", found.append)
+
+    async def alone() -> None:
+        async with database.people():
+            pass
+
+    async with database.hot():
+        await asyncio.create_task(alone())  # another task's use is its own
+        assert found == []
+        await alone()
+    assert len(found) == 1
+    await alone()
+    assert len(found) == 1
+
+
+async def test_a_use_inside_a_use_warns_where_nobody_tests(database: Database) -> None:
+    with pytest.warns(RuntimeWarning, match="while it has one"):
+        at_hand._warn("a task wants a connection while it has one")
+
+
+PASSING = ["40001", "40P01", "55P03", "57014", "53100", "53200", "53300", "25006", "57P01",
+           "57P02", "57P03", "57P04", "57P05", "08006", "08001", "58000", "58030"]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", PASSING)
+async def test_what_passes_is_recognized(database: Database, code: str) -> None:
+    with pytest.raises(DISCONNECTED):
+        async with database.calm() as connection:
+            await connection.execute(f"DO $$BEGIN RAISE 'x' USING ERRCODE = '{code}'; END$$")
+    async with database.calm() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_node_that_is_away_behind_the_store_passes_too(database: Database) -> None:
+    said = "failure on connection marked as essential"
+    with pytest.raises(StoreAway):
+        async with database.calm() as connection:
+            await connection.execute(f"DO $$BEGIN RAISE '{said}' USING ERRCODE = 'XX000'; END$$")
+
+
+@pytest.mark.parametrize("code", ["23505", "22003", "XX000", "42P01"])
+async def test_what_does_not_pass_is_not(database: Database, code: str) -> None:
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        async with database.calm() as connection:
+            await connection.execute(f"DO $$BEGIN RAISE 'x' USING ERRCODE = '{code}'; END$$")
+    assert not isinstance(caught.value, DISCONNECTED)
+
+
+@pytest.mark.parametrize(("set_to", "found"), [("off", "on"), ("remote_apply", "remote_apply")])
+async def test_a_role_cannot_make_202_a_lie(database_url: str, set_to: str, found: str) -> None:
+    """A stronger wish of the operator's stands."""
+    async with connected(database_url) as connection:
+        name = await connection.fetchval("SELECT quote_ident(current_database())")
+        await connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {set_to}")
+        try:
+            opened = await Database.open(database_url)
+            for use in (opened.hot, opened.people, opened.calm):
+                async with use() as one:
+                    assert await one.fetchval("SHOW synchronous_commit") == found
+            leader = await opened.dedicated()
+            assert await leader.fetchval("SHOW synchronous_commit") == found
+            opened.terminate()
+        finally:
+            await connection.execute(f"ALTER DATABASE {name} RESET synchronous_commit")
