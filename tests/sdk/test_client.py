@@ -72,6 +72,20 @@ async def test_not_now_is_tried_again(score: ScoreJob, server: TinyServer, statu
     assert len(server.requests) == 3
 
 
+async def test_a_large_payload_is_put_again(score: ScoreJob, server: TinyServer) -> None:
+    server.moods.extend(["", Reply(503, problem("STORAGE_UNAVAILABLE", 503)), "drop"])
+    await score.aenqueue("x" * (5 << 20), "r1")
+    assert server.paths() == ["POST /v1/uploads", *["PUT /uploads/u1"] * 3, "POST /v1/jobs"]
+    assert len(server.uploads["/uploads/u1"]) > 5 << 20
+
+
+async def test_a_large_payload_that_is_refused_is_not(score: ScoreJob, server: TinyServer) -> None:
+    server.moods.extend(["", Reply(413)])
+    with pytest.raises(Unavailable, match="413"):
+        await score.aenqueue("x" * (5 << 20), "r1")
+    assert len(server.requests) == 2
+
+
 async def test_retry_after_is_honoured(score: ScoreJob, server: TinyServer) -> None:
     server.moods.append(Reply(503, problem("OVERLOADED", 503), {"Retry-After": "0.4"}))
     begun = time.monotonic()

@@ -55,6 +55,7 @@ class TinyServer:
     requests: list[Request] = field(default_factory=list)
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
+    uploads: dict[str, bytes] = field(default_factory=dict)
     moods: deque[Reply | str] = field(default_factory=deque)
     stream: list[bytes] = field(default_factory=list)  # what each events connection sends
     batch_max: int = 10_000
@@ -124,6 +125,9 @@ class TinyServer:
         return reply
 
     async def _work(self, request: Request) -> Reply:
+        if request.method == "PUT" and request.path.startswith("/uploads/"):
+            self.uploads[request.path] = request.body  # the address is the right to it
+            return Reply(204)
         if request.headers.get("authorization") != f"Bearer {API_KEY}":
             return Reply(401, problem("UNAUTHENTICATED", 401, "a valid API key is required"))
         match request.method, request.path:
@@ -131,6 +135,11 @@ class TinyServer:
                 return self._submit(request)
             case "POST", "/v1/jobs/batch":
                 return self._batch(request)
+            case "POST", "/v1/uploads":
+                until = datetime(2026, 1, 2, tzinfo=UTC).isoformat()
+                url = f"{self.url}/uploads/u1"
+                made = {"id": "u1", "url": url, "expires_at": until, "size_bytes_max": 1 << 30}
+                return Reply(201, made)
         letter = re.fullmatch(r"/v1/dead-letters/([^/]+)/replay", request.path)
         if letter and self.jobs.get(letter[1], {}).get("state") == "dead":
             self.jobs[letter[1]]["state"] = "queued"

@@ -43,8 +43,9 @@ async def count_jobs(dsn: str) -> int:
         return found
 
 
-@pytest.mark.parametrize("jobs", [1, 3, 40])  # an INSERT, a larger one, a COPY
-@pytest.mark.parametrize("code", ["40001", "40P01", "55P03", "57014"])
+@pytest.mark.parametrize(  # an INSERT, a larger one, a COPY
+    ("code", "jobs"), [("40001", 1), ("40P01", 3), ("55P03", 40), ("57014", 1)]
+)
 async def test_what_the_store_undid_is_tried_again(database_url: str, code: str, jobs: int) -> None:
     async with owner_on(database_url) as platform:
         tenant = await add_tenant(platform)

@@ -100,14 +100,33 @@ class Transport:
             raise NotNow(self._unreachable(error)) from error
 
     async def put(self, url: str, content: bytes) -> None:
-        """To an address of its own, without our key; FairwayError when it is not taken."""
+        """To an address of its own, without our key; FairwayError when it is not taken.
+
+        Harmless when it arrives twice. What a try took is no part of our patience: it may be long.
+        """
+        waited_seconds, tries = 0.0, 0
+        async with httpx2.AsyncClient(timeout=UPLOAD_SECONDS) as client:
+            while True:
+                tries += 1
+                try:
+                    return await self._put(client, url, content)
+                except NotNow as not_now:
+                    began = time.monotonic()
+                    await self.rest(tries, not_now, self.patience_ends_at() - waited_seconds)
+                    waited_seconds += time.monotonic() - began
+
+    async def _put(self, client: httpx2.AsyncClient, url: str, content: bytes) -> None:
         try:
-            async with httpx2.AsyncClient(timeout=UPLOAD_SECONDS) as client:
-                response = await client.put(url, content=content)
+            response = await client.put(url, content=content)
         except httpx2.TransportError as error:
-            raise self._unreachable(error) from error
-        if response.is_error:
-            raise Unavailable(f"The payload was not taken: HTTP {response.status_code}.")
+            raise NotNow(self._unreachable(error)) from error
+        if not response.is_error:
+            return
+        refusal = Unavailable(f"The payload was not taken: HTTP {response.status_code}.")
+        if response.status_code not in NOT_NOW:
+            raise refusal
+        retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
+        raise NotNow(refusal, retry_after)
 
     async def aclose(self) -> None:
         client = self._by_loop.pop(asyncio.get_running_loop(), None)
