@@ -118,7 +118,7 @@ LIST = Operation(
             example={"jobs": [_LISTED], "next_cursor": None},
         ),
     ),
-    problems=(*_FILTER_PROBLEMS, "INVALID_CURSOR"),
+    problems=(*_FILTER_PROBLEMS, "INVALID_CURSOR", *shared.SLOW),
 )
 
 GROUPS = Operation(
@@ -150,6 +150,7 @@ GROUPS = Operation(
             },
         ),
     ),
+    problems=shared.SLOW,
 )
 
 SHOW = Operation(
@@ -208,7 +209,7 @@ REPLAY_MANY = Operation(
     body=ReplayMany,
     body_example={"per_second": 100, "dry_run": False},
     replies=(_STARTED, _COUNTED),
-    problems=(*BODY, "UNKNOWN_POOL", "CONFLICT"),
+    problems=(*BODY, "UNKNOWN_POOL", "CONFLICT", *shared.SLOW),
 )
 
 DISCARD_MANY = Operation(
@@ -222,7 +223,7 @@ DISCARD_MANY = Operation(
     body=DiscardMany,
     body_example={"dry_run": True},
     replies=(_STARTED, _COUNTED),
-    problems=(*BODY, "UNKNOWN_POOL", "CONFLICT"),
+    problems=(*BODY, "UNKNOWN_POOL", "CONFLICT", *shared.SLOW),
 )
 
 ACTIONS = Operation(

@@ -35,7 +35,7 @@ LIST = Operation(
             example={"jobs": [shared.LISTED_EXAMPLE], "next_cursor": "AZgKXnwbcACAAASisbPU5Q"},
         ),
     ),
-    problems=("INVALID_REQUEST", "INVALID_CURSOR", "UNKNOWN_POOL"),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", "UNKNOWN_POOL", *shared.SLOW),
 )
 
 _UNCHANGED = Reply(

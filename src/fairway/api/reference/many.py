@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairway.api.reference import shared
 from fairway.api.reference.filters import FILTERS
 from fairway.api.reference.shape import Operation, Reply
 from fairway.wire.many import CancelledMany, CancelMany, Usage
@@ -33,7 +34,7 @@ CANCEL_MANY = Operation(
         ),
     ),
     problems=("INVALID_JSON", "INVALID_REQUEST", "INVALID_CURSOR", "UNKNOWN_POOL", "NOT_OWNER",
-              "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "REQUEST_TIMEOUT"),
+              *shared.SLOW, "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "REQUEST_TIMEOUT"),
 )  # fmt: skip
 
 USAGE = Operation(
@@ -62,5 +63,5 @@ USAGE = Operation(
             },
         ),
     ),
-    problems=("INVALID_REQUEST",),
+    problems=("INVALID_REQUEST", *shared.SLOW),
 )

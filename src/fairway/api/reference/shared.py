@@ -99,6 +99,8 @@ REPLAYED = ReplyHeader(
 PREFERENCE_APPLIED = ReplyHeader(
     name="Preference-Applied", about="The wait that was honoured.", example="wait=10"
 )
+#: Of what may go through very many rows.
+SLOW = ("TOO_MANY_QUESTIONS", "QUESTION_TOO_LARGE", "OVERLOADED")
 RETRY_AFTER = ReplyHeader(
     name="Retry-After", about="Seconds to wait before trying again.", example="5"
 )
