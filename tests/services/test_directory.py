@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 from tests.services.gate import gate_to
 from tests.services.platform_room import add_tenant, freeze
 
-from fairway.core.errors import InvalidRequest
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.identity import new_api_key
 from fairway.services import directory as module
-from fairway.services.directory import Directory
+from fairway.services.directory import GUESSES_MAX, Directory
 from fairway.services.platform import Platform
 from fairway.store.database import DISCONNECTED, Database
 
@@ -89,6 +90,15 @@ async def test_a_wrong_secret_or_scope_stands_for_nobody(
     for text in (other_secret, other_scope, key.text[:-1] + "0", "", "fw_tenant_a_b_c"):
         if text != key.text:
             assert await platform.directory.authenticate(text) is None
+
+
+async def test_guessed_keys_hold_one_connection_at_most(platform: Platform) -> None:
+    guesses = [platform.directory.authenticate(new_api_key("tenant").text) for _ in range(150)]
+    async with asyncio.timeout(20):
+        found = await asyncio.gather(*guesses, return_exceptions=True)
+    assert found.count(None) == GUESSES_MAX
+    assert sum(isinstance(answer, Unavailable) for answer in found) == 50
+    assert await platform.directory.authenticate(new_api_key("tenant").text) is None
 
 
 async def test_tenants_made_elsewhere_are_learnt(platform: Platform) -> None:

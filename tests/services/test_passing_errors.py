@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import asyncpg
 import pytest
 from tests.postgres import connected
-from tests.services.platform_room import add_tenant, new, owner_on, submit
+from tests.services.platform_room import QUICK, add_tenant, new, owner_on, submit, until
 
 from fairway.core.errors import Unavailable
 from fairway.services.again import TRIES_MAX, again, may_pass
@@ -69,6 +71,33 @@ async def test_what_does_not_pass_soon_is_an_answer(database_url: str, code: str
         assert ("Idempotency-Key" in caught.value.message) != is_known
         await submit(platform, tenant)
         assert await count_jobs(database_url) == 2
+
+
+async def test_who_was_sent_away_is_not_written_later(database_url: str) -> None:
+    hasty = replace(QUICK, store_wait_seconds=0.6)
+    async with owner_on(database_url, hasty) as platform, connected(database_url) as beside:
+        tenant = await add_tenant(platform)
+        await platform.directory.know_types(["work"])
+        await beside.execute("BEGIN; LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+        first = asyncio.create_task(submit(platform, tenant))
+        await asyncio.sleep(0.1)
+        behind = [asyncio.create_task(submit(platform, tenant)) for _ in range(3)]
+        async with asyncio.timeout(8):
+            answers = await asyncio.gather(first, *behind, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [Unavailable] * 4
+        await until(lambda: nobody_writes(database_url))  # what nobody waits for has ended
+        await beside.execute("COMMIT")
+        await submit(platform, tenant)
+        assert await count_jobs(database_url) == 1
+
+
+async def nobody_writes(dsn: str) -> bool:
+    async with connected(dsn) as connection:
+        count: int = await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND state = 'active' AND query LIKE '%INSERT INTO jobs%' AND pid <> pg_backend_pid()"
+        )
+    return count == 0
 
 
 async def test_another_try_has_an_end() -> None:

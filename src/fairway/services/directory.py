@@ -23,6 +23,7 @@ from fairway.store.tenants import StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
+GUESSES_MAX = 100  # unknown keys that wait to be looked up
 JOB_TYPES_MAX = 10_000
 _PLAIN = TenantSettings()
 
@@ -47,6 +48,8 @@ class Directory:
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
         self._one_reads = asyncio.Lock()
+        self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
+        self._guesses = 0
         self.on_tenant: Callable[[Tenant], None] = lambda tenant: None
 
     async def run_once(self, now_us: int) -> float:
@@ -152,11 +155,17 @@ class Directory:
         return principal
 
     async def _read_key(self, key_id: str) -> StoredKey | None:
+        """Keys are read ahead, so who comes here has a brand new one, or guesses."""
+        if self._guesses >= GUESSES_MAX:
+            raise Unavailable("Very many unknown keys are being looked up; try again shortly.")
+        self._guesses += 1
         try:
-            async with self._database.people() as connection:
+            async with self._one_looks_up, self._database.people() as connection:
                 return await store.read_key(connection, key_id)
         except DISCONNECTED as error:
             raise Unavailable() from error
+        finally:
+            self._guesses -= 1
 
     async def _principal(self, key: ApiKey, stored: StoredKey | None) -> Principal | None:
         if stored is None or stored.scope != key.scope or not key.matches(stored.secret_hash):

@@ -40,8 +40,8 @@ class StoreWatch:
             await self._ask()
         except TimeoutError as silence:
             return await self._missed(silence)
-        except DISCONNECTED as error:  # whoever asks hears of it as fast as we did
-            log.info("the store answers with an error", error=repr(error))
+        except DISCONNECTED:
+            self._connection = None  # whoever asks hears of it as fast as we did
         self._misses = 0
         if self._database.is_away:
             log.info("the store answers again")

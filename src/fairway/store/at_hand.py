@@ -61,11 +61,15 @@ class AtHand:
         self.waiting += 1
         try:
             async with asyncio.timeout(wait_seconds):
-                return await self._pool.acquire()
+                connection = await self._pool.acquire()
         except TimeoutError:
             raise StoreAway(f"no connection within {wait_seconds:g} s") from None
         finally:
             self.waiting -= 1
+        if self._is_away:  # since a moment ago
+            await self.give_back(connection, away := StoreAway())
+            raise away
+        return connection
 
     def end(self, use: Use, connection: Any) -> bool:
         """Keep the connection of a use that went well; False when the pool must have it back."""
