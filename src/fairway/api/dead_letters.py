@@ -220,6 +220,7 @@ async def _action(action: Action, platform: Platform) -> ActionView:
         done=action.done,
         created_at=action.created_at,
         finished_at=action.finished_at,
+        error=action.error,
     )
 
 

@@ -239,6 +239,8 @@ def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> int:
     except KeyboardInterrupt:
         found = remote.call("DELETE", path)
     screen.print(f"{found['kind']} {found['id']}: {found['state']}, {found['done']} done.")
+    if found.get("error"):
+        screen.print(f"The store refused it: {found['error']}")
     return 0
 
 

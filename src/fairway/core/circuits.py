@@ -6,8 +6,9 @@
 
 While it is open, jobs of the type are parked: they wait in their streams and nothing is counted
 against them. Half open, a few of them go out as probes. The rest between two rounds of probes
-doubles up to a bound, and is never shorter than the dependency asked for. Nothing here knows jobs:
-it counts ends, and says how many may go.
+doubles up to a bound, and is never shorter than the dependency asked for, within reason: one that
+asks for more than an hour is asked again after an hour. Nothing here knows jobs: it counts ends,
+and says how many may go.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class CircuitSettings:
     failures_percent: int = 50
     rest_us: int = 5 * SECOND_US
     rest_max_us: int = 300 * SECOND_US
+    retry_after_max_us: int = 3600 * SECOND_US  # whatever the dependency asks for
     probes: int = 3  # in one round; so many successes in a row close it
 
 
@@ -69,6 +71,7 @@ class Circuit:
 
     def failed(self, now_us: int, retry_after_us: int = 0) -> bool:
         """A call failed; True when that opened the circuit."""
+        retry_after_us = min(retry_after_us, self._settings.retry_after_max_us)
         if self.state is CircuitState.OPEN:
             # One that was under way when it opened: no news, unless it asks for more patience.
             self.probe_at_us = max(self.probe_at_us, now_us + retry_after_us)
@@ -128,4 +131,5 @@ class Circuit:
     def restore(self, record: CircuitRecord, now_us: int) -> None:
         """Another owner found the dependency away."""
         self._rest(now_us, record.rest_us, 0)
-        self.probe_at_us = now_us + record.probe_in_us
+        longest_us = max(record.rest_us, self._settings.retry_after_max_us)
+        self.probe_at_us = now_us + min(record.probe_in_us, longest_us)

@@ -35,7 +35,7 @@ class Action(NamedTuple):
     id: str
     tenant: int
     kind: str
-    state: str  # running | done | aborted
+    state: str  # running | done | aborted | failed
     type: int | None
     pool: int | None
     fingerprint: int | None
@@ -48,6 +48,7 @@ class Action(NamedTuple):
     cursor: str
     created_at: datetime
     finished_at: datetime | None
+    error: str | None  # why it failed
 
     @property
     def wanted(self) -> DeadFilter:

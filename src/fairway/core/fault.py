@@ -49,12 +49,20 @@ def _text(value: Any) -> str:
     """Text that can be written down: JSON may carry halves of characters, a store may not."""
     if value is None:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value)
+    text = value if isinstance(value, str) else _dumped(value)
     return text.replace("\x00", "�").encode(errors="replace").decode()
 
 
-def error_document(failure: FailureClass, reason: str, fault: Fault) -> bytes:
+def _dumped(value: Any) -> str:
+    """JSON text of what was no text; nested as deep as reading allows, writing may not."""
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return "(nested too deep to show)"
+
+
+def error_document(failure: FailureClass | None, reason: str, fault: Fault) -> bytes:
     """The error that a job shows: its class, what was decided because of it, and the fault."""
-    facts = {"failure": failure.value, "reason": reason, **fault._asdict()}
+    facts = {"failure": failure.value if failure else "", "reason": reason, **fault._asdict()}
     told = {name: text for name, text in facts.items() if text}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()

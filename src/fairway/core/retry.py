@@ -19,6 +19,8 @@ BACKOFF_SECONDS = (1.0, 5.0, 30.0, 300.0, 1800.0)
 DEPENDENCY_BACKOFF_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 JITTER = 0.2  # a pause is spread over ± 20 %
 QUARANTINE_RUNS_MAX = 2
+COUNT_MAX = (1 << 15) - 1  # as far as the store counts runs and failures; then the count stands
+RETRY_AFTER_MS_MAX = 24 * 3600 * 1000  # a dependency's word is not believed beyond a day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +77,10 @@ class Decision(NamedTuple):
 
 def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -> Decision:
     """`tally` counts before this run; `sample` is uniform in [0, 1)."""
-    run = Tally(tally.attempts, tally.deliveries + 1, tally.failures)
+    run = tally._replace(deliveries=_one_more(tally.deliveries))
     match outcome.kind:
         case OutcomeKind.SUCCEEDED:
-            return Decision(State.SUCCEEDED, run._replace(attempts=tally.attempts + 1))
+            return Decision(State.SUCCEEDED, run._replace(attempts=_one_more(tally.attempts)))
         case OutcomeKind.CANCELLED:
             return Decision(State.CANCELLED, run)
         case OutcomeKind.SNOOZED:
@@ -92,10 +94,10 @@ def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -
 def _after_failure(policy: RetryPolicy, run: Tally, outcome: Outcome, sample: float) -> Decision:
     failure = outcome.failure or FailureClass.APP_ERROR
     if failure in _ATTEMPTS:
-        run = run._replace(attempts=run.attempts + 1)
+        run = run._replace(attempts=_one_more(run.attempts))
     if failure in _FINAL:
         return Decision(State.DEAD, run, 0, failure.value)
-    count = getattr(run.failures, failure.value) + 1
+    count = _one_more(getattr(run.failures, failure.value))
     run = run._replace(failures=run.failures._replace(**{failure.value: count}))
     most, reason = _bound(policy, failure)
     if count >= most:
@@ -105,6 +107,10 @@ def _after_failure(policy: RetryPolicy, run: Tally, outcome: Outcome, sample: fl
     if failure is not FailureClass.DEPENDENCY and _is_enough(policy, run.failures):
         return Decision(State.DEAD, run, 0, "quarantined")
     return Decision(State.SCHEDULED, run, _pause_ms(policy, count, outcome, sample), "retrying")
+
+
+def _one_more(count: int) -> int:
+    return min(count + 1, COUNT_MAX)
 
 
 def _is_enough(policy: RetryPolicy, failures: Counters) -> bool:
@@ -142,7 +148,7 @@ def _pause_ms(policy: RetryPolicy, count: int, outcome: Outcome, sample: float) 
     if outcome.failure is not FailureClass.DEPENDENCY:
         return outcome.delay_ms or backoff_ms(policy.backoff_seconds, count, sample)
     if outcome.delay_ms:  # never before the moment that was asked for, and not all at that moment
-        return round(outcome.delay_ms * (1 + JITTER * sample))
+        return round(min(outcome.delay_ms, RETRY_AFTER_MS_MAX) * (1 + JITTER * sample))
     return backoff_ms(policy.dependency_backoff_seconds, count, sample)
 
 
@@ -169,7 +175,8 @@ def in_quarantine(policy: RetryPolicy) -> RetryPolicy:
 
 def parked(tally: Tally) -> Decision:
     """The dependency's circuit is open: back to the backlog, and only the delivery is counted."""
-    return Decision(State.QUEUED, tally._replace(deliveries=tally.deliveries + 1), 0, "parked")
+    run = tally._replace(deliveries=_one_more(tally.deliveries))
+    return Decision(State.QUEUED, run, 0, "parked")
 
 
 def is_retry(decision: Decision) -> bool:

@@ -42,7 +42,11 @@ class JobSight(NamedTuple):
         mark = zlib.crc32(self.progress) if self.progress else 0
         if r.state == State.SCHEDULED and r.execute_at is not None:
             mark = int(r.execute_at.timestamp() * 1000)  # it can be moved to another time
-        return f"{r.state}.{r.epoch}.{r.attempts}.{r.deliveries}.{mark:x}"
+        elif r.state == State.DEAD:
+            mark = int(r.fingerprint is not None)  # it can be discarded
+        saved = self.checkpoint
+        kept = f"{saved.epoch:x}-{saved.number:x}" if saved else "0"
+        return f"{r.state}.{r.epoch}.{r.attempts}.{r.deliveries}.{kept}.{mark:x}"
 
 
 class Insight:
@@ -140,7 +144,7 @@ def _is_behind(sight: JobSight, version: str) -> bool:
 
     Until it is, the store shows the job as it was before the run, or as running without progress.
     """
-    state, epoch, *_, mark = version.split(".") if version.count(".") == 4 else ("", "", "")
+    state, epoch, *_, mark = version.split(".") if version.count(".") == 5 else ("", "", "")
     record = sight.record
     if epoch.isdecimal() and len(epoch) < 20 and record.epoch < int(epoch):
         return True

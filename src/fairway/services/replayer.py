@@ -3,7 +3,8 @@
 A batch is one transaction: the jobs, and how far the action has come. So a server that dies in the
 middle loses nothing and doubles nothing; the next owner goes on after the last batch. The rate is
 the caller's; how fast the jobs then run is up to their tenant's fair share. A tenant whose queue is
-full is waited for.
+full is waited for. Nobody waits for another's action: one that the store refuses is marked as failed
+after a few tries, one that the store is too busy for is tried less and less often.
 """
 
 from __future__ import annotations
@@ -21,13 +22,18 @@ from fairway.store import dead_letters as store
 from fairway.store.database import Connection, Database
 from fairway.store.dead_letter_actions import RunningAction, Step
 from fairway.store.dead_letters import Replay, Walk
+from fairway.store.refusals import has_answered, is_about_rows, reason_of
 
 log = logger("replayer")
 
 BATCH_MAX = 500
 BATCHES_PER_SECOND = 5
+ACTIONS_READ_MAX = 5_000  # narrow rows; a tenant may have ten
 ACTIONS_PER_ROUND = 50
 REST_SECONDS = 1.0
+TRIES_MAX = 3  # of a batch that the store refuses
+PAUSE_SECONDS = 0.5  # after the first failure; doubles
+PAUSE_SECONDS_MAX = 60.0
 
 
 class Replayer:
@@ -45,19 +51,49 @@ class Replayer:
         self._dead_letters = dead_letters
         self._watchers = watchers
         self._next_us: dict[str, int] = {}  # action → when its next batch may begin
+        self._tries: dict[str, int] = {}  # action → failures in a row
 
     async def run_once(self, now_us: int) -> float:
-        running: list[str] = []
+        running: set[str] = set()
         for shard in list(self._dispatcher.open_shards):
             async with self._database.calm() as connection:
-                found = await actions.running(connection, shard, ACTIONS_PER_ROUND)
-            running += [action.id for action in found]
-            for action in found:
-                if now_us >= self._next_us.get(action.id, 0) and self._has_room(action):
-                    await self._advance(shard, action, now_us)
+                found = await actions.running(connection, shard, ACTIONS_READ_MAX)
+            running.update(action.id for action in found)
+            for action in self._due(found, now_us):
+                await self._try_to_advance(shard, action, now_us)
         self._next_us = {one: self._next_us.get(one, 0) for one in running}
+        self._tries = {one: tries for one, tries in self._tries.items() if one in running}
         soonest_us = min(self._next_us.values(), default=now_us + round(REST_SECONDS * 1e6))
         return min(max((soonest_us - now_us) / 1e6, 0.01), REST_SECONDS)
+
+    def _due(self, found: list[RunningAction], now_us: int) -> list[RunningAction]:
+        """Those whose batch may begin, the longest due first: many must not keep out the rest."""
+        due = [one for one in found if now_us >= self._next_us.get(one.id, 0)]
+        due.sort(key=lambda one: self._next_us.get(one.id, 0))
+        return [one for one in due if self._has_room(one)][:ACTIONS_PER_ROUND]
+
+    async def _try_to_advance(self, shard: int, action: RunningAction, now_us: int) -> None:
+        """What goes wrong with one action is its own affair."""
+        try:
+            await self._advance(shard, action, now_us)
+        except Exception as error:
+            is_refused = is_about_rows(error)
+            if not is_refused and not has_answered(error):
+                raise  # the store is away: there is nothing to be done for any of them
+            tries = self._tries[action.id] = self._tries.get(action.id, 0) + 1
+            pause_seconds = min(PAUSE_SECONDS * 2.0 ** min(tries - 1, 10), PAUSE_SECONDS_MAX)
+            self._next_us[action.id] = now_us + round(pause_seconds * 1e6)
+            log.error("action failed", action=action.id, tries=tries, error=repr(error))
+            if is_refused and tries >= TRIES_MAX:
+                await self._give_up(shard, action, reason_of(error))
+        else:
+            self._tries.pop(action.id, None)
+
+    async def _give_up(self, shard: int, action: RunningAction, reason: str) -> None:
+        term = self._dispatcher.terms.get(shard)
+        if term is not None:
+            async with self._database.calm() as connection:
+                await actions.fail(connection, shard, term, action, reason)
 
     def _has_room(self, action: RunningAction) -> bool:
         tenant = self._directory.tenants.get(action.tenant)

@@ -79,6 +79,22 @@ async def abort(connection: Connection, shard: int, tenant: int, action: str) ->
     return touched == 1
 
 
+async def fail(
+    connection: Connection, shard: int, term: int, action: RunningAction, error: str
+) -> bool:
+    """It ends as failed; False when it runs no more, or the owner is another."""
+    touched = await execute(
+        connection,
+        _SQL["fail_action"],
+        shard=shard,
+        term=term,
+        tenant=action.tenant,
+        id=action.id,
+        error=error,
+    )
+    return touched == 1
+
+
 async def running(connection: Connection, shard: int, limit: int) -> list[RunningAction]:
     rows = await fetch(connection, _SQL["running_actions"], shard=shard, limit=limit)
     return [RunningAction._make(row) for row in rows]

@@ -229,7 +229,7 @@ CREATE TABLE dead_letter_actions (
     tenant       int         NOT NULL,
     id           uuid        NOT NULL,
     kind         text        NOT NULL CHECK (kind IN ('replay', 'discard')),
-    state        text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'done', 'aborted')),
+    state        text        NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'done', 'aborted', 'failed')),
     type         int,                                     -- the filter: what is NULL does not narrow
     pool         smallint,
     fingerprint  bigint,
@@ -242,6 +242,7 @@ CREATE TABLE dead_letter_actions (
     cursor       uuid        NOT NULL,                    -- everything up to here was looked at
     created_at   timestamptz NOT NULL DEFAULT now(),
     finished_at  timestamptz,
+    error        text,                                    -- why it failed
     PRIMARY KEY (shard, tenant, id)
 );
 CREATE INDEX dead_letter_actions_running ON dead_letter_actions (shard) WHERE state = 'running';

@@ -53,6 +53,7 @@ class ActionView(Struct, kw_only=True):
     done: int
     created_at: datetime
     finished_at: datetime | None
+    error: str | None
 
 
 class ActionList(Struct, kw_only=True):

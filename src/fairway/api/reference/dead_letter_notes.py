@@ -30,7 +30,7 @@ DEAD_LETTER_NOTES: dict[str, dict[str, str]] = {
     "ActionView": {
         "id": "The action's id.",
         "kind": "replay or discard.",
-        "state": "running, done or aborted.",
+        "state": "running, done, aborted or failed.",
         "type": "Only of this job type.",
         "pool": "Only of this pool.",
         "fingerprint": "Only of this cause.",
@@ -39,6 +39,7 @@ DEAD_LETTER_NOTES: dict[str, dict[str, str]] = {
         "done": "How many are done.",
         "created_at": "When it began; what died later is not part of it.",
         "finished_at": "When it ended.",
+        "error": "Why it failed: the store refused it again and again. What was done stays done.",
     },
     "ActionList": {"actions": "Newest first, at most 50."},
     "FailureGroup": {

@@ -62,6 +62,7 @@ _ACTION: dict[str, Any] = {
     "done": 1300,
     "created_at": "2026-01-31T13:00:00Z",
     "finished_at": None,
+    "error": None,
 }
 
 _CAUSE = Parameter(

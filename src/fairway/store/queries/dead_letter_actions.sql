@@ -17,13 +17,19 @@ WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
 -- Who moves an action holds it, so that an abort is before a batch or after it, never within.
 SELECT id::text AS id, tenant, kind, state, type, pool, fingerprint, since::text AS since,
        before::text AS before, payload, per_second, matched, done, cursor::text AS cursor,
-       created_at, finished_at
+       created_at, finished_at, error
 FROM dead_letter_actions
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running' FOR UPDATE
 
 -- name: abort_action
 UPDATE dead_letter_actions SET state = 'aborted', finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
+
+-- name: fail_action
+-- The store refused a batch of it again and again; what was done stays done.
+UPDATE dead_letter_actions SET state = 'failed', finished_at = now(), error = :error
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
 
 -- name: running_actions
 SELECT tenant, id::text AS id, per_second FROM dead_letter_actions
@@ -32,14 +38,14 @@ WHERE shard = :shard AND state = 'running' ORDER BY created_at LIMIT :limit
 -- name: read_action
 SELECT id::text AS id, tenant, kind, state, type, pool, fingerprint, since::text AS since,
        before::text AS before, payload, per_second, matched, done, cursor::text AS cursor,
-       created_at, finished_at
+       created_at, finished_at, error
 FROM dead_letter_actions WHERE shard = :shard AND tenant = :tenant AND id = :id
 
 -- name: list_actions
 -- The newest actions of a tenant.
 SELECT id::text AS id, tenant, kind, state, type, pool, fingerprint, since::text AS since,
        before::text AS before, payload, per_second, matched, done, cursor::text AS cursor,
-       created_at, finished_at
+       created_at, finished_at, error
 FROM dead_letter_actions WHERE shard = :shard AND tenant = :tenant
 ORDER BY created_at DESC LIMIT :limit
 

@@ -94,8 +94,8 @@ ORDER BY jobs.id LIMIT :limit
 -- it to run. Its id, its history and its last error stay. (`state + 0`, so that the rows are looked up by
 -- key: `= 4` would allow a walk over all that the tenant has dead. Likewise below.)
 UPDATE jobs SET state = 1, attempts = 0, deliveries = 0, failures = NULL, fingerprint = NULL,
-                execute_at = NULL, not_after = NULL, started_at = NULL, finished_at = NULL, ran_us = NULL,
-                result = NULL, payload = coalesce(:payload::bytea, jobs.payload),
+                execute_at = NULL, not_after = NULL, on_late = NULL, started_at = NULL,
+                finished_at = NULL, ran_us = NULL, result = NULL, payload = coalesce(:payload::bytea, jobs.payload),
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
                           || :entry::bytea
 WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
