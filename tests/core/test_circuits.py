@@ -117,3 +117,14 @@ def test_calls_in_vain_are_few_however_long_it_is_away(
             in_vain += 1
     assert rounds <= 7 + away_seconds // 300
     assert in_vain <= SETTINGS.calls_min + slots + SETTINGS.probes * rounds
+
+
+@given(st.integers(0, 1 << 62))
+def test_the_next_probe_is_an_hour_away_at_most(asked_us: int) -> None:
+    """Whatever the dependency asks for, when it opens, while it is open, and at other owners."""
+    circuit = opened(retry_after_us=asked_us)
+    circuit.failed(0, asked_us)
+    assert circuit.probe_at_us <= SETTINGS.retry_after_max_us
+    other = Circuit(SETTINGS)
+    other.restore(CircuitRecord(SETTINGS.rest_us, asked_us), 0)
+    assert other.probe_at_us <= SETTINGS.retry_after_max_us

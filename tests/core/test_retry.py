@@ -13,9 +13,11 @@ from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import BUILT_IN, Pool
 from fairway.core.retry import (
     BACKOFF_SECONDS,
+    COUNT_MAX,
     DEPENDENCY_BACKOFF_SECONDS,
     JITTER,
     QUARANTINE_RUNS_MAX,
+    RETRY_AFTER_MS_MAX,
     Counters,
     Decision,
     RetryPolicy,
@@ -256,3 +258,34 @@ def test_without_budget_a_retry_is_a_death(tally: Tally, sample: float) -> None:
     spent = over_budget(decision)
     assert (spent.state, spent.tally) == (State.DEAD, decision.tally)
     assert (spent.delay_ms, spent.reason) == (0, "retry_budget_exhausted")
+
+
+# -- bounds --------------------------------------------------------------------------------------
+
+COUNTS = st.integers(0, COUNT_MAX) | st.just(COUNT_MAX)
+TALLIES = st.builds(Tally, COUNTS, COUNTS, st.builds(Counters, *[COUNTS] * 5))
+OUTCOMES = st.builds(
+    Outcome,
+    st.sampled_from(OutcomeKind),
+    st.just(1),
+    failure=st.sampled_from(FailureClass) | st.none(),
+)
+
+
+@given(TALLIES, OUTCOMES)
+def test_no_count_grows_past_what_the_store_can_hold(tally: Tally, outcome: Outcome) -> None:
+    endless = RetryPolicy(
+        attempts_max=1 << 40, timeouts_max=1 << 40, resources_max=1 << 40,
+        dependencies_max=1 << 40, deliveries_max=1 << 40,
+    )  # fmt: skip
+    for decision in (decide(endless, tally, outcome, MIDDLE), parked(tally)):
+        counts = (decision.tally.attempts, decision.tally.deliveries, *decision.tally.failures)
+        assert max(counts) <= COUNT_MAX
+
+
+@given(st.integers(0, 1 << 62), st.floats(0, 0.999))
+def test_a_dependency_is_not_believed_beyond_a_day(delay_ms: int, sample: float) -> None:
+    decision = decide(POLICY, Tally(), failed(F.DEPENDENCY, delay_ms), sample)
+    assert decision.delay_ms <= RETRY_AFTER_MS_MAX * (1 + JITTER)
+    if 0 < delay_ms <= RETRY_AFTER_MS_MAX:
+        assert decision.delay_ms >= delay_ms

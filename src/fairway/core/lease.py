@@ -14,6 +14,8 @@ from fairway.core.ids import JobId
 
 TERM_SHIFT = 24  # grants of one job within one term; far above any delivery bound
 
+RAN_SLACK_US = 10_000_000  # a run may have begun before this owner knew of its lease
+
 
 class LeaseProof(NamedTuple):
     """What a worker shows of its lease to write something under it."""
@@ -40,3 +42,8 @@ def may_adopt(stored_epoch: int, epoch: int, term: int) -> bool:
     It must be newer than anything written down and older than anything this term can grant.
     """
     return stored_epoch < epoch and term_of(epoch) < term
+
+
+def believable_us(said_us: int, granted_us: int, now_us: int) -> int:
+    """How long a run took: as its worker says, and no longer than its lease is old."""
+    return min(said_us, max(now_us - granted_us, 0) + RAN_SLACK_US)

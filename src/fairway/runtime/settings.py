@@ -39,8 +39,8 @@ FOREIGN = frozenset(
 
 
 POSITIVE = (
-    "retention_days", "body_bytes_max", "payload_bytes_max", "window_jobs",
-    "promote_per_second", "promote_tenant_per_second", "schedule_seconds_min",
+    "retention_days", "body_bytes_max", "payload_bytes_max", "results_waiting_bytes_max",
+    "window_jobs", "promote_per_second", "promote_tenant_per_second", "schedule_seconds_min",
     "schedules_per_tenant", "store_wait_seconds",
 )  # fmt: skip
 
@@ -61,6 +61,7 @@ class Settings:
     inline_bytes_max: int = 64 << 10  # larger payloads and results go to object storage
     upload_bytes_max: int = 1 << 30
     store_wait_seconds: float = 3.0  # somebody who asks waits this long for the store, then 503
+    results_waiting_bytes_max: int = 256 << 20  # large results on their way to object storage
     term_seconds: float = 3.0  # an owner silent for this long has lost its shards
     adoption_seconds: float = 1.0  # a new owner waits this long for workers to say what they run
     lease_seconds: dict[str, float] = field(default_factory=dict)  # pool → seconds, over its own

@@ -96,6 +96,9 @@ class Metrics:
         self.fenced = Counter(
             "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
         )
+        self.set_aside = Counter(
+            "fairway_ends_set_aside_total", "Ends of runs that the store refused in any form.", **r
+        )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
         self.violations = Counter(
             "fairway_pool_violations_total", "Runs that outlasted their pool by far.", ["pool"], **r

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from fairway.core.billing import LOST
 from fairway.core.circuits import Circuit, CircuitSettings
 from fairway.core.fault import Fault, error_document, fault_of
 from fairway.core.fingerprint import fingerprint
 from fairway.core.job import QueuedJob
+from fairway.core.lease import believable_us
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import PoolTable
@@ -86,19 +88,20 @@ class Aftermath:
         """The end of a run that was no success, with what was decided."""
         job = lease.job
         fault = fault_of(outcome.error)
+        ran_us = believable_us(outcome.ran_us, lease.granted_us, self._clock.now_us())
         decision = self._judge(job, outcome, fault)
         if lease.cancelling:
             decision = after_cancel(decision)
-        error, cause = outcome.error, None
+        error, cause = None, None
         if outcome.failure is not None:
             error = error_document(outcome.failure, decision.reason, fault)
+        elif outcome.error is not None:  # whatever it is, it is kept within the same bounds
+            error = error_document(None, "", fault)
         if decision.state is State.DEAD:
             cause = fingerprint(job.type, fault)
-        said = outcome.kind.value if number is not None else "lost"
-        return End(
-            lease, number, outcome.ran_us, outcome.result, decision, error, cause, said,
-            outcome.failure,
-        )  # fmt: skip
+        is_lost = number is None and outcome.failure is FailureClass.WORKER_CRASH
+        said = LOST if is_lost else outcome.kind.value
+        return End(lease, number, ran_us, None, decision, error, cause, said, outcome.failure)
 
     def _judge(self, job: QueuedJob, outcome: Outcome, fault: Fault) -> Decision:
         tally = tally_of(job)

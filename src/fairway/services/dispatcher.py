@@ -46,18 +46,31 @@ class Dispatcher(Granting):
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """A run ended otherwise than by success."""
+        end = self.aftermath.end_of(lease, number, outcome)  # should it fail, nothing is gone yet
         self._end([lease], self._clock.now_us())
         lease.session.recording.add(number)
-        self.record_ends([self.aftermath.end_of(lease, number, outcome)])
+        self.record_ends([end])
 
     def lost(self, leases: Iterable[Lease]) -> None:
         """Their worker died or fell silent: costs a delivery, never an attempt."""
         now_us, lost = self._clock.now_us(), list(leases)
-        self._end(lost, now_us)
         for lease in lost:
             outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0))
-            self.record_ends([self.aftermath.end_of(lease, None, outcome)])
+            end = self.aftermath.end_of(lease, None, outcome)
+            self._end([lease], now_us)
+            self.record_ends([end])
             self._metrics.lost.inc()
+
+    def take_back(self, lease: Lease, outcome: Outcome) -> None:
+        """End a run on the platform's own word; its worker is told to stop it."""
+        if self.leases.get(lease.job.id) is not lease:
+            return  # over since
+        end = self.aftermath.end_of(lease, None, outcome)
+        self._end([lease], self._clock.now_us())
+        if lease.delivered:
+            lease.session.revoked.append(lease.job.id)
+            lease.session.ring()
+        self.record_ends([end])
 
     def settled(self, end: End) -> None:
         """The end of a run is on disk; a job that goes back to its queue is free again."""

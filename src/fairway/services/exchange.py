@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.job_type import TypeFacts
+from fairway.core.lease import RAN_SLACK_US
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome
 from fairway.core.pools import SHORT, missing_labels
@@ -22,7 +23,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.registry import Registry
-from fairway.services.sessions import End, Hello, Holding, News, Session
+from fairway.services.sessions import End, Hello, Holding, Lease, News, Session
 from fairway.services.watch import Watchers
 from fairway.store import history, leases
 from fairway.store.database import DISCONNECTED, Database
@@ -89,6 +90,7 @@ class Exchange:
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._metrics = metrics
+        self.has_room: Callable[[Lease, int], bool] = lambda lease, size_bytes: True
 
     async def call(self, call: Call) -> News | None:
         """The news for this worker; None when it must say hello first."""
@@ -237,13 +239,21 @@ class Exchange:
             await self._judge(session, doubtful)
 
     def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
-        """Take what is under a lease in force; answers what is not."""
+        """Take what is under a lease in force; answers what is not.
+
+        A large result is taken when there is room for it, and asked for again later if not.
+        """
         ends, doubtful, recording = [], [], session.recording
-        find = session.leases.get
+        find, inline_bytes_max = session.leases.get, self._settings.inline_bytes_max
+        latest_us = session.seen_us + RAN_SLACK_US
         for one in successes:
             lease = find(one.job)
             if lease is not None and lease.epoch == one.epoch and lease.token == one.token:
-                ends.append(End(lease, one.n, one.ran_us, bytes(one.result)))
+                result, most_us = bytes(one.result), latest_us - lease.granted_us
+                if len(result) > inline_bytes_max and not self.has_room(lease, len(result)):
+                    continue
+                ran_us = one.ran_us if one.ran_us <= most_us else most_us
+                ends.append(End(lease, one.n, ran_us, result))
             elif one.n not in recording:
                 doubtful.append(Reported(one.n, one.job, one.tenant, one.epoch, one.token, None))
         if ends:

@@ -1,7 +1,8 @@
 """Group commit: everyone who arrives while a write is under way shares the next one.
 
-Nobody waits when it is quiet, and groups grow by themselves when it is not. The items' own flush
-function owns the transaction and tells each item how it went; nothing is lost here in silence.
+Nobody waits when it is quiet, and groups grow by themselves when it is not. A group that takes long
+holds up those that come after it for a moment only, while there is a lane left. The items' own
+flush function owns the transaction and tells each item how it went; nothing is lost in silence.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ Item = TypeVar("Item")
 JOBS_MAX = 2000  # in one commit
 FULL_JOBS = 400  # a group of this size need not wait for more
 COMPANY_JOBS = 8  # with groups of this size lately, a moment's wait brings company
+PATIENCE_SECONDS = 0.25  # a group that is under way for longer is not waited for
 log = logger("group_commit")
 
 
@@ -43,6 +45,8 @@ class GroupCommit(Generic[Item]):
         self._jobs_gathered = 0  # in items, not under way yet
         self._company = 0.0  # how many jobs a group had lately
         self._pump_due = False
+        self._look_due = False
+        self._begun_us = 0  # when the last group went on its way
         self._busy: set[asyncio.Task[None]] = set()
         self.jobs_waiting = 0
 
@@ -61,7 +65,10 @@ class GroupCommit(Generic[Item]):
 
     def _schedule(self) -> None:
         """Begin a commit soon, if one may begin: at once when it is quiet, else after a moment."""
-        if self._pump_due or not self._may_begin():
+        if self._pump_due:
+            return
+        if not self._may_begin():
+            self._look_later()
             return
         if self._company < COMPANY_JOBS:
             self._pump()  # a turn of the event loop may take longer than the commit
@@ -74,10 +81,27 @@ class GroupCommit(Generic[Item]):
             loop.call_soon(self._pump)
 
     def _may_begin(self) -> bool:
-        """One commit at a time makes larger groups; a further lane is for groups that are large."""
+        """One commit at a time makes larger groups; a further lane is for groups that are large,
+        and for those that come while one stands still."""
         if not self._busy:
             return True
-        return len(self._busy) < self._lanes and self._jobs_gathered >= FULL_JOBS
+        if len(self._busy) >= self._lanes:
+            return False
+        return self._jobs_gathered >= FULL_JOBS or self._stands_still()
+
+    def _stands_still(self) -> bool:
+        return self._clock.now_us() - self._begun_us >= PATIENCE_SECONDS * 1e6
+
+    def _look_later(self) -> None:
+        """Nobody may come by when patience is over."""
+        if not self._look_due and len(self._busy) < self._lanes:
+            self._look_due = True
+            asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._look_due = False
+        if self._items:
+            self._schedule()
 
     def _pump(self) -> None:
         self._pump_due = False
@@ -86,6 +110,7 @@ class GroupCommit(Generic[Item]):
             jobs = self._jobs_in(group)
             self._jobs_gathered -= jobs
             self._company += (jobs - self._company) / 4
+            self._begun_us = self._clock.now_us()
             task = asyncio.create_task(self._commit(group, jobs), name=f"commit:{self.kind}")
             self._busy.add(task)
             task.add_done_callback(self._done)
@@ -125,3 +150,38 @@ class GroupCommit(Generic[Item]):
         while self._items or self._busy:
             self._pump()
             await asyncio.gather(*self._busy, return_exceptions=True)
+
+
+class ShardCommits(Generic[Item]):
+    """A group commit for each shard: what goes wrong with one holds up no other."""
+
+    def __init__(
+        self,
+        make: Callable[[int], GroupCommit[Item]],
+        shard_of: Callable[[Item], int],
+        *,
+        shard_count: int,
+    ) -> None:
+        self._make = make
+        self._shard_of = shard_of
+        self._shard_count = shard_count
+        self._groups: dict[int, GroupCommit[Item]] = {}
+
+    def add_many(self, items: list[Item]) -> None:
+        if self._shard_count == 1:  # where every microsecond counts, there is mostly one
+            self._group(self._shard_of(items[0])).add_many(items)
+            return
+        parts: dict[int, list[Item]] = {}
+        for item in items:
+            parts.setdefault(self._shard_of(item), []).append(item)
+        for shard, part in parts.items():
+            self._group(shard).add_many(part)
+
+    def _group(self, shard: int) -> GroupCommit[Item]:
+        group = self._groups.get(shard)
+        if group is None:
+            group = self._groups[shard] = self._make(shard)
+        return group
+
+    async def drain(self) -> None:
+        await asyncio.gather(*(group.drain() for group in list(self._groups.values())))

@@ -37,7 +37,7 @@ from fairway.services.measuring import Measuring
 from fairway.services.ownership import Ownership
 from fairway.services.promoter import Promoter
 from fairway.services.pruner import Pruner
-from fairway.services.recorder import Recorder
+from fairway.services.recorder import Bounds, Recorder
 from fairway.services.refiller import Refiller
 from fairway.services.registry import Registry
 from fairway.services.replayer import Replayer
@@ -106,10 +106,12 @@ class Platform:
         self.restraints = RestraintKeeper(
             database, self.dispatcher, self.directory, self.holds, clock=self.clock
         )
+        bounds = Bounds(
+            self.cluster.shard_count, settings.inline_bytes_max, settings.results_waiting_bytes_max
+        )
         self.recorder = Recorder(
-            database, self.dispatcher, self.watchers, self.store_clock, self.instruments,
-            shard_count=self.cluster.shard_count,
-        )  # fmt: skip
+            database, self.dispatcher, self.watchers, self.store_clock, self.instruments, bounds
+        )
         self.measuring = Measuring(
             database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
         )
@@ -146,12 +148,12 @@ class Platform:
             self.database, self.dispatcher, self.directory, self.metrics
         )
         self.vault = Vault(self.objects, self.cluster, self.store_clock, self.submissions.ids)
-        self.recorder.inline_bytes_max = self.settings.inline_bytes_max
-        self.recorder.keep_result = self.vault.keep_result
+        self.recorder.large_results.keep = self.vault.keep_result
         self.exchange = Exchange(
             self.database, self.registry, self.dispatcher, self.watchers, self.metrics,
             self.settings,
         )  # fmt: skip
+        self.exchange.has_room = self.recorder.large_results.has_room
 
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""

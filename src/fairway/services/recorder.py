@@ -9,35 +9,46 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from functools import partial
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from fairway.core.billing import is_billable
-from fairway.core.errors import Unavailable
+from fairway.core.byte_room import ByteRoom
+from fairway.core.fault import Fault, error_document
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run_note import RunNote, note_text
 from fairway.core.timing import Timing, lateness_ms
-from fairway.runtime.loops import pause
-from fairway.runtime.telemetry import Instruments, logger
+from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit
+from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.large_results import LargeResults
+from fairway.services.refused_ends import RefusedEnds, Rewrite
+from fairway.services.row_writer import RowWriter
 from fairway.services.sessions import End, Lease, Session, numbers_by_session
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import leases as lease_store
 from fairway.store import outcomes
-from fairway.store.database import DISCONNECTED, Connection, Database
-
-log = logger("recorder")
-
-Row = TypeVar("Row")
+from fairway.store.database import Database
+from fairway.store.refusals import reason_of
 
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
-RETRY_SECONDS = 0.2
+SUCCESS_LANES = 2
+SETTLEMENT_LANES = 3
+LEASE_LANES = 2
+TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
+
+
+class Bounds(NamedTuple):
+    shard_count: int
+    inline_bytes_max: int  # of a result; larger ones are kept elsewhere
+    waiting_bytes_max: int  # of large results on their way there
 
 
 class Recorder:
@@ -48,99 +59,114 @@ class Recorder:
         watchers: Watchers,
         store_clock: StoreClock,
         instruments: Instruments,
-        *,
-        shard_count: int,
+        bounds: Bounds,
     ) -> None:
-        self._database = database
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._store_clock = store_clock
+        self._instruments = instruments
         self._metrics = instruments.metrics
-        self._shard_count = shard_count
+        self._shard_count = bounds.shard_count
+        self._inline_bytes_max = bounds.inline_bytes_max
+        self._writer = RowWriter(database, dispatcher.terms)
         self.on_scheduled: Callable[[], None] = lambda: None
-        self.inline_bytes_max = 1 << 62  # of a result; larger ones go through `keep_result`
-        self.keep_result: Callable[[Lease, bytes], Awaitable[bytes]]
-        self._keeping: set[asyncio.Task[None]] = set()
         self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
-        self._successes = GroupCommit[End](
-            "outcomes",
-            self._flush_successes,
-            instruments=instruments,
-            lanes=2,
-            linger_seconds=0.010,  # when many end; nobody but who asks for results waits for this
-        )
-        self._settlements = GroupCommit[End](
-            "settlements", self._flush_settlements, instruments=instruments
-        )
-        self._leases = GroupCommit[Lease](
-            "leases", self._flush_leases, instruments=instruments, linger_seconds=0.001
-        )
+        self._join_lanes()
+        self._join_asides(bounds.waiting_bytes_max)
         dispatcher.record_ends = self.record
         dispatcher.write_leases = self._leases.add_many
+
+    def _join_lanes(self) -> None:
+        """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
+
+        def successes(shard: int) -> GroupCommit[End]:
+            # Lingers when many end; nobody but who asks for results waits for this.
+            return GroupCommit(
+                "outcomes", partial(self._flush_successes, shard), instruments=self._instruments,
+                lanes=SUCCESS_LANES, linger_seconds=0.010,
+            )  # fmt: skip
+
+        def settlements(shard: int) -> GroupCommit[End]:
+            return GroupCommit(
+                "settlements", partial(self._flush_settlements, shard),
+                instruments=self._instruments, lanes=SETTLEMENT_LANES,
+            )  # fmt: skip
+
+        def leases(shard: int) -> GroupCommit[Lease]:
+            return GroupCommit(
+                "leases", partial(self._flush_leases, shard), instruments=self._instruments,
+                lanes=LEASE_LANES, linger_seconds=0.001,
+            )  # fmt: skip
+
+        count = self._shard_count
+        self._successes = ShardCommits(successes, _shard_of_end, shard_count=count)
+        self._settlements = ShardCommits(settlements, _shard_of_end, shard_count=count)
+        self._leases = ShardCommits(leases, _shard_of_lease, shard_count=count)
+
+    def _join_asides(self, bytes_max: int) -> None:
+        """What cannot go through the lanes: large results, and what the store refuses."""
+        self.refused_ends = refused = RefusedEnds(self._writer, self._metrics)
+        refused.as_it_is = self._as_it_is
+        refused.on_written = self._finish
+        refused.on_dead = self._finish_dead
+        refused.on_aside = self._give_up
+        room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
+        self.large_results = large = LargeResults(room, self._dispatcher.terms.__contains__)
+        large.on_kept = lambda end: self._successes.add_many([end])
+        large.on_refused = lambda end, error: refused.take(end, error, tries=())
 
     def record(self, ends: list[End]) -> None:
         """Ends of one kind: all succeeded, or none."""
         if ends[0].decision is not None:
             self._settlements.add_many(ends)
-        elif max([len(end.result or b"") for end in ends]) > self.inline_bytes_max:
+        elif max([len(end.result or b"") for end in ends]) > self._inline_bytes_max:
             self._record_large(ends)
         else:
             self._successes.add_many(ends)
 
     def _record_large(self, ends: list[End]) -> None:
         """Results too large for a row are kept elsewhere first; the others need not wait."""
-        small = [end for end in ends if len(end.result or b"") <= self.inline_bytes_max]
+        small = [end for end in ends if len(end.result or b"") <= self._inline_bytes_max]
         if small:
             self._successes.add_many(small)
         for end in ends:
-            if len(end.result or b"") > self.inline_bytes_max:
-                task = asyncio.create_task(self._keep_result(end), name="large result")
-                self._keeping.add(task)
-                task.add_done_callback(self._keeping.discard)
-
-    async def _keep_result(self, end: End) -> None:
-        while end.lease.shard in self._dispatcher.terms:  # else its worker reports it elsewhere
-            try:
-                reference = await self.keep_result(end.lease, end.result or b"")
-            except Unavailable as error:
-                log.warning("a large result waits", job=end.lease.job.id, error=error.message)
-                await pause(RETRY_SECONDS)
-            else:
-                self._successes.add_many([replace(end, result=reference)])
-                return
+            if len(end.result or b"") > self._inline_bytes_max:
+                self.large_results.add(end)
 
     async def drain(self) -> None:
-        await asyncio.gather(*self._keeping, return_exceptions=True)
+        await self.large_results.drain()
         await self._successes.drain()
         await self._settlements.drain()
+        await self.refused_ends.drain()
 
     # -- ends --------------------------------------------------------------------------------
 
-    def _by_shard(self, ends: list[End]) -> dict[int, list[End]]:
-        if self._shard_count == 1:  # where every microsecond counts, there is mostly one
-            return {ends[0].lease.shard: ends}
-        groups: dict[int, list[End]] = {}
-        for end in ends:
-            groups.setdefault(end.lease.shard, []).append(end)
-        return groups
+    async def _flush_successes(self, shard: int, ends: list[End]) -> None:
+        rows = [
+            (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
+            for end in ends
+            for job in (end.lease.job,)
+        ]
+        async for part in self._writer.write(outcomes.record_successes, shard, rows):
+            if part.error is None:
+                self._finish(ends[part.start : part.stop], part.answer)
+            else:
+                self.refused_ends.take(ends[part.start], part.error)
 
-    async def _flush_successes(self, ends: list[End]) -> None:
-        for shard, group in self._by_shard(ends).items():
-            rows = [
-                (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
-                for end in group
-                for job in (end.lease.job,)
-            ]
-            refused = await self._until_written(outcomes.record_successes, shard, rows)
-            self._finish(group, refused)
+    async def _flush_settlements(self, shard: int, ends: list[End]) -> None:
+        rows = list(map(self._settlement, ends))
+        async for part in self._writer.write(outcomes.settle, shard, rows):
+            if part.error is None:
+                self._finish(ends[part.start : part.stop], part.answer)
+            else:
+                self.refused_ends.take(ends[part.start], part.error)
 
-    async def _flush_settlements(self, ends: list[End]) -> None:
-        for shard, group in self._by_shard(ends).items():
-            rows = [self._settlement(end) for end in group]
-            refused = await self._until_written(outcomes.settle, shard, rows)
-            self._finish(group, refused)
-            if any(row.state is State.SCHEDULED for row in rows):
-                self.on_scheduled()
+    def _as_it_is(self, end: End) -> Rewrite:
+        if end.decision is not None:
+            return outcomes.settle, self._settlement(end)
+        job = end.lease.job
+        row = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
+        return outcomes.record_successes, row
 
     def _settlement(self, end: End) -> outcomes.Settlement:
         decision, job, session = end.decision, end.lease.job, end.lease.session
@@ -166,31 +192,8 @@ class Recorder:
         began = self._store_clock.at_us(end.lease.granted_us)
         return lateness_ms(Timing.of(end.lease.job.timing), int(began.timestamp() * 1000))
 
-    async def _until_written(
-        self,
-        write: Callable[[Connection, int, int, Sequence[Row]], Awaitable[set[str]]],
-        shard: int,
-        rows: Sequence[Row],
-    ) -> set[str] | None:
-        """Write as the owner of the shard, however long the store is away; None when not owner."""
-        while (term := self._dispatcher.terms.get(shard)) is not None:
-            try:
-                async with self._database.hot() as connection:
-                    return await write(connection, shard, term, rows)
-            except DISCONNECTED as error:
-                log.warning("store away, outcomes wait", shard=shard, error=repr(error))
-                await pause(RETRY_SECONDS)
-            except Exception as error:
-                log.error("store refused a write", rows=len(rows), error=repr(error))
-                if len(rows) > 1:  # one bad row must not hold up the others
-                    parts = [await self._until_written(write, shard, [row]) for row in rows]
-                    return set().union(*(part or () for part in parts))
-                await pause(RETRY_SECONDS)
-        return None
-
-    def _finish(self, ends: Sequence[End], refused: set[str] | None) -> None:
-        if refused is None:
-            return  # not ours to acknowledge any more
+    def _finish(self, ends: Sequence[End], refused: set[str]) -> None:
+        """These are on disk, but for those that the guard refused: their lease was lost."""
         ids = [end.lease.job.id for end in ends]
         self._dispatcher.backlog.ended(ids)
         written = ends
@@ -198,8 +201,7 @@ class Recorder:
             written = [end for end in ends if end.lease.job.id not in refused]
             self._refuse([end for end in ends if end.lease.job.id in refused])
         if ends[0].decision is not None:  # a group is of one kind
-            for end in written:
-                self._dispatcher.settled(end)
+            self._settle(written)
         self._count(ends, len(refused))
         self.on_ends(ends)
         self._watchers.tell(ids)
@@ -209,9 +211,31 @@ class Recorder:
                 session.recorded += heard
                 self._acknowledge_soon(session)
 
+    def _settle(self, ends: Sequence[End]) -> None:
+        is_scheduled = False
+        for end in ends:
+            self._dispatcher.settled(end)
+            is_scheduled |= end.decision is not None and end.decision.state is State.SCHEDULED
+        if is_scheduled:
+            self.on_scheduled()
+
+    def _finish_dead(self, said: End, dead: End, refused: set[str]) -> None:
+        """The job is dead instead; a worker whose run went well hears that this is not recorded."""
+        if said.decision is None:
+            self._refuse([said])
+            dead = replace(dead, number=None)
+        self._finish([dead], refused)
+
+    def _give_up(self, end: End) -> None:
+        """Nothing can be written of this: its worker need not wait."""
+        self._refuse([end])
+        self._watchers.tell([end.lease.job.id])
+
     def _refuse(self, ends: Sequence[End]) -> None:
         for session, numbers in numbers_by_session(ends).items():
+            session.recording.difference_update(numbers)
             session.refused += numbers
+            self._acknowledge_soon(session)
 
     def _count(self, ends: Sequence[End], refused: int) -> None:
         if refused:
@@ -234,7 +258,7 @@ class Recorder:
 
     # -- leases ------------------------------------------------------------------------------
 
-    async def _flush_leases(self, leases: list[Lease]) -> None:
+    async def _flush_leases(self, shard: int, leases: list[Lease]) -> None:
         """Durable pools: the worker hears of a lease only after this."""
         for lease, is_written in await self.write_leases(leases):
             if is_written:
@@ -243,7 +267,11 @@ class Recorder:
                 self._dispatcher.not_written(lease)
 
     async def write_leases(self, leases: Sequence[Lease]) -> list[tuple[Lease, bool]]:
-        done = []
+        """Which were written, and which found their job no longer free to run.
+
+        One that the store refuses for ever is in neither: its job is dead from now on.
+        """
+        done: list[tuple[Lease, bool]] = []
         for shard, group in _leases_by_shard(leases).items():
             rows = [
                 lease_store.LeaseRow(
@@ -251,16 +279,39 @@ class Recorder:
                 )
                 for lease in group
             ]
-            written = await self._until_written(lease_store.write_leases, shard, rows)
-            done += [(lease, lease.job.id in (written or ())) for lease in group]
-            self._watchers.tell(JobId(job) for job in written or ())
+            undecided = len(group)
+            async for part in self._writer.write(lease_store.write_leases, shard, rows):
+                undecided -= part.stop - part.start
+                if part.error is not None:
+                    self._dispatcher.take_back(group[part.start], _refusal(part.error))
+                    continue
+                some = group[part.start : part.stop]
+                done += [(lease, lease.job.id in part.answer) for lease in some]
+                self._watchers.tell(map(JobId, part.answer))
+            if undecided:  # another server owns the shard
+                heard = {id(lease) for lease, _ in done}
+                done += [(lease, False) for lease in group if id(lease) not in heard]
         return done
+
+
+def _refusal(error: Exception) -> Outcome:
+    fault = Fault("RefusedByStore", f"The store refused to record its lease: {reason_of(error)}")
+    text = error_document(None, "", fault)
+    return Outcome(OutcomeKind.FAILED, 0, failure=FailureClass.PERMANENT, error=text)
 
 
 def _acknowledge(session: Session) -> None:
     session.acks_due = False
     if session.recorded or session.refused:
         session.ring()
+
+
+def _shard_of_end(end: End) -> int:
+    return end.lease.shard
+
+
+def _shard_of_lease(lease: Lease) -> int:
+    return lease.shard
 
 
 def _leases_by_shard(leases: Sequence[Lease]) -> dict[int, list[Lease]]:

@@ -3,8 +3,8 @@
 A batch is one transaction: the jobs, and how far the action has come. So a server that dies in the
 middle loses nothing and doubles nothing; the next owner goes on after the last batch. The rate is
 the caller's; how fast the jobs then run is up to their tenant's fair share. A tenant whose queue is
-full is waited for. Nobody waits for another's action: one that the store refuses is marked as failed
-after a few tries, one that the store is too busy for is tried less and less often.
+full is waited for. Nobody waits for another's action: one that the store refuses is marked as
+failed after a few tries, one that the store is too busy for is tried less and less often.
 """
 
 from __future__ import annotations

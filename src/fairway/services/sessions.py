@@ -37,6 +37,7 @@ class Lease(Struct, eq=False, gc=False):
     written: bool = False  # the store knows of it
     delivered: bool = False  # its worker was sent it
     cancelling: bool = False
+    reported: bool = False  # its end was heard and could not be taken yet; it will be said again
     progress: bytes | None = None
     checkpoint_looked_for: bool = False
     moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own

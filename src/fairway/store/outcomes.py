@@ -48,6 +48,16 @@ class Settlement(NamedTuple):
     billed_us: int = 0  # of its slot-time; the rest is the platform's own
 
 
+class RefusedEnd(NamedTuple):
+    """The end of a job whose run could not be recorded: a death, and why."""
+
+    tenant: int
+    job: JobId
+    epoch: int
+    error: bytes
+    fingerprint: int
+
+
 async def record_successes(
     connection: Connection, shard: int, term: int, done: Sequence[SuccessRow]
 ) -> set[str]:
@@ -112,6 +122,29 @@ async def settle(
     if touched == len(done):
         return set()
     expected = {str(item.job): (item.state, item.epoch) for item in done}
+    return await _not_recorded(connection, shard, tenants, expected)
+
+
+async def end_refused(
+    connection: Connection, shard: int, term: int, done: Sequence[RefusedEnd]
+) -> set[str]:
+    """As `settle`, and nothing of the run is written."""
+    done = sorted(done)
+    tenants = [item.tenant for item in done]
+    touched = await execute(
+        connection,
+        _SQL["end_refused"],
+        shard=shard,
+        term=term,
+        tenants=tenants,
+        ids=[item.job for item in done],
+        epochs=[item.epoch for item in done],
+        errors=[item.error for item in done],
+        fingerprints=[item.fingerprint for item in done],
+    )
+    if touched == len(done):
+        return set()
+    expected = {str(item.job): (State.DEAD, item.epoch) for item in done}
     return await _not_recorded(connection, shard, tenants, expected)
 
 

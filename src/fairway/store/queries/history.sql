@@ -33,9 +33,10 @@ ORDER BY jobs.id DESC LIMIT :limit  -- the column: `id` alone would be the text 
 -- name: slot_time
 -- What a tenant's jobs of some time used, by pool. A tenant's own jobs only, on nobody's hot path.
 SELECT pool, count(*) AS jobs,
-       coalesce(sum(coalesce(billed_us, 0) + CASE WHEN state = 3 THEN coalesce(ran_us, 0) ELSE 0 END), 0)::bigint
-           AS billed_us,
-       coalesce(sum(unbilled_us), 0)::bigint AS unbilled_us
+       least(coalesce(sum(coalesce(billed_us, 0)::numeric
+                          + CASE WHEN state = 3 THEN coalesce(ran_us, 0) ELSE 0 END), 0),
+             9223372036854775807)::bigint AS billed_us,
+       least(coalesce(sum(unbilled_us), 0), 9223372036854775807)::bigint AS unbilled_us
 FROM jobs WHERE shard = :shard AND tenant = :tenant AND id >= :since AND id < :before
 GROUP BY pool ORDER BY pool
 

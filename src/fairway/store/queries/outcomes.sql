@@ -6,7 +6,8 @@
 -- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
 -- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
 -- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
-UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
+UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
+                deliveries = least(jobs.deliveries + 1, 32767),
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
                 result = coalesce(done.result, 'null'), session = NULL, token = NULL
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
@@ -21,7 +22,8 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) 
 -- The same for rows whose place is known, from when they were read as queued: no walk down an index.
 -- A row that was written since, be it its lease, has moved; record_successes finds it. (`state + 0`: `= 1`
 -- alone would allow a walk over all that is queued. Likewise the shard: its place is all that finds a row.)
-UPDATE jobs SET state = 3, attempts = jobs.attempts + 1, deliveries = jobs.deliveries + 1,
+UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
+                deliveries = least(jobs.deliveries + 1, 32767),
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
                 result = coalesce(done.result, 'null')
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
@@ -34,7 +36,7 @@ WHERE jobs.ctid = done.place
 
 -- name: settle
 -- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
--- history, of which the last fifty are kept.
+-- history, of which the last fifty are kept. Sums stop at the largest number there is.
 UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
                 epoch = done.epoch, execute_at = coalesce(done.execute_at, jobs.execute_at),
                 finished_at = CASE WHEN done.state >= 3 THEN now() END,
@@ -42,8 +44,10 @@ UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.
                 failures = done.failures::smallint[], fingerprint = done.fingerprint,
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
                           || done.entry,
-                billed_us = coalesce(jobs.billed_us, 0) + done.billed_us,
-                unbilled_us = coalesce(jobs.unbilled_us, 0) + done.ran_us - done.billed_us,
+                billed_us = least(coalesce(jobs.billed_us, 0)::numeric + done.billed_us,
+                                  9223372036854775807)::bigint,
+                unbilled_us = least(coalesce(jobs.unbilled_us, 0)::numeric + done.ran_us
+                                    - done.billed_us, 9223372036854775807)::bigint,
                 session = NULL, token = NULL
 FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[],
             :attempts::smallint[], :deliveries::smallint[], :execute_ats::timestamptz[],
@@ -51,6 +55,18 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[
             :entries::bytea[], :billed_us::bigint[])
      AS done (tenant, id, epoch, state, attempts, deliveries, execute_at, ran_us, error, failures,
               fingerprint, entry, billed_us)
+WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+  AND jobs.id = done.id
+  AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+
+-- name: end_refused
+-- Jobs whose end cannot be recorded as it was reported: dead, with the store's reason, and nothing of
+-- the run. As little as possible is written, so that it can be.
+UPDATE jobs SET state = 4, epoch = done.epoch, finished_at = now(), error = done.error,
+                fingerprint = done.fingerprint, session = NULL, token = NULL
+FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :errors::bytea[],
+            :fingerprints::bigint[]) AS done (tenant, id, epoch, error, fingerprint)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END

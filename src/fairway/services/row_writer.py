@@ -1,0 +1,74 @@
+"""Writes rows as the owner of their shard: a bad row holds up no other, an absent store loses none.
+
+A batch that the store refuses for its rows is halved until the bad ones stand alone, so a bad row
+costs a few statements, and what is good is written meanwhile. Any other error (the store is away,
+a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later. When
+the shard has another owner the rest is dropped: its worker reports to that one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.refusals import is_about_rows
+
+log = logger("row_writer")
+
+Row = TypeVar("Row")
+Write: TypeAlias = Callable[[Connection, int, int, Sequence[Row]], Awaitable[set[str]]]
+
+RETRY_SECONDS = 0.2
+RETRY_SECONDS_MAX = 2.0
+
+
+class Part(NamedTuple):
+    """Some of the rows, by their places in what was given, and what became of them."""
+
+    start: int
+    stop: int
+    answer: set[str]  # what the statement said of them
+    error: Exception | None = None  # why the store will never take this one row
+
+
+class RowWriter:
+    def __init__(self, database: Database, terms: Mapping[int, int]) -> None:
+        self._database = database
+        self._terms = terms  # shard → the term under which this server owns it
+
+    async def write(
+        self, statement: Write[Row], shard: int, rows: Sequence[Row]
+    ) -> AsyncIterator[Part]:
+        """Each part as soon as it is written or refused; what is in none is not ours any more."""
+        parts = deque([(0, len(rows))])
+        tries = 0
+        while parts and (term := self._terms.get(shard)) is not None:
+            start, stop = parts[0]
+            try:
+                async with self._database.hot() as connection:
+                    answer = await statement(connection, shard, term, rows[start:stop])
+            except Exception as error:
+                if not is_about_rows(error):
+                    tries += 1
+                    await self._wait(shard, error, tries)
+                    continue
+                parts.popleft()
+                log.error("store refused rows", shard=shard, rows=stop - start, error=repr(error))
+                if stop - start == 1:
+                    yield Part(start, stop, set(), error)
+                else:  # last in the row: what is larger, and perhaps good, goes first
+                    middle = (start + stop) // 2
+                    parts += [(start, middle), (middle, stop)]
+            else:
+                tries = 0
+                parts.popleft()
+                yield Part(start, stop, answer)
+
+    async def _wait(self, shard: int, error: Exception, tries: int) -> None:
+        told = log.warning if isinstance(error, DISCONNECTED) else log.error
+        told("store does not take rows now", shard=shard, error=repr(error))
+        await pause(min(RETRY_SECONDS * 2.0 ** min(tries - 1, 10), RETRY_SECONDS_MAX))
