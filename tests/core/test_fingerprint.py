@@ -120,6 +120,5 @@ def test_no_error_is_no_fault(nothing: bytes | None) -> None:
 
 def test_an_error_nested_to_any_depth_is_read() -> None:
     """Some depths can be read and not written again."""
-    for depth in [*range(1, 1100, 3), *range(880, 1010), 100_000]:
-        error = b'{"message":' + b"[" * depth + b"]" * depth + b"}"
-        assert fault_of(error).message
+    for depth in [*range(1, 1100), 100_000]:
+        assert fault_of(b"[" * depth + b"]" * depth).message

@@ -20,6 +20,7 @@ from tests.services.platform_room import (
     submit,
     until,
 )
+from tests.services.refusing import refusing
 
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
@@ -153,6 +154,25 @@ async def test_after_the_term_is_lost_nothing_is_written_and_nothing_acknowledge
     session = platform.dispatcher.sessions[hand.key]
     assert (session.recorded, session.refused) == ([], [])
     assert not (await stored(platform, job))[0].is_final
+
+
+async def test_parts_of_a_group_are_not_acknowledged_after_the_term_is_lost(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The store refused them together, so they were tried one by one when the shard was lost."""
+    jobs = await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    leases = await hand.take(2)
+    await freeze(platform)
+    async with refusing(platform, "NEW.state = 3"):
+        platform.dispatcher.succeeded([End(one, n, 10, b"1") for n, one in enumerate(leases)])
+        await asyncio.sleep(0.1)
+        platform.dispatcher.close_shard(0)
+        await asyncio.wait_for(platform.recorder.drain(), 5)
+    session = platform.dispatcher.sessions[hand.key]
+    assert (session.recorded, session.refused) == ([], [])
+    for job in jobs:
+        assert not (await stored(platform, job))[0].is_final
 
 
 async def test_a_stale_term_is_told_refused(platform: Platform, tenant: Tenant) -> None:

@@ -47,3 +47,13 @@ def may_adopt(stored_epoch: int, epoch: int, term: int) -> bool:
 def believable_us(said_us: int, granted_us: int, now_us: int) -> int:
     """How long a run took: as its worker says, and no longer than its lease is old."""
     return min(said_us, max(now_us - granted_us, 0) + RAN_SLACK_US)
+
+
+def longest_us(timeout_ms: int, grace_seconds: float, large_bytes: int) -> int:
+    """How old a lease may grow whose job has a time limit, before the platform takes it back.
+
+    Its worker ends the run long before that: the grace is for its start, and for a payload that
+    must be fetched first, at a megabyte a second.
+    """
+    timeout_us = timeout_ms * 1000
+    return timeout_us + max(round(grace_seconds * 1e6), timeout_us // 10) + large_bytes

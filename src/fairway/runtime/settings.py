@@ -40,8 +40,8 @@ FOREIGN = frozenset(
 
 POSITIVE = (
     "retention_days", "body_bytes_max", "payload_bytes_max", "results_waiting_bytes_max",
-    "window_jobs", "promote_per_second", "promote_tenant_per_second", "schedule_seconds_min",
-    "schedules_per_tenant", "store_wait_seconds",
+    "window_jobs", "timeout_grace_seconds", "promote_per_second", "promote_tenant_per_second",
+    "schedule_seconds_min", "schedules_per_tenant", "store_wait_seconds",
 )  # fmt: skip
 
 
@@ -65,6 +65,7 @@ class Settings:
     term_seconds: float = 3.0  # an owner silent for this long has lost its shards
     adoption_seconds: float = 1.0  # a new owner waits this long for workers to say what they run
     lease_seconds: dict[str, float] = field(default_factory=dict)  # pool → seconds, over its own
+    timeout_grace_seconds: float = 30.0  # past a job's time limit its lease is taken back
     lazy_running_ms: int = 100  # a short job that outlives this is written as running
     window_jobs: int = 150_000  # jobs held in memory, whatever the depth
     submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet

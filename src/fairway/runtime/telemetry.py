@@ -100,6 +100,9 @@ class Metrics:
             "fairway_ends_set_aside_total", "Ends of runs that the store refused in any form.", **r
         )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
+        self.overtime = Counter(
+            "fairway_leases_overtime_total", "Leases taken back past their job's time limit.", **r
+        )
         self.violations = Counter(
             "fairway_pool_violations_total", "Runs that outlasted their pool by far.", ["pool"], **r
         )

@@ -34,6 +34,7 @@ from fairway.services.janitor import Janitor
 from fairway.services.lateness import Expirer, Lateness
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.measuring import Measuring
+from fairway.services.overtime import Overtime
 from fairway.services.ownership import Ownership
 from fairway.services.promoter import Promoter
 from fairway.services.pruner import Pruner
@@ -211,6 +212,7 @@ class Platform:
         promoter = Promoter(database, dispatcher, self.metrics, self.clock, caps)
         expirer = Expirer(database, dispatcher, self.watchers, self.lateness)
         marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
+        overtime = Overtime(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.settings.retention_days)
         replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
         janitor = Janitor(
@@ -229,6 +231,7 @@ class Platform:
             "refiller": refiller.run_once,
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": marker.run_once,
+            "overtime": overtime.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": promoter.run_once,
             "expirer": expirer.run_once,
