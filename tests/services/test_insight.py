@@ -24,10 +24,13 @@ from fairway.core.errors import NotFound
 from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
+from fairway.core.objects import ObjectFacts
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
+from fairway.store.checkpoints import Saved
 
 
 def wait(
@@ -132,3 +135,21 @@ async def test_watchers_are_told_and_forgotten(platform: Platform) -> None:
         assert platform.watchers.watched() == [(1, "job")]
     assert platform.watchers.watched() == []
     await until(lambda: platform.watchers.watched() == [])
+
+
+async def test_the_version_tells_a_discard_and_a_checkpoint(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Whatever a tenant can see of a job changes its ETag."""
+    (dead,) = await submit(platform, tenant)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    fatal = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+    await hand.report(hand.done(lease, fatal))
+    before = (await sight(platform, tenant, dead)).version
+    await platform.dead_letters.discard_one(tenant.id, dead)
+    assert (await sight(platform, tenant, dead)).version != before
+    saved = Saved(1, 1, ObjectFacts("name", 1, b""), platform.store_clock.now())
+    running = (await sight(platform, tenant, dead))._replace(checkpoint=saved)
+    later = running._replace(checkpoint=saved._replace(number=2))
+    assert len({running._replace(checkpoint=None).version, running.version, later.version}) == 3

@@ -22,6 +22,7 @@ from fairway.services.sessions import End, Lease, Session
 log = logger("large_results")
 
 RETRY_SECONDS = 0.2
+RETRY_SECONDS_MAX = 2.0
 TRIES_MAX = 3  # of a result that storage does not take, though it is there
 INVITE_SECONDS = 0.25  # from one worker that is asked again to the next
 
@@ -69,24 +70,29 @@ class LargeResults:
         tries = 0
         try:
             while self._is_ours(end.lease.shard):  # else its worker reports it elsewhere
-                try:
-                    reference = await self.keep(end.lease, end.result or b"")
-                except Unavailable as error:
-                    log.warning("a large result waits", job=end.lease.job.id, error=error.message)
-                    await pause(RETRY_SECONDS)
-                except Exception as error:
-                    tries += 1
-                    log.error("storage refused a result", job=end.lease.job.id, error=repr(error))
-                    if tries >= TRIES_MAX:
-                        self.on_refused(end, error)
-                        return
-                    await pause(RETRY_SECONDS)
-                else:
-                    self.on_kept(replace(end, result=reference))
+                if await self._try_to_keep(end, tries):
                     return
+                await pause(min(RETRY_SECONDS * 2.0 ** min(tries, 10), RETRY_SECONDS_MAX))
+                tries += 1
         finally:
             self._room.give_back((end.lease.job.id, end.lease.epoch))
             self._invite()
+
+    async def _try_to_keep(self, end: End, tries: int) -> bool:
+        job = end.lease.job.id
+        try:
+            reference = await self.keep(end.lease, end.result or b"")
+        except Unavailable as error:
+            log.warning("a large result waits", job=job, error=error.message)
+            return False
+        except Exception as error:
+            log.error("storage refused a result", job=job, error=repr(error))
+            if tries + 1 < TRIES_MAX:
+                return False
+            self.on_refused(end, error)
+        else:
+            self.on_kept(replace(end, result=reference))
+        return True
 
     # -- those who were not heard --------------------------------------------------------------
 

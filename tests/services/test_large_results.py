@@ -1,0 +1,100 @@
+"""Large results while storage is away: bounded in memory, kept at their workers, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.services.platform_room import (
+    QUICK,
+    Hand,
+    Word,
+    add_tenant,
+    new,
+    owner_on,
+    sight,
+    submit,
+)
+
+from fairway.core.lifecycle import State
+from fairway.core.tenant import Tenant
+from fairway.runtime.settings import replaced
+from fairway.services.platform import Platform
+from fairway.services.sessions import Holding
+
+INLINE, ROOM = 1_000, 10_000  # so each tenant's part is 2 500
+LARGE = b'"' + b"x" * 1_998 + b'"'
+
+
+@pytest.fixture
+async def platform(database_url: str, tmp_path: Path) -> AsyncIterator[Platform]:
+    settings = replaced(
+        QUICK, lease_seconds={}, term_seconds=3.0, data_dir=tmp_path, inline_bytes_max=INLINE,
+        results_waiting_bytes_max=ROOM, timeout_grace_seconds=0.1,
+    )  # fmt: skip
+    async with owner_on(database_url, settings) as platform:
+        yield platform
+
+
+def holding(word: Word, tenant: Tenant) -> Holding:
+    return Holding(word.job, tenant.id, word.epoch, word.token)
+
+
+class Teller:
+    """A worker that says what is new once, and all that is not heard of when it is asked to."""
+
+    def __init__(self, hand: Hand, tenant: Tenant, words: list[Word]) -> None:
+        self.hand, self.tenant, self.unheard = hand, tenant, {word.n: word for word in words}
+        self.fresh = words
+        self.resyncs = 0
+
+    async def speak(self) -> None:
+        words, self.fresh = self.fresh, []
+        news = await self.hand.say(reports=words, wait_seconds=0.1)
+        if news is None:
+            self.resyncs += 1
+            words = list(self.unheard.values())
+            held = [holding(word, self.tenant) for word in words]
+            news = await self.hand.say(hello=True, running=held, reports=words)
+            assert news is not None
+        assert not news.refused
+        for number in news.recorded:
+            self.unheard.pop(number, None)
+
+
+async def test_what_finds_no_room_stays_at_its_worker_until_there_is_some(
+    platform: Platform, tenant: Tenant, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "objects" / "results"
+    in_the_way.parent.mkdir()
+    in_the_way.write_text("a file where a folder must be: storage is away")
+    limited = new(timeout_ms=100)
+    jobs = await submit(platform, tenant, *[limited] * 5)
+    hand = Hand(platform, short=5)
+    *many, small = await hand.take(5)
+    teller = Teller(hand, tenant, [hand.done(one, result=LARGE) for one in many])
+    await teller.speak()
+    assert await hand.report(hand.done(small)) == ({5}, set()), "a small one needs no storage"
+    other = await add_tenant(platform, "other")
+    (theirs,) = await submit(platform, other)
+    neighbour = Hand(platform, short=1)
+    (lease,) = await neighbour.take()
+    their_teller = Teller(neighbour, other, [neighbour.done(lease, result=LARGE)])
+    await their_teller.speak()
+    assert theirs not in platform.dispatcher.leases, "taken: each tenant has its own part"
+    for _ in range(10):
+        await teller.speak()
+    assert teller.resyncs == 0, "there is no room: nothing is asked for"
+    assert platform.recorder.large_results.bytes_held == 2 * len(LARGE)
+    assert sum(job in platform.dispatcher.leases for job in jobs) == 3, "not taken, not lost"
+    in_the_way.unlink()
+    async with asyncio.timeout(15):
+        while teller.unheard or their_teller.unheard:
+            await teller.speak()
+            await their_teller.speak()
+    assert teller.resyncs > 0
+    assert platform.recorder.large_results.bytes_held == 0
+    for job in jobs:
+        assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED
