@@ -111,6 +111,7 @@ async def plan_of(hot: Connection, filled: Filled, name: str, **changes: Any) ->
 BY_BATCH = [
     "record_successes",
     "settle",
+    "end_refused",
     "write_leases",
     "read_ends",
     "read_waiting",

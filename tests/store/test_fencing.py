@@ -87,6 +87,11 @@ async def settle(connection: Connection, term: int, scene: Scene) -> Any:
     return 1 - len(await outcomes.settle(connection, SHARD, term, [end]))
 
 
+async def end_refused(connection: Connection, term: int, scene: Scene) -> Any:
+    end = outcomes.RefusedEnd(1, scene.running.id, scene.epoch, b"{}", 7)
+    return 1 - len(await outcomes.end_refused(connection, SHARD, term, [end]))
+
+
 async def write_leases(connection: Connection, term: int, scene: Scene) -> Any:
     return await leases.write_leases(connection, SHARD, term, [lease_for(scene.queued, term)])
 
@@ -132,6 +137,11 @@ async def move_action(connection: Connection, term: int, scene: Scene) -> Any:
     return await dead_letter_actions.move(connection, SHARD, term, scene.action, step)
 
 
+async def fail_action(connection: Connection, term: int, scene: Scene) -> Any:
+    running = dead_letter_actions.RunningAction(1, scene.action.id, 1)
+    return await dead_letter_actions.fail(connection, SHARD, term, running, "why")
+
+
 async def owe(connection: Connection, term: int, scene: Scene) -> Any:
     await fair_share.write_debts(connection, SHARD, term, [Debt(1, 7, 5)])
     return Debt(1, 7, 5) in await fair_share.read_debts(connection, SHARD)
@@ -155,6 +165,7 @@ WRITES: dict[str, list[Write]] = {
     "record_successes": [succeed],
     "record_successes_in_place": [succeed_in_place],
     "settle": [settle],
+    "end_refused": [end_refused],
     "write_leases": [write_leases],
     "promote_due": [promote],
     "reschedule": [reschedule],
@@ -164,6 +175,7 @@ WRITES: dict[str, list[Write]] = {
     "replay": [replay],
     "discard": [discard],
     "move_action": [move_action],
+    "fail_action": [fail_action],
     "write_debts": [owe],
     "forget_debts": [pay],
     "hold_shard": [tick],

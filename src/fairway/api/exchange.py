@@ -21,6 +21,7 @@ from fairway.services.directory import Principal
 from fairway.services.exchange import Call, Reported
 from fairway.services.platform import Platform
 from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
+from fairway.wire import bounds
 from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
@@ -85,8 +86,10 @@ class ExchangeEndpoint:
             )
             for one in hello.types
         ]  # fmt: skip
+        build = bounds.cut(hello.build, bounds.BUILD_CHARACTERS_MAX)
+        limits = bounds.cut_limits(hello.limits)
         labels, warm_keys = tuple(hello.labels), tuple(hello.warm_keys)
-        return Hello(terms, hello.slots, hello.build, hello.limits, labels, warm_keys)
+        return Hello(terms, hello.slots, build, limits, labels, warm_keys)
 
     def _facts(self, one: wire.TypeTerms) -> TypeFacts:
         return TypeFacts(
@@ -100,6 +103,8 @@ class ExchangeEndpoint:
 
     def _holding(self, one: wire.Holding) -> Holding:
         progress = _text(one.progress)
+        if progress is not None:
+            progress = bounds.shown_progress(progress)
         return Holding(_job(one.job), self._tenant(one.tenant), one.epoch, one.token, progress)
 
     def _reply(self, news: News) -> wire.ExchangeReply:

@@ -15,6 +15,7 @@ from fairway.core.outcome import FailureClass
 NAME_CHARACTERS_MAX = 200
 MESSAGE_CHARACTERS_MAX = 2_000
 STACK_CHARACTERS_MAX = 8_000
+ERROR_BYTES_MAX = 512 << 10  # as JSON; of a longer one only the beginning is looked at
 
 
 class Fault(NamedTuple):
@@ -31,6 +32,8 @@ def fault_of(error: bytes | None) -> Fault:
     """What a worker said of a failure."""
     if error is None:
         return NO_FAULT
+    if len(error) > ERROR_BYTES_MAX:
+        return Fault(message=_text(error[:MESSAGE_CHARACTERS_MAX].decode(errors="replace")))
     try:
         said: Any = json.loads(error)
     except (ValueError, RecursionError):

@@ -96,13 +96,7 @@ class Metrics:
         self.fenced = Counter(
             "fairway_outcomes_refused_total", "Outcomes whose lease was lost.", **r
         )
-        self.set_aside = Counter(
-            "fairway_ends_set_aside_total", "Ends of runs that the store refused in any form.", **r
-        )
         self.lost = Counter("fairway_leases_lost_total", "Leases of silent or dead workers.", **r)
-        self.overtime = Counter(
-            "fairway_leases_overtime_total", "Leases taken back past their job's time limit.", **r
-        )
         self.violations = Counter(
             "fairway_pool_violations_total", "Runs that outlasted their pool by far.", ["pool"], **r
         )
@@ -137,6 +131,16 @@ class Metrics:
         )
         self.registry.register(self.pickup)
         self._add_times()
+        self._add_troubles()
+
+    def _add_troubles(self) -> None:
+        r: dict[str, Any] = {"registry": self.registry}
+        self.set_aside = Counter(
+            "fairway_ends_set_aside_total", "Ends of runs that the store refused in any form.", **r
+        )
+        self.overtime = Counter(
+            "fairway_leases_overtime_total", "Leases taken back past their job's time limit.", **r
+        )
 
     def _add_times(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}

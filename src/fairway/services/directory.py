@@ -25,6 +25,7 @@ REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
 JOB_TYPES_MAX = 10_000
+TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 _PLAIN = TenantSettings()
 
 
@@ -96,8 +97,9 @@ class Directory:
 
     def id_of(self, name: str) -> int:
         """The tenant of a name on the wire; -1 for nobody."""
-        if name.startswith("#") and name[1:].isdecimal():
-            return int(name[1:])
+        if name.startswith("#") and name[1:].isdecimal() and len(name) <= len("#2147483647"):
+            number = int(name[1:])
+            return number if number <= TENANT_MAX else -1
         return self.tenant_ids.get(name, -1)
 
     # -- job types ---------------------------------------------------------------------------

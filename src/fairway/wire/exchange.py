@@ -22,6 +22,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from fairway.wire.bounds import (
+    LABELS_MAX,
+    NUMBER_MAX,
+    POOLS_MAX,
+    RAN_US_MAX,
+    TYPES_MAX,
+    WAIT_MS_MAX,
+    WARM_KEYS_MAX,
+)
 from fairway.wire.messages import END, JobType, PoolName
 
 NULL = Raw(b"null")
@@ -33,7 +42,9 @@ Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=100_000)]
 ShortText = Annotated[str, Meta(max_length=128)]
 AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
-RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+RanMicroseconds = Annotated[int, Meta(ge=0, le=RAN_US_MAX)]
+WaitMilliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
+Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 DelayMilliseconds = Annotated[int, Meta(ge=0, le=100 * 366 * 24 * 3600 * 1000)]
 
 
@@ -57,12 +68,12 @@ class TypeTerms(Struct, kw_only=True, omit_defaults=True):
 class Hello(Struct, kw_only=True, omit_defaults=True):
     """Who a worker is and what it can run; sent on the first call and on every resync."""
 
-    types: list[TypeTerms]
-    slots: dict[str, Slots]  # pool → slots in all
+    types: Annotated[list[TypeTerms], Meta(max_length=TYPES_MAX)]
+    slots: Annotated[dict[str, Slots], Meta(max_length=POOLS_MAX)]  # pool → slots in all
     build: str = ""
     limits: dict[str, str] = {}  # limit → what holds it on that machine, for people
-    labels: list[ShortText] = []
-    warm_keys: list[ShortText] = []
+    labels: Annotated[list[ShortText], Meta(max_length=LABELS_MAX)] = []
+    warm_keys: Annotated[list[ShortText], Meta(max_length=WARM_KEYS_MAX)] = []
 
 
 class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -78,7 +89,7 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
 class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The outcome of one run. `n` is the worker's own running number for it."""
 
-    n: int
+    n: Number
     job: str
     tenant: str
     epoch: Epoch
@@ -95,11 +106,11 @@ class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
     """What a worker says. Only `session` is needed; what has nothing to say is left out."""
 
     session: SessionKey
-    call: int = 0  # counts the calls of a session: one older than its last hello is not heard
+    call: Number = 0  # counts the calls of a session: one older than its last hello is not heard
     hello: Hello | None = None
     reports: list[Report] = []
     running: list[Holding] | None = None  # the whole truth on a resync, else only news of progress
-    wait_ms: int = 0
+    wait_ms: WaitMilliseconds = 0
     draining: bool = False  # no more leases, please
     goodbye: bool = False  # the process has ended: what it held is lost, at once
 

@@ -29,7 +29,7 @@ WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
 -- The store refused a batch of it again and again; what was done stays done.
 UPDATE dead_letter_actions SET state = 'failed', finished_at = now(), error = :error
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state = 'running'
-  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR SHARE)
+  AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: running_actions
 SELECT tenant, id::text AS id, per_second FROM dead_letter_actions

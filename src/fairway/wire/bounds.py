@@ -1,0 +1,49 @@
+"""How much a worker may say of itself and of its runs. Worker and server hold to the same numbers.
+
+What people only read is cut and marked; what decides something is refused with its field's name. A
+worker checks first, so that its server never has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairway.core.fault import ERROR_BYTES_MAX
+from fairway.core.run_note import PROGRESS_BYTES_MAX
+
+__all__ = [
+    "BUILD_CHARACTERS_MAX", "ERROR_BYTES_MAX", "LABELS_MAX", "LIMITS_MAX",
+    "LIMIT_CHARACTERS_MAX", "NUMBER_MAX", "POOLS_MAX", "PROGRESS_BYTES_MAX", "RAN_US_MAX",
+    "TYPES_MAX", "WAIT_MS_MAX", "WARM_KEYS_MAX", "cut", "cut_limits", "shown_progress",
+]  # fmt: skip
+
+BUILD_CHARACTERS_MAX = 200  # longer ones are cut
+LIMITS_MAX = 64  # what holds each limit on a machine; more are left out
+LIMIT_CHARACTERS_MAX = 200  # of a name or a value; longer ones are cut
+LABELS_MAX = 100  # more are refused
+WARM_KEYS_MAX = 1_000
+POOLS_MAX = 1_000
+TYPES_MAX = 10_000
+NUMBER_MAX = (1 << 53) - 1  # of calls and reports; what any language can count to
+RAN_US_MAX = (1 << 53) - 1
+WAIT_MS_MAX = (1 << 31) - 1
+CUT = "…"
+
+
+def cut(text: str, characters_max: int) -> str:
+    """The text, or its beginning with a mark that there was more."""
+    if len(text) <= characters_max:
+        return text
+    return text[: characters_max - len(CUT)] + CUT
+
+
+def cut_limits(limits: Mapping[str, str]) -> dict[str, str]:
+    some = list(limits.items())[:LIMITS_MAX]
+    return {cut(name, LIMIT_CHARACTERS_MAX): cut(held, LIMIT_CHARACTERS_MAX) for name, held in some}
+
+
+def shown_progress(progress: bytes) -> bytes:
+    """JSON text as it is, or a note in its place that it was too long: half of it is no JSON."""
+    if len(progress) <= PROGRESS_BYTES_MAX:
+        return progress
+    return b'{"omitted":"%d bytes; at most %d are kept"}' % (len(progress), PROGRESS_BYTES_MAX)

@@ -1,0 +1,91 @@
+"""All that a worker says has a bound: cut where people only read it, refused by name where not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+from tests.api.house import problem
+from tests.api.test_exchange import UNKNOWN
+from tests.api.test_jobs import submit
+from tests.api.worker import HandWorker
+
+from fairway.wire.bounds import (
+    BUILD_CHARACTERS_MAX,
+    LABELS_MAX,
+    LIMIT_CHARACTERS_MAX,
+    LIMITS_MAX,
+    NUMBER_MAX,
+    POOLS_MAX,
+    PROGRESS_BYTES_MAX,
+    WARM_KEYS_MAX,
+)
+
+
+async def test_what_people_only_read_is_cut(
+    operator: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    hello = {
+        "types": [{"name": worker.type}], "slots": {"short": 0}, "build": "b" * 1_000_000,
+        "limits": {f"limit {n}": "l" * 1_000 for n in range(10_000)},
+    }  # fmt: skip
+    await worker.say(hello=hello, running=[])
+    workers = (await operator.get("/v1/workers")).json()["workers"]
+    (seen,) = [one for one in workers if one["session"] == worker.session]
+    assert seen["build"] == "b" * (BUILD_CHARACTERS_MAX - 1) + "…"
+    assert len(seen["limits"]) == LIMITS_MAX
+    assert {len(held) for held in seen["limits"].values()} == {LIMIT_CHARACTERS_MAX}
+
+
+async def test_progress_too_large_to_keep_is_not_shown(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    await worker.hello()
+    location = await submit(tenant, worker.type)
+    lease = await worker.lease()
+    most = "p" * (PROGRESS_BYTES_MAX - 2)
+    for said, shown in (
+        (most, most),
+        (most + "p", {"omitted": "4097 bytes; at most 4096 are kept"}),
+    ):
+        await worker.say(running=[worker.holding(lease, progress=said)])
+        assert (await tenant.get(location)).json()["progress"] == shown
+    await worker.tell(worker.report(lease))
+
+
+HELLO: dict[str, Any] = {"types": [], "slots": {}}
+REPORT: dict[str, Any] = {
+    "n": 1, "job": UNKNOWN, "tenant": "nobody", "epoch": 1, "token": "0" * 32, "kind": "succeeded",
+    "ran_us": 1,
+}  # fmt: skip
+MANY_POOLS = {f"p{n}": 1 for n in range(POOLS_MAX + 1)}
+
+
+@pytest.mark.parametrize(
+    ("message", "pointer"),
+    [
+        ({"hello": HELLO | {"labels": ["x"] * (LABELS_MAX + 1)}}, "/hello/labels"),
+        ({"hello": HELLO | {"warm_keys": ["x"] * (WARM_KEYS_MAX + 1)}}, "/hello/warm_keys"),
+        ({"hello": HELLO | {"slots": MANY_POOLS}}, "/hello/slots"),
+        ({"call": NUMBER_MAX + 1}, "/call"),
+        ({"wait_ms": 10**400}, "/wait_ms"),
+        ({"wait_ms": -1}, "/wait_ms"),
+        ({"reports": [REPORT | {"n": 1 << 64}]}, "/reports/0/n"),
+        ({"reports": [REPORT | {"ran_us": 1 << 60}]}, "/reports/0/ran_us"),
+    ],
+    ids=["labels", "warm_keys", "slots", "call", "wait", "negative wait", "n", "ran_us"],
+)
+async def test_what_decides_something_is_refused_by_its_name(
+    worker: HandWorker, message: dict[str, Any], pointer: str
+) -> None:
+    problem(await worker.post(**message), 422, "INVALID_REQUEST", pointer)
+
+
+@pytest.mark.parametrize("name", ["#99999999999", "#2147483648", "#" + "9" * 5000, "#٣"])
+async def test_a_tenant_that_cannot_be_is_nobody(worker: HandWorker, name: str) -> None:
+    await worker.hello()
+    heard = await worker.say(reports=[REPORT | {"tenant": name}])
+    assert heard["refused"] == [1]
+    heard = await worker.hello(running=[worker.holding(REPORT | {"tenant": name})])
+    assert heard["revoked"] == [UNKNOWN]
