@@ -54,6 +54,23 @@ async def test_progress_too_large_to_keep_is_not_shown(
     await worker.tell(worker.report(lease))
 
 
+@pytest.mark.parametrize("more", [{"ran_us": 10**30}, {"delay_ms": 10**30}], ids=str)
+@pytest.mark.parametrize("kind", ["snoozed", "failed"])
+async def test_a_time_beyond_all_measure_is_cut(
+    tenant: httpx2.AsyncClient, worker: HandWorker, kind: str, more: dict[str, int]
+) -> None:
+    """A worker that says it again and again must not be refused for it, nor end in an error."""
+    await worker.hello()
+    location = await submit(tenant, worker.type)
+    lease = await worker.lease()
+    failure = {"failure": "dependency"} if kind == "failed" else {}
+    report = worker.report(lease, kind, **failure) | {"delay_ms": 3_600_000} | more
+    assert (await worker.tell(report))["recorded"] == [report["n"]]
+    job = (await tenant.get(location)).json()
+    assert job["state"] == "scheduled"
+    assert job["history"][0]["ran_seconds"] < 100
+
+
 HELLO: dict[str, Any] = {"types": [], "slots": {}}
 REPORT: dict[str, Any] = {
     "n": 1, "job": UNKNOWN, "tenant": "nobody", "epoch": 1, "token": "0" * 32, "kind": "succeeded",
@@ -72,7 +89,7 @@ MANY_POOLS = {f"p{n}": 1 for n in range(POOLS_MAX + 1)}
         ({"wait_ms": 10**400}, "/wait_ms"),
         ({"wait_ms": -1}, "/wait_ms"),
         ({"reports": [REPORT | {"n": 1 << 64}]}, "/reports/0/n"),
-        ({"reports": [REPORT | {"ran_us": 1 << 60}]}, "/reports/0/ran_us"),
+        ({"reports": [REPORT | {"ran_us": -1}]}, "/reports/0/ran_us"),
     ],
     ids=["labels", "warm_keys", "slots", "call", "wait", "negative wait", "n", "ran_us"],
 )

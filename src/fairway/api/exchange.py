@@ -180,7 +180,8 @@ def _outcome(one: wire.Report) -> Outcome:
         raise InvalidRequest(str(error), field="/reports") from None
     if kind is OutcomeKind.FAILED and failure is None:
         raise InvalidRequest("A failed report needs its failure class.", field="/reports/failure")
-    return Outcome(kind, one.ran_us, _text(one.result), failure, _text(one.error), one.delay_ms)
+    delay_ms = min(one.delay_ms, bounds.DELAY_MS_MAX)
+    return Outcome(kind, one.ran_us, _text(one.result), failure, _text(one.error), delay_ms)
 
 
 def _text(raw: msgspec.Raw) -> bytes | None:

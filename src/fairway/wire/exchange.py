@@ -26,7 +26,6 @@ from fairway.wire.bounds import (
     LABELS_MAX,
     NUMBER_MAX,
     POOLS_MAX,
-    RAN_US_MAX,
     TYPES_MAX,
     WAIT_MS_MAX,
     WARM_KEYS_MAX,
@@ -42,10 +41,10 @@ Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=100_000)]
 ShortText = Annotated[str, Meta(max_length=128)]
 AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
-RanMicroseconds = Annotated[int, Meta(ge=0, le=RAN_US_MAX)]
+RanMicroseconds = Annotated[int, Meta(ge=0)]  # no longer than the lease is old, whatever is said
 WaitMilliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
-DelayMilliseconds = Annotated[int, Meta(ge=0, le=100 * 366 * 24 * 3600 * 1000)]
+DelayMilliseconds = Annotated[int, Meta(ge=0)]  # longer than DELAY_MS_MAX is taken for that
 
 
 class TypeTerms(Struct, kw_only=True, omit_defaults=True):
