@@ -317,7 +317,7 @@ HELLO: dict[str, Any] = {"types": [], "slots": {}}
         ({"reports": [REPORT | {"epoch": 0}]}, "/reports/0/epoch"),
         ({"reports": [REPORT | {"ran_us": -1}]}, "/reports/0/ran_us"),
         ({"reports": [REPORT | {"ran_us": 1 << 63}]}, "/reports/0/ran_us"),
-        ({"reports": [REPORT | {"delay_ms": 1 << 60}]}, "/reports/0/delay_ms"),
+        ({"reports": [REPORT | {"delay_ms": 1 << 63}]}, "/reports/0/delay_ms"),
         ({"reports": [REPORT | {"kind": "vanished"}]}, "/reports"),
         ({"reports": [REPORT | {"kind": "failed"}]}, "/reports/failure"),
         ({"reports": [REPORT | {"kind": "failed", "failure": "bad luck"}]}, "/reports"),

@@ -41,10 +41,12 @@ Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=100_000)]
 ShortText = Annotated[str, Meta(max_length=128)]
 AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
-RanMicroseconds = Annotated[int, Meta(ge=0)]  # no longer than the lease is old, whatever is said
+#: Counts for no more than the lease is old, whatever is said.
+RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 WaitMilliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
-DelayMilliseconds = Annotated[int, Meta(ge=0)]  # longer than DELAY_MS_MAX is taken for that
+#: Longer than DELAY_MS_MAX is taken for that.
+DelayMilliseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class TypeTerms(Struct, kw_only=True, omit_defaults=True):
