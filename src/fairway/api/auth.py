@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairway.api.plain import Scope, header
+from fairway.api.plain import CONNECTION, Scope, header
+from fairway.core.connections import STAFF
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.directory import Directory, Principal
@@ -23,6 +24,9 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
     principal = directory.known(text) or await directory.authenticate(text)
     if principal is None:
         raise _unauthenticated("This API key is not valid.")
+    connection = scope.get(CONNECTION)
+    if connection is not None and not connection.is_known:
+        connection.proved(STAFF if principal.tenant is None else principal.tenant.id)
     return principal
 
 

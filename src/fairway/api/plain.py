@@ -21,9 +21,11 @@ Send: TypeAlias = Any
 Header: TypeAlias = tuple[bytes, bytes]
 
 HEADERS = "fairway.headers"  # in a scope: by name
+CONNECTION = "fairway.connection"  # in a scope: what carries the request
 JSON = (b"content-type", b"application/json")
 JSON_MEDIA = (b"application/json", b"text/json")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
+CLOSE = (b"connection", b"close")
 BODY_SECONDS_MAX = 30.0  # a body that is still coming after this long is cut off
 
 
@@ -119,7 +121,7 @@ def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if problem.status == 408:
-        headers.append((b"connection", b"close"))  # nobody waits for the rest of the body
+        headers.append(CLOSE)  # nobody waits for the rest of the body
     return problem.status, problems.encode(problem), headers
 
 

@@ -18,7 +18,8 @@ import httpx2
 import msgspec
 from starlette.responses import Response
 
-from fairway.api.plain import Receive, Scope, Send, header, send_bytes
+from fairway.api.plain import CONNECTION, Receive, Scope, Send, header, send_bytes
+from fairway.core.connections import STAFF
 from fairway.core.errors import Unavailable
 from fairway.core.streams import StreamKey
 from fairway.runtime.telemetry import logger
@@ -124,7 +125,10 @@ class Relay:
     def is_peer(self, scope: Scope) -> bool:
         """Whether the caller proves to be a server of this cluster."""
         secret = header(scope, SECRET) or b""
-        return hmac.compare_digest(secret, self._platform.cluster.secret.encode())
+        is_peer = hmac.compare_digest(secret, self._platform.cluster.secret.encode())
+        if is_peer and CONNECTION in scope:
+            scope[CONNECTION].proved(STAFF)
+        return is_peer
 
     def hear_hint(self, body: bytes) -> None:
         hint: dict[str, Any] = msgspec.json.decode(body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -11,8 +12,10 @@ from collections.abc import Awaitable, Callable
 import uvloop
 
 from fairway.api.app import Api
+from fairway.api.protocol import Door, DoorLimits
 from fairway.cli.http import HttpServer
 from fairway.cli.signals import stop_on_signals
+from fairway.core.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.memory import calm_collector
@@ -21,6 +24,8 @@ from fairway.runtime.telemetry import configure_logging, logger
 from fairway.services.platform import Platform
 
 log = logger("server")
+
+FILES_MAX = 1 << 16
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -41,6 +46,28 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
+def connection_limits(settings: Settings) -> ConnectionLimits:
+    """Connections take at most half of the files we may open: the store and objects need some."""
+    files = open_files_max()
+    return ConnectionLimits(
+        max(1, min(settings.connections_max, files // 2)), settings.connections_per_address
+    )
+
+
+def open_files_max() -> int:
+    """How many files this process may open, after asking for as many as it is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError) as error:
+        log.warning("cannot open more files", limit=soft, error=repr(error))
+        return soft
+    return wanted
+
+
 async def serve(
     dsn: str,
     settings: Settings,
@@ -52,7 +79,8 @@ async def serve(
     platform = await Platform.prepare(dsn, settings, SystemClock())
     await platform.start()
     api = Api(platform)
-    http = HttpServer(api)
+    limits = DoorLimits(connection_limits(settings), settings.head_seconds)
+    http = HttpServer(api, Door(limits, platform.metrics), settings.idle_seconds)
     calm_collector()
     try:
         serving = asyncio.create_task(http.run_until(stopping, listener, platform.let_go))

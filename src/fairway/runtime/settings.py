@@ -41,7 +41,9 @@ FOREIGN = frozenset(
 POSITIVE = (
     "retention_days", "body_bytes_max", "payload_bytes_max", "results_waiting_bytes_max",
     "window_jobs", "timeout_grace_seconds", "promote_per_second", "promote_tenant_per_second",
-    "schedule_seconds_min", "schedules_per_tenant", "store_wait_seconds",
+    "schedule_seconds_min", "schedules_per_tenant", "store_wait_seconds", "connections_max",
+    "connections_per_address", "head_seconds", "idle_seconds", "streams_max",
+    "streams_per_tenant", "waits_per_tenant",
 )  # fmt: skip
 
 
@@ -73,6 +75,13 @@ class Settings:
     promote_tenant_per_second: int = 1500  # and of one tenant
     schedule_seconds_min: float = 10.0  # ticks of a recurring schedule are at least so far apart
     schedules_per_tenant: int = 1000
+    connections_max: int = 10_000  # open at once; never more than half of the files we may open
+    connections_per_address: int = 1000  # shared workers and operators apart
+    head_seconds: float = 10.0  # for a request line and all headers to arrive
+    idle_seconds: float = 30.0  # a connection without a request is kept this long
+    streams_max: int = 2000  # event streams that a server keeps open
+    streams_per_tenant: int = 100
+    waits_per_tenant: int = 500  # requests with `Prefer: wait`
     drain_seconds: float = 25.0
     scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's

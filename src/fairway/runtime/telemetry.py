@@ -132,6 +132,7 @@ class Metrics:
         self.registry.register(self.pickup)
         self._add_times()
         self._add_troubles()
+        self._add_front_door()
 
     def _add_troubles(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
@@ -140,6 +141,31 @@ class Metrics:
         )
         self.overtime = Counter(
             "fairway_leases_overtime_total", "Leases taken back past their job's time limit.", **r
+        )
+
+    def _add_front_door(self) -> None:
+        r: dict[str, Any] = {"registry": self.registry}
+        self.connections = Gauge("fairway_connections", "Open HTTP connections.", **r)
+        self.connections_refused = Counter(
+            "fairway_connections_refused_total",
+            "Connections closed because there are too many, or for what they sent.",
+            ["reason"],
+            **r,
+        )
+        self.waits = Gauge(
+            "fairway_requests_waiting", "Event streams and held requests.", ["kind"], **r
+        )
+        self.wrong_keys = Counter(
+            "fairway_wrong_keys_total", "Requests with a key that is not valid.", **r
+        )
+        self.stalls = Histogram(
+            "fairway_loop_late_seconds",
+            "How late the event loop came to what was due, sampled.",
+            buckets=SECONDS,
+            **r,
+        )
+        self.stall_longest = Gauge(
+            "fairway_loop_stall_seconds", "The longest stall of the event loop, last minute.", **r
         )
 
     def _add_times(self) -> None:

@@ -1,0 +1,224 @@
+"""HTTP on the wire, guarded: what a connection may send before anybody listens, and for how long.
+
+A head has 64 KB and some seconds; more is answered 431 or 408, and never reaches the parser, which
+would copy all of it again with every packet. A connection that owes the rest of a request is closed
+when its time is up; one that is idle, after a while; when there are too many, those that never
+spoke with a valid key give way first (`core/connections.py`). A call that is being answered, held
+open or streamed is never idle.
+
+A reply leaves in one write: uvicorn hands its head and its body to the transport one after the
+other, each a system call; here they are gathered until the reply is whole, or, when it is a
+stream, until the event loop has gone round once. With a reply per job that is a good part of its
+cost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from fairway.api.plain import CLOSE, CONNECTION, problem_reply
+from fairway.core.connections import ConnectionBook, ConnectionLimits, address_of
+from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.runtime.telemetry import Metrics
+
+HEAD_BYTES_MAX = 64 << 10
+PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
+SWEEP_SECONDS = 0.5
+
+
+class DoorLimits(NamedTuple):
+    connections: ConnectionLimits
+    head_seconds: float  # for a whole head, and for the rest of a body that nobody reads
+
+
+class Door:
+    """All connections of one server: how many there are, and which of them owe us something."""
+
+    def __init__(self, limits: DoorLimits, metrics: Metrics) -> None:
+        self._head_seconds = limits.head_seconds
+        self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
+        self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
+        self._refused = metrics.connections_refused
+        metrics.connections.set_function(lambda: len(self.book))
+
+    def admit(self, connection: GuardedProtocol, address: str) -> None:
+        leaving = self.book.arrived(connection, address)
+        if leaving is not None:
+            self._refused.labels("too many").inc()
+            leaving.cut()
+
+    def owes(self, connection: GuardedProtocol, now: float) -> None:
+        self._owing.setdefault(connection, now + self._head_seconds)
+
+    def paid(self, connection: GuardedProtocol) -> None:
+        self._owing.pop(connection, None)
+
+    def gone(self, connection: GuardedProtocol) -> None:
+        self._owing.pop(connection, None)
+        self.book.left(connection)
+
+    async def run_once(self, now_us: int) -> float:
+        """Close those whose time is up; a loop calls this."""
+        now, late = asyncio.get_running_loop().time(), []
+        for connection, until in self._owing.items():
+            if until > now:
+                break
+            late.append(connection)
+        for connection in late:
+            self._owing.pop(connection, None)
+            self._refused.labels("too slow").inc()
+            connection.too_slow()
+        return SWEEP_SECONDS
+
+    def refuse(self, connection: GuardedProtocol, error: FairwayError) -> None:
+        """Answer what was no request, and close."""
+        self._refused.labels(error.code).inc()
+        connection.answer(error)
+
+
+class Corked:
+    """A transport that gathers what is written, until `flush` or the event loop's next turn."""
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self.flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, door: Door, **given: Any) -> None:
+        super().__init__(**given)
+        self._door = door
+        self._is_in_head = True  # what comes next belongs to a head
+        self._head_bytes = 0
+        self._heads = 0
+        self.is_known = False  # it has carried a request with a valid key
+
+    # -- asyncio's side ----------------------------------------------------------------------
+
+    def connection_made(self, transport: Any) -> None:
+        corked: Any = Corked(transport, self.loop)
+        self._flush = corked.flush
+        super().connection_made(corked)
+        self._door.owes(self, self.loop.time())
+        self._door.admit(self, address_of(self.client[0]) if self.client else "")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._door.gone(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_in_head:
+            room = HEAD_BYTES_MAX - self._head_bytes
+            if len(data) > room:
+                self._receive_much(data, room)
+                return
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._is_in_head and self._head_bytes and self._is_unanswered_for():
+            self._door.owes(self, self.loop.time())
+
+    def _receive_much(self, data: bytes, room: int) -> None:
+        """The parser sees what a head may have; the rest only when the head was in there."""
+        heads, self._head_bytes = self._heads, HEAD_BYTES_MAX
+        super().data_received(data[:room])
+        if self.transport.is_closing():
+            return  # it was no HTTP
+        if self._heads > heads:
+            self.data_received(data[room:])
+        else:
+            self._door.refuse(self, _HEAD_TOO_LARGE)
+
+    def _is_unanswered_for(self) -> bool:
+        """Nobody is being answered here: the next move is the client's."""
+        return self.cycle is None or self.cycle.response_complete
+
+    # -- the parser's side -------------------------------------------------------------------
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._head_bytes = 0
+        self._heads += 1
+        self._door.paid(self)
+        if len(self.pipeline) >= PIPELINED_MAX:
+            self.cut()
+            raise ValueError("too many requests at once")  # stops the parser
+        self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._is_in_head = True
+        self._door.paid(self)
+        super().on_message_complete()
+        if self.cycle.response_complete:  # the rest of a body came after its answer: idle again
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def on_response_complete(self) -> None:
+        self._flush()
+        super().on_response_complete()
+        if not self._is_in_head:  # a body that nobody reads any more must come to its end
+            self._door.owes(self, self.loop.time())
+
+    # -- the door's side ---------------------------------------------------------------------
+
+    def proved(self, holder: int) -> None:
+        """A request on it had a valid key, of this tenant or of STAFF."""
+        self.is_known = True
+        if not self._door.book.proved(self, holder):
+            self.cycle.keep_alive = False  # answered, and closed
+
+    def cut(self) -> None:
+        self.transport.abort()
+
+    def too_slow(self) -> None:
+        if self._head_bytes and not self.transport.is_closing():
+            self.answer(_HEAD_TOO_SLOW)
+        else:
+            self.cut()
+
+    def answer(self, error: FairwayError) -> None:
+        status, body, headers = problem_reply(error)
+        headers = [*dict([*headers, CLOSE]).items(), (b"content-length", b"%d" % len(body))]
+        lines = [STATUS_LINE[status]]
+        for name, value in headers:
+            lines += (name, b": ", value, b"\r\n")
+        lines.append(b"\r\n")
+        self.transport.write(b"".join([*lines, body]))
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        if not self.transport.is_closing():
+            self._door.refuse(self, InvalidRequest(msg, code="INVALID_HTTP"))
+
+
+_HEAD_TOO_LARGE = InvalidRequest(
+    f"Request line and headers have at most {HEAD_BYTES_MAX} bytes.", code="HEAD_TOO_LARGE"
+)
+_HEAD_TOO_SLOW = InvalidRequest(
+    "Request line and headers took too long to arrive.", code="REQUEST_TIMEOUT"
+)
