@@ -16,6 +16,7 @@ from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings
+from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
 from fairway.services.admission import Admission
 from fairway.services.bulletin import Bulletin
@@ -82,6 +83,7 @@ class Platform:
         self.metrics.waiters.set_function(lambda: database.waiting)
         self.slow_statements = SlowStatements(database, self.metrics)
         database.slow_calls.on_slow = self.slow_statements.noticed
+        self.stalls = StallWatch(self.metrics)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self.directory = Directory(database)
@@ -268,6 +270,7 @@ class Platform:
         await self.restraints.run_once(0)
         for loop in self.loops.values():
             loop.start()
+        self.stalls.start()
 
     def _pools_changed(self) -> None:
         """A pool is shared out by its tenants' terms from the moment it is known."""
@@ -282,6 +285,7 @@ class Platform:
 
     async def stop(self) -> None:
         """Finish what is under way, hand over, close; without the store, leave it to others."""
+        self.stalls.stop()
         try:
             async with asyncio.timeout(STOP_SECONDS_MAX):
                 await self.submissions.drain()

@@ -1,0 +1,42 @@
+"""A loop that stands still is noticed, and who is to blame for it: the loop, or the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from fairway.runtime.stalls import StallWatch
+from fairway.runtime.telemetry import Metrics
+
+
+async def beats(watch: StallWatch) -> None:
+    """Until a beat has come that was due after this moment."""
+    await asyncio.sleep(0.06)
+
+
+async def test_a_loop_that_computes_stands_still() -> None:
+    metrics = Metrics()
+    watch = StallWatch(metrics)
+    watch.start()
+    until = time.thread_time() + 0.3
+    while time.thread_time() < until:
+        pass
+    await beats(watch)
+    stall = watch.longest()
+    assert stall.late_seconds >= 0.25
+    assert 0.25 <= stall.busy_seconds < 0.4
+    assert metrics.registry.get_sample_value("fairway_loop_stall_seconds") == stall.late_seconds
+    watch.forget()
+    assert watch.longest() == (0, 0)
+    watch.stop()
+
+
+async def test_a_loop_that_is_kept_waiting_computes_nothing() -> None:
+    watch = StallWatch(Metrics())
+    watch.start()
+    time.sleep(0.3)  # noqa: ASYNC251  # stands for a machine that is busy with others
+    await beats(watch)
+    stall = watch.longest()
+    assert stall.late_seconds >= 0.25
+    assert stall.busy_seconds < 0.1
+    watch.stop()
