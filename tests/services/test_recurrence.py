@@ -7,8 +7,11 @@ half-hour and two-hour changes, a day that never was, rules that were abolished,
 
 from __future__ import annotations
 
+import sys
 import time
 from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import accumulate, islice, takewhile
@@ -19,11 +22,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.ticks import Every
+from fairway.core.ticks import STEPS_MAX, Every, Steps, TooManySteps, while_affordable
 from fairway.services.recurrence import Cron, checked
 
 DAYS = 400
 QUARTER = timedelta(minutes=15)
+CALLS_MAX = 20 * 3 * STEPS_MAX  # three searches, each with its steps
 PLACES = {
     "UTC": date(2023, 12, 1),
     "Europe/Lisbon": date(2023, 12, 1),  # with 29 February 2024
@@ -110,9 +114,9 @@ def test_ticks_are_those_of_the_calendar_each_once_both_ways(zone: str, expressi
     wanted = expected(expression, zone)
     moments, _ = quarters(zone)
     cron = Cron(expression, zone)
-    forward = list(takewhile(lambda tick: tick <= moments[-1], cron.after(moments[0] - 1)))
+    forward = list(takewhile(lambda tick: tick <= moments[-1], cron.after(moments[0] - 1, Steps(10**9))))
     assert forward == wanted
-    backward = list(takewhile(lambda tick: tick >= moments[0], cron.until(moments[-1])))
+    backward = list(takewhile(lambda tick: tick >= moments[0], cron.until(moments[-1], Steps(10**9))))
     assert backward == wanted[::-1]
 
 
@@ -121,8 +125,9 @@ def test_seconds_change_nothing_about_the_rule(zone: str) -> None:
     moments, _ = quarters(zone)
     for plain in ("30 2 * * *", "45 */5 * * *"):
         two = [
-            list(takewhile(lambda tick: tick <= moments[-1], Cron(text, zone).after(moments[0])))
+            list(takewhile(lambda tick: tick <= moments[-1], found))
             for text in (plain, f"0 {plain}")
+            for found in [Cron(text, zone).after(moments[0], Steps(10**9))]
         ]
         assert two[0] == two[1]
 
@@ -222,3 +227,93 @@ def test_plain_english() -> None:
     assert [Every(ms, 0).text for ms in (60_000, 90_000, 7_200_000, 86_400_000, 1500)] == [
         "Every minute", "Every 90 seconds", "Every 2 hours", "Every day", "Every 1.5 seconds",
     ]  # fmt: skip
+
+
+# -- what it costs -------------------------------------------------------------------------------
+
+EXPENSIVE = [
+    ("*/30 0 * 2 MON#5", "Europe/Lisbon"),  # once in 28 years
+    ("*/30 0 29 2 *", "Europe/Lisbon"),
+    ("30 0 * 2 MON#5", "Europe/Lisbon"),
+    ("* 0 */31 * MON#5", "Africa/Casablanca"),  # never; clocks change four times a year
+    ("*/59 */59 */23 */30 * 0#5", "Australia/Lord_Howe"),
+]
+
+
+def part(low: int, high: int) -> st.SearchStrategy[str]:
+    number = st.integers(low, high).map(str)
+    bounds = st.tuples(st.integers(low, high), st.integers(low, high)).map(sorted)
+    steps = st.integers(1, high - low + 1).map(lambda step: f"*/{step}")
+    several = st.lists(st.integers(low, high), min_size=2, max_size=4).map(
+        lambda found: ",".join(map(str, found))
+    )
+    return st.one_of(
+        st.just("*"), number, steps, several, bounds.map(lambda two: f"{two[0]}-{two[1]}")
+    )
+
+
+weekday = st.one_of(
+    part(0, 6),
+    st.tuples(st.integers(0, 6), st.integers(1, 5)).map(lambda two: f"{two[0]}#{two[1]}"),
+    st.integers(0, 6).map(lambda day: f"{day}L"),
+)
+any_cron = st.tuples(
+    part(0, 59), part(0, 23), st.one_of(part(1, 31), st.sampled_from(["L", "LW"])), part(1, 12),
+    weekday,
+).map(" ".join)  # fmt: skip
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called: a measure of work that no busy machine changes."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def all_questions(cron: str, zone: str, now_ms: int) -> None:
+    """What a request and the ticker ask of an expression."""
+    try:
+        found = checked(cron=cron, every_ms=None, zone=zone, now_ms=now_ms, gap_ms_min=10_000)
+        list(islice(while_affordable(found.until(now_ms)), 1100))
+        list(islice(while_affordable(found.after(now_ms)), 5))
+    except InvalidRequest as refusal:
+        assert refusal.field == "/cron"
+
+
+@pytest.mark.parametrize(("cron", "zone"), EXPENSIVE)
+def test_no_known_bomb_costs_more_than_its_steps(cron: str, zone: str) -> None:
+    assert calls_of(lambda: all_questions(cron, zone, NOW)) < CALLS_MAX
+
+
+@settings(deadline=None, max_examples=40)
+@given(any_cron, st.sampled_from(sorted(PLACES)), st.integers(0, 250_000_000_000_000))
+def test_no_expression_costs_more_than_its_steps(cron: str, zone: str, now_ms: int) -> None:
+    assert calls_of(lambda: all_questions(cron, zone, now_ms)) < CALLS_MAX
+
+
+@given(any_cron, st.sampled_from(sorted(PLACES)))
+@settings(deadline=None, max_examples=40)
+def test_steps_are_paid_for_what_is_done(cron: str, zone: str) -> None:
+    steps = Steps()
+
+    def search() -> None:
+        with suppress(TooManySteps):
+            list(islice(Cron(cron, zone).after(NOW, steps), 50))
+
+    calls = calls_of(search)
+    assert calls <= 20 * (STEPS_MAX - steps.left) + 2000
+
+
+def test_a_calendar_that_ends_ends() -> None:
+    last = round(datetime(9998, 12, 30, tzinfo=UTC).timestamp() * 1000)
+    for cron in ("0 0 29 2 MON", "*/5 * 1 1 *", "0 0 1 1 *"):
+        assert len(list(islice(while_affordable(Cron(cron, "Europe/Lisbon").after(last)), 9))) < 10

@@ -15,6 +15,7 @@ from fairway.api.plain import read_body
 from fairway.api.schedule_views import preview_of, run_view, schedule_view, terms_of
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.schedule import Place
+from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
 from fairway.wire.messages import JobAccepted
 from fairway.wire.payload import check_carefully, check_payload, is_plain
@@ -60,7 +61,10 @@ async def list_schedules(request: Request) -> Response:
             "The cursor is not one of ours.", code="INVALID_CURSOR", field="cursor"
         )
     found = await platform.schedules.page(tenant.id, after, limit + 1)
-    views = [await schedule_view(schedule, platform) for schedule in found[:limit]]
+    views, work = [], WorkInParts()
+    for schedule in found[:limit]:
+        views.append(await schedule_view(schedule, platform))
+        await work.let_others()
     cursor = views[-1].name if len(found) > limit else None
     return json_reply(ScheduleList(schedules=views, next_cursor=cursor))
 

@@ -12,9 +12,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from fairway.core.errors import InvalidRequest
+
 ON_TIME_MS = 15_000  # a tick is missed when it is later than this: a failover takes less
 CATCH_UP_MAX = 100  # ticks that are made up for after one outage, whatever the window
 COUNT_MAX = 1000  # missed ticks are counted up to here
+STEPS_MAX = 10_000  # of one search for ticks: some 15 ms
+
+
+class TooManySteps(InvalidRequest):
+    """This comes so rarely that its next ticks cannot be worked out; name more days or months."""
+
+
+class Steps:
+    """What a search for ticks may cost. Looking at a day, an hour or a minute is a step."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = STEPS_MAX) -> None:
+        self.left = left
+
+    def spend(self, count: int = 1) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise TooManySteps(field="/cron")
+
+
+def while_affordable(ticks: Iterable[int]) -> Iterator[int]:
+    """These ticks, for as long as the search may go on; one must be found."""
+    found = False
+    try:
+        for tick in ticks:
+            found = True
+            yield tick
+    except TooManySteps:
+        if not found:
+            raise
 
 
 class Overlap(IntEnum):
@@ -138,14 +171,14 @@ class Every:
         self._interval_ms = interval_ms
         self._anchor_ms = anchor_ms
 
-    def after(self, moment_ms: int) -> Iterator[int]:
+    def after(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
         """Ticks after a moment, oldest first."""
         count = max((moment_ms - self._anchor_ms) // self._interval_ms + 1, 1)
         while True:
             yield self._anchor_ms + count * self._interval_ms
             count += 1
 
-    def until(self, moment_ms: int) -> Iterator[int]:
+    def until(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
         """Ticks up to a moment, newest first."""
         count = (moment_ms - self._anchor_ms) // self._interval_ms
         while count > 0:

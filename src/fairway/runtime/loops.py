@@ -20,6 +20,7 @@ PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 SLICE = 100  # a few tenths of a millisecond
 SLICE_REST_SECONDS = 0.004
+PART_SECONDS = 0.005
 
 Item = TypeVar("Item")
 
@@ -40,6 +41,18 @@ async def in_slices(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
         yield items[start : start + SLICE]
         if start + SLICE < len(items):
             await pause(max(SLICE_REST_SECONDS, 5 * (time.monotonic() - began)))
+
+
+class WorkInParts:
+    """Work that has no natural parts: whoever does it asks often whether to let others go on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    async def let_others(self) -> None:
+        if time.monotonic() - self._began > PART_SECONDS:
+            await pause(SLICE_REST_SECONDS)
+            self._began = time.monotonic()
 
 
 class Effort:

@@ -12,7 +12,7 @@ also for expressions with seconds):
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import islice, pairwise
 from typing import Protocol
@@ -21,140 +21,156 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.ticks import Every
+from fairway.core.ticks import Every, Steps, while_affordable
+from fairway.services.zone_changes import ZoneChanges
 
 CRON_LENGTH_MAX = 200
 GAPS_LOOKED_AT = 100
+MONTH_STEPS = 6  # what going to the next month that fits costs
 ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, DAY, NONE = timedelta(seconds=1), timedelta(days=1), timedelta(0)
 
 
 class Recurrence(Protocol):
-    """Ticks in milliseconds since 1970."""
+    """Ticks in milliseconds since 1970. A search that costs too much raises `TooManySteps`."""
 
-    def after(self, moment_ms: int) -> Iterator[int]:
+    def after(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
         """Ticks after a moment, oldest first."""
 
-    def until(self, moment_ms: int) -> Iterator[int]:
+    def until(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
         """Ticks up to a moment, newest first."""
 
     @property
     def text(self) -> str: ...
 
 
+class _CountedSim(CronSim):
+    """Times that an expression names, each step of the search paid for."""
+
+    def __init__(self, expression: str, wall: datetime, steps: Steps, *, reverse: bool) -> None:
+        self._steps = steps
+        super().__init__(expression, wall, reverse)
+
+    def tick(self, seconds: int = 1) -> None:
+        self._steps.spend()
+        super().tick(seconds)
+
+    def match_day(self, d: date) -> bool:
+        self._steps.spend()
+        return super().match_day(d)
+
+    def advance_month(self) -> None:
+        if self.dt.month not in self.months:
+            self._steps.spend(MONTH_STEPS)
+            super().advance_month()
+
+    def reverse_month(self) -> None:
+        if self.dt.month not in self.months:
+            self._steps.spend(MONTH_STEPS)
+            super().reverse_month()
+
+
 class Cron:
     def __init__(self, expression: str, zone: str) -> None:
         self._expression = expression
         self._zone = ZoneInfo(zone)
-        self._zone_name = zone
+        self._clocks = ZoneChanges(zone)
         *_, minute, hour, _day, _month, _weekday = expression.split()
         self._is_wall_clock = not (minute.startswith("*") or hour.startswith("*"))
 
-    def after(self, moment_ms: int) -> Iterator[int]:
-        moment, last = _moment(moment_ms), moment_ms
-        for tick in self._by_wall(moment) if self._is_wall_clock else self._by_time(moment):
-            if tick > last:  # skipped times may meet at the moment when clocks go on
-                last = tick
-                yield tick
+    def after(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
+        moment, last, steps = _moment(moment_ms), moment_ms, steps or Steps()
+        ticks = self._by_wall if self._is_wall_clock else self._by_time
+        try:
+            for tick in ticks(moment, steps):
+                steps.spend()
+                if tick > last:  # skipped times may meet at the moment when clocks go on
+                    last = tick
+                    yield tick
+        except OverflowError:
+            return  # the calendar ends with the year 9999
 
-    def until(self, moment_ms: int) -> Iterator[int]:
-        moment, last = _moment(moment_ms), moment_ms + 1
+    def until(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
+        moment, last, steps = _moment(moment_ms), moment_ms + 1, steps or Steps()
         ticks = self._by_wall_back if self._is_wall_clock else self._by_time_back
-        for tick in ticks(moment):
-            if tick < last:
-                last = tick
-                yield tick
+        try:
+            for tick in ticks(moment, steps):
+                steps.spend()
+                if tick < last:
+                    last = tick
+                    yield tick
+        except OverflowError:
+            return
+
+    def _times(self, wall: datetime, steps: Steps, *, reverse: bool = False) -> Iterator[datetime]:
+        return _CountedSim(self._expression, wall, steps, reverse=reverse)
 
     # -- wall-clock time -----------------------------------------------------------------------
 
-    def _by_wall(self, moment: datetime) -> Iterator[int]:
-        for wall in CronSim(self._expression, self._wall(moment)):
-            yield _unix_ms(self._first_shown(wall))
+    def _by_wall(self, moment: datetime, steps: Steps) -> Iterator[int]:
+        for wall in self._times(self._clocks.wall(moment), steps):
+            yield _unix_ms(self._first_shown(wall, steps))
 
-    def _by_wall_back(self, moment: datetime) -> Iterator[int]:
+    def _by_wall_back(self, moment: datetime, steps: Steps) -> Iterator[int]:
         # Clocks that were put back within the last day have shown later times than they show now.
-        put_back = max(self._offset(moment - DAY) - self._offset(moment), NONE)
-        for wall in CronSim(self._expression, self._wall(moment) + put_back + SECOND, reverse=True):
-            yield _unix_ms(self._first_shown(wall))
+        clocks = self._clocks
+        put_back = max(clocks.offset(moment - DAY) - clocks.offset(moment), NONE)
+        start = clocks.wall(moment) + put_back + SECOND
+        for wall in self._times(start, steps, reverse=True):
+            yield _unix_ms(self._first_shown(wall, steps))
 
-    def _first_shown(self, wall: datetime) -> datetime:
+    def _first_shown(self, wall: datetime, steps: Steps) -> datetime:
         """The first moment at which clocks show this time, or have gone past it."""
         one, other = (wall.replace(tzinfo=self._zone, fold=n).astimezone(UTC) for n in (0, 1))
-        if self._wall(one) == wall:
+        if self._clocks.wall(one) == wall:
             return one
-        return self._change_between(min(one, other), max(one, other)) or one
+        change = self._clocks.first(min(one, other), max(one, other), steps)
+        return change.moment if change else one
 
     # -- real time -----------------------------------------------------------------------------
 
-    def _by_time(self, moment: datetime) -> Iterator[int]:
-        """From one change of the clocks to the next, each stretch by its own offset."""
-        start, includes_start = moment, False
-        while True:
-            offset, here = self._offset(start), start
-            wall_start = self._wall(start) - (SECOND if includes_start else NONE)
-            for wall in CronSim(self._expression, wall_start):
-                tick = (wall - offset).replace(tzinfo=UTC)
-                change = self._change_between(here, tick)
-                if change is not None:
-                    start, includes_start = change, True
-                    break
-                yield _unix_ms(tick)
-                here = tick
-            else:
-                return  # never again
+    def _by_time(self, moment: datetime, steps: Steps) -> Iterator[int]:
+        """By the offset in force. A change of the clocks on the way to the next time matters only
+        if that time is skipped, or if times already passed are shown once more."""
+        clocks, here = self._clocks, moment
+        offset, passed = clocks.offset(moment), clocks.wall(moment)
+        times = self._times(passed, steps)
+        while (wall := next(times, None)) is not None:
+            while change := clocks.first(here, _utc(wall - offset), steps):
+                here, offset = change.moment, change.after
+                shown = _naive(here + offset)
+                if shown <= passed or shown > wall:
+                    passed = shown - SECOND
+                    times = self._times(passed, steps)
+                    wall = next(times, None)
+                    if wall is None:
+                        return
+            here, passed = _utc(wall - offset), wall
+            yield _unix_ms(here)
 
-    def _by_time_back(self, moment: datetime) -> Iterator[int]:
-        start = moment
-        while True:
-            offset, here = self._offset(start), start
-            for wall in CronSim(self._expression, self._wall(start) + SECOND, reverse=True):
-                tick = (wall - offset).replace(tzinfo=UTC)
-                change = self._change_between(tick, here, newest=True)
-                if change is not None:
-                    start = change - SECOND
-                    break
-                yield _unix_ms(tick)
-                here = min(tick, here)
-            else:
-                return
-
-    # -- changes of the clocks -----------------------------------------------------------------
-
-    def _wall(self, moment: datetime) -> datetime:
-        return moment.astimezone(self._zone).replace(tzinfo=None)
-
-    def _offset(self, moment: datetime) -> timedelta:
-        return moment.astimezone(self._zone).utcoffset() or NONE
-
-    def _change_between(
-        self, low: datetime, high: datetime, *, newest: bool = False
-    ) -> datetime | None:
-        """The first (or newest) moment in (low, high] from which another offset holds."""
-        low, high = low.replace(microsecond=0), high.replace(microsecond=0)
-        if self._zone_name == "UTC" or low >= high:
-            return None
-        steps = range((high - low) // DAY + 1)
-        for step in reversed(steps) if newest else steps:
-            begin, end = low + DAY * step, min(low + DAY * (step + 1), high)
-            if self._offset(begin) != self._offset(end):
-                return self._bisect(begin, end)
-        return None
-
-    def _bisect(self, low: datetime, high: datetime) -> datetime:
-        before = self._offset(low)
-        while high - low > SECOND:
-            middle = (low + (high - low) // 2).replace(microsecond=0)
-            if self._offset(middle) == before:
-                low = middle
-            else:
-                high = middle
-        return high
+    def _by_time_back(self, moment: datetime, steps: Steps) -> Iterator[int]:
+        clocks, here = self._clocks, moment
+        offset, passed = clocks.offset(moment), clocks.wall(moment) + SECOND
+        times = self._times(passed, steps, reverse=True)
+        while (wall := next(times, None)) is not None:
+            while change := clocks.newest(_utc(wall - offset), here, steps):
+                here, offset = change.moment - SECOND, change.before
+                end = _naive(change.moment + offset)
+                if end > passed or end <= wall:
+                    passed = end
+                    times = self._times(passed, steps, reverse=True)
+                    wall = next(times, None)
+                    if wall is None:
+                        return
+            tick = _utc(wall - offset)
+            here, passed = min(tick, here), wall
+            yield _unix_ms(tick)
 
     @property
     def text(self) -> str:
         """In English, as `At 09:00 on Monday through Friday (Europe/Lisbon)`."""
         words = CronSim(self._expression, ANY_TIME).explain()
-        return f"{words} ({self._zone_name})"
+        return f"{words} ({self._clocks.name})"
 
 
 def recurrence_of(
@@ -180,7 +196,7 @@ def checked(
         raise InvalidRequest("Give cron or every_seconds, one of them.", field="/cron")
     field = "/cron" if cron is not None else "/every_seconds"
     found = _parsed(cron, zone) if cron is not None else Every(every_ms or 0, now_ms)
-    ticks = list(islice(found.after(now_ms), GAPS_LOOKED_AT))
+    ticks = list(islice(while_affordable(found.after(now_ms)), GAPS_LOOKED_AT))
     if not ticks:
         raise InvalidRequest("This never comes: there is no such date.", field=field)
     if any(later - tick < gap_ms_min for tick, later in pairwise(ticks)):
@@ -212,6 +228,14 @@ def _parsed(cron: str, zone: str) -> Cron:
 
 def _moment(unix_ms: int) -> datetime:
     return datetime.fromtimestamp(unix_ms / 1000, UTC)
+
+
+def _utc(naive: datetime) -> datetime:
+    return naive.replace(tzinfo=UTC)
+
+
+def _naive(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
 
 
 def _unix_ms(moment: datetime) -> int:

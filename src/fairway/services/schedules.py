@@ -15,7 +15,9 @@ from typing import NamedTuple
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
+from fairway.core.ticks import Steps, TooManySteps, while_affordable
 from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.loops import WorkInParts
 from fairway.services.directory import Directory
 from fairway.services.recurrence import Recurrence, checked
 from fairway.services.schedule_jobs import Firing, firing, moment_of, next_tick, recurrence, unix_ms
@@ -25,7 +27,9 @@ from fairway.store import submissions
 from fairway.store.database import DISCONNECTED, Connection, Database
 
 BACKFILL_MAX = 1000
+BACKFILL_STEPS = 100_000  # taken in parts, with others in between
 NEXT_RUNS = 5
+NEXT_RUNS_STEPS = 5000
 
 
 class ScheduleLimits(NamedTuple):
@@ -130,9 +134,7 @@ class Schedules:
             raise InvalidRequest(
                 "since must lie before until, and until in the past.", field="/until"
             )
-        source = recurrence(schedule.terms).after(unix_ms(since) - 1)
-        last_ms = unix_ms(until)
-        ticks = list(islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1))
+        ticks = await _ticks_between(schedule.terms, unix_ms(since), unix_ms(until))
         if len(ticks) > BACKFILL_MAX:
             raise InvalidRequest(
                 f"This range has more than {BACKFILL_MAX} ticks: ask for a shorter one, several"
@@ -182,9 +184,13 @@ class Schedules:
             return await store.list_runs(connection, place, before or latest, limit)
 
     def next_runs(self, terms: ScheduleTerms, count: int = NEXT_RUNS) -> list[datetime]:
-        """The next ticks by today's rules of the zone; none for a paused or ended schedule."""
+        """The next ticks by today's rules of the zone; none for a paused or ended schedule.
+
+        Of one that comes rarely there may be fewer: they are only shown.
+        """
         now_ms = max(unix_ms(self.now()), unix_ms(terms.starts_at) - 1)
-        ticks = [moment_of(tick) for tick in islice(recurrence(terms).after(now_ms), count)]
+        found = recurrence(terms).after(now_ms, Steps(NEXT_RUNS_STEPS))
+        ticks = [moment_of(tick) for tick in islice(while_affordable(found), count)]
         return [tick for tick in ticks if terms.ends_at is None or tick <= terms.ends_at]
 
     @asynccontextmanager
@@ -198,3 +204,21 @@ class Schedules:
 
 def _absent(place: Place) -> NotFound:
     return NotFound(f"There is no schedule {place.name!r}.")
+
+
+async def _ticks_between(terms: ScheduleTerms, first_ms: int, last_ms: int) -> list[int]:
+    """Ticks of a range, one more than may be made up for at most."""
+    source = recurrence(terms).after(first_ms - 1, Steps(BACKFILL_STEPS))
+    ticks: list[int] = []
+    work = WorkInParts()
+    try:
+        for tick in islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1):
+            ticks.append(tick)
+            await work.let_others()
+    except TooManySteps:
+        raise InvalidRequest(
+            "This range is too long to be worked out in one go: ask for a shorter one, several"
+            " times.",
+            field="/since",
+        ) from None
+    return ticks

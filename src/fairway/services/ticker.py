@@ -1,23 +1,26 @@
 """Fires the ticks of recurring schedules, for the shards this server owns.
 
-One short transaction a round: the term is held, due schedules are held, each tick is claimed, its
-job is written, and how far the schedule has come. So a crash leaves all of it or nothing, and two
-owners can never fire one tick twice. The jobs are scheduled ones: the promoter takes them from
-there, under its caps. The database's clock decides.
+Which ticks are due is worked out first, in parts and with nothing held. Then one short transaction:
+the term is held, due schedules are held, each tick is claimed, its job is written, and how far the
+schedule has come. So a crash leaves all of it or nothing, and two owners can never fire one tick
+twice. A schedule that changed in between is left to the next round. The jobs are scheduled ones:
+the promoter takes them from there, under its caps. The database's clock decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from fairway.core.errors import Refused
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.schedule import Cause, RunOutcome, Schedule
-from fairway.core.ticks import CatchUp, Due, Overlap, due_ticks, plan
+from fairway.core.schedule import Cause, Place, RunOutcome, Schedule
+from fairway.core.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_affordable
 from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.control import Control
 from fairway.services.dispatcher import Dispatcher
@@ -33,6 +36,21 @@ SCHEDULES_PER_ROUND = 200
 REST_MAX_SECONDS = 1.0
 REST_WAITING_SECONDS = 0.25  # a tick waits for the run before it: look whether it is over
 BROKEN_AGAIN = timedelta(minutes=1)
+
+
+class Reckoning(NamedTuple):
+    """What is due of a schedule at a moment, and what comes next; None: it cannot be worked out."""
+
+    schedule: Schedule
+    now: datetime
+    due: Due | None
+    next_at: datetime | None
+
+    def fits(self, schedule: Schedule) -> bool:
+        mine = self.schedule
+        return (mine.terms, mine.handled_at, mine.next_at) == (
+            schedule.terms, schedule.handled_at, schedule.next_at,
+        )  # fmt: skip
 
 
 class Outcome(NamedTuple):
@@ -71,17 +89,32 @@ class Ticker:
         if term is None:
             return REST_MAX_SECONDS
         outcomes: list[Outcome] = []
+        reckoned = await self._reckon(shard, term)
         async with self._database.hot() as connection, connection.transaction():
             now = await store.hold_shard(connection, shard, term)
             if now is None:
                 return REST_MAX_SECONDS
             found, is_waiting = await self._found(connection, shard)
-            if found:
-                outcomes = await self._settle(connection, shard, found, now)
+            known = [one for one in map(partial(_reckoning, reckoned, now), found) if one]
+            if known:
+                outcomes = await self._settle(connection, shard, known)
             seconds = await store.seconds_to_next(connection, shard)
         await self._after(outcomes)
         rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
         return min(rest, REST_WAITING_SECONDS if is_waiting else REST_MAX_SECONDS)
+
+    async def _reckon(self, shard: int, term: int) -> dict[Place, Reckoning]:
+        """What is due, with no row held: some expressions take a while."""
+        async with self._database.hot() as connection:
+            now = await store.hold_shard(connection, shard, term)
+            if now is None:
+                return {}
+            due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
+        work, found = WorkInParts(), {}
+        for schedule in due:
+            found[schedule.place] = _reckoned(schedule, now)
+            await work.let_others()
+        return found
 
     async def _found(self, connection: Connection, shard: int) -> tuple[list[Schedule], bool]:
         """Schedules to look at; and whether some wait for a run to end."""
@@ -95,12 +128,13 @@ class Ticker:
         return list(found.values()), bool(waiting) or after != (-1, "")
 
     async def _settle(
-        self, connection: Connection, shard: int, found: list[Schedule], now: datetime
+        self, connection: Connection, shard: int, found: list[Reckoning]
     ) -> list[Outcome]:
-        jobs = [(one.place.tenant, one.last_job) for one in found if one.last_job is not None]
+        lasts = [(one.schedule.place.tenant, one.schedule.last_job) for one in found]
+        jobs = [(tenant, job) for tenant, job in lasts if job is not None]
         states = await history.read_states(connection, shard, jobs) if jobs else {}
         live = {job for job, (state, _) in states.items() if not State(state).is_final}
-        outcomes = [self._outcome(schedule, now, live) for schedule in found]
+        outcomes = [self._outcome(one, one.schedule.last_job in live) for one in found]
         runs = [one.run for outcome in outcomes for one in outcome.firings]
         runs += [run for outcome in outcomes for run in outcome.others]
         claimed = await store.claim_runs(connection, shard, runs) if runs else set()
@@ -110,19 +144,18 @@ class Ticker:
         await store.settle_schedules(connection, shard, [one.settled for one in outcomes])
         return outcomes
 
-    def _outcome(self, schedule: Schedule, now: datetime, live: set[str]) -> Outcome:
+    def _outcome(self, found: Reckoning, is_live: bool) -> Outcome:
+        if found.due is None:
+            return _broken(found.schedule, found.now)
         try:
-            return self._judged(schedule, now, schedule.last_job in live)
+            return self._judged(found, found.due, is_live)
         except Exception as error:  # one that cannot be read any more must not stop the others
-            log.error("schedule cannot tick", schedule=schedule.place, error=repr(error))
-            place, again = schedule.place, now + BROKEN_AGAIN
-            return Outcome(
-                Settled(place.tenant, place.name, schedule.handled_at, again, None, None), [], []
-            )
+            log.error("schedule cannot tick", schedule=found.schedule.place, error=repr(error))
+            return _broken(found.schedule, found.now)
 
-    def _judged(self, schedule: Schedule, now: datetime, is_live: bool) -> Outcome:
+    def _judged(self, found: Reckoning, due: Due, is_live: bool) -> Outcome:
+        schedule = found.schedule
         place, terms = schedule.place, schedule.terms
-        due = _due(schedule, now)
         waits = None if schedule.waiting_tick is None else unix_ms(schedule.waiting_tick)
         made = plan(due.ticks, Overlap(terms.overlap), is_live=is_live, waiting=waits)
         ids = self._ids.make(place.shard, len(made.fire))
@@ -136,8 +169,8 @@ class Ticker:
         settled = Settled(
             place.tenant,
             place.name,
-            max(now, schedule.handled_at),
-            next_tick(terms, unix_ms(now)),
+            max(found.now, schedule.handled_at),
+            found.next_at,
             None if made.waiting is None else moment_of(made.waiting),
             ids[-1] if ids else None,
         )
@@ -164,14 +197,39 @@ class Ticker:
             log.info("a run was over before it could be stopped", job=job, error=error.message)
 
 
+def _reckoning(
+    reckoned: dict[Place, Reckoning], now: datetime, schedule: Schedule
+) -> Reckoning | None:
+    """What is known of a schedule that is held now; None: it changed, or came due since."""
+    if schedule.next_at is None or schedule.next_at > now:  # only a tick of it waits
+        return Reckoning(schedule, schedule.handled_at, Due((), 0), schedule.next_at)
+    found = reckoned.get(schedule.place)
+    if found is None or not found.fits(schedule):
+        return None
+    return found._replace(schedule=schedule)
+
+
+def _reckoned(schedule: Schedule, now: datetime) -> Reckoning:
+    try:
+        following = next_tick(schedule.terms, unix_ms(now))
+        return Reckoning(schedule, now, _due(schedule, now), following)
+    except Exception as error:  # one that cannot be read any more must not stop the others
+        log.error("schedule cannot tick", schedule=schedule.place, error=repr(error))
+        return Reckoning(schedule, now, None, None)
+
+
 def _due(schedule: Schedule, now: datetime) -> Due:
     terms = schedule.terms
-    if schedule.next_at is None or schedule.next_at > now:
-        return Due((), 0)  # only looked at because a tick of it waits
     last = now if terms.ends_at is None else min(now, terms.ends_at)
-    ticks = recurrence(terms).until(unix_ms(last))
+    ticks = while_affordable(recurrence(terms).until(unix_ms(last)))
     handled_ms = max(unix_ms(schedule.handled_at), unix_ms(terms.starts_at) - 1)
     return due_ticks(ticks, handled_ms, unix_ms(now), CatchUp(terms.catch_up), terms.window_ms)
+
+
+def _broken(schedule: Schedule, now: datetime) -> Outcome:
+    place, again = schedule.place, now + BROKEN_AGAIN
+    settled = Settled(place.tenant, place.name, schedule.handled_at, again, None, None)
+    return Outcome(settled, [], [])
 
 
 def _run(schedule: Schedule, tick_ms: int, outcome: RunOutcome) -> Run:
