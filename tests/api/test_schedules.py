@@ -7,8 +7,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.house import problem
+from tests.api.house import House, problem
 from tests.api.worker import HandWorker
+
+from fairway.services.platform import Platform
 
 DAILY: dict[str, Any] = {
     "cron": "0 9 * * MON-FRI",
@@ -151,3 +153,37 @@ async def test_nobody_touches_anothers_schedule(
     await put(tenant)
     problem(await stranger.request(method, path), 404, "NOT_FOUND")
     assert (await tenant.get(PATH)).status_code == 200
+
+
+BOMBS = ["*/30 0 * 2 MON#5", "*/30 0 29 2 *", "* 0 */31 * MON#5"]  # once in 28 years, 4, never
+
+
+async def test_no_expression_holds_up_everybody_else(
+    house: House, tenant: httpx2.AsyncClient
+) -> None:
+    stalls = house.platform.stalls
+    house.inside(forget_stalls)
+    for number, cron in enumerate(BOMBS):
+        wanted = {"cron": cron, "timezone": "Europe/Lisbon", "type": "t"}
+        reply = await tenant.post("/v1/schedule-preview", json=wanted)
+        assert reply.status_code in (200, 422), reply.text
+        if reply.status_code == 422:
+            assert reply.json()["errors"][0]["pointer"] == "/cron"
+        for copy in range(5):
+            await tenant.put(f"/v1/schedules/bomb-{number}-{copy}", json=wanted)
+    assert len((await tenant.get("/v1/schedules")).json()["schedules"]) >= 10
+    assert stalls.longest().busy_seconds < 0.1
+
+
+async def test_a_backfill_is_bounded_by_work_as_well_as_by_ticks(
+    tenant: httpx2.AsyncClient,
+) -> None:
+    await put(tenant, cron=BOMBS[0], timezone="Europe/Lisbon")
+    span = {"since": "0100-01-02T00:00:00Z", "until": "2026-01-01T00:00:00Z"}
+    problem(
+        await tenant.post(f"{PATH}/backfill", json=span), 422, "INVALID_REQUEST", pointer="/since"
+    )
+
+
+async def forget_stalls(platform: Platform) -> None:
+    platform.stalls.forget()

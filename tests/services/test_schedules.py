@@ -185,6 +185,21 @@ async def test_a_schedule_that_cannot_be_read_stops_nobody(
     assert len(await runs(platform, good)) == 1
 
 
+async def test_rare_expressions_that_come_due_hold_nobody_up(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    for n in range(20):
+        rare = {"cron": "*/30 0 * 2 MON#5", "zone": "Europe/Lisbon"}
+        place = await put(platform, tenant, f"rare-{n}", **rare, catch_up=CatchUp.ALL)
+        await turn_back(platform, place, 30 * 365 * 24 * 60)
+    platform.stalls.forget()
+    await ticker_of(platform).run_once(0)
+    assert platform.stalls.longest().busy_seconds < 0.1
+    handled = (await platform.schedules.read(place)).handled_at
+    assert datetime.now(UTC) - handled < timedelta(minutes=1)
+
+
 # -- overlap -------------------------------------------------------------------------------------
 
 
