@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import msgspec
 
@@ -11,12 +12,15 @@ from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.payload_schema import schema_text
 from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
+from fairway.api.weight import LIGHT_BYTES, check_text, weigh
+from fairway.core.connections import STAFF
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import parse_job_id
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import Pool
 from fairway.core.reference import MARK, referred
+from fairway.runtime.loops import WorkInParts
 from fairway.services.directory import Principal
 from fairway.services.exchange import Call, Reported
 from fairway.services.platform import Platform
@@ -26,6 +30,8 @@ from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
 BODY_BYTES_MAX = 64 << 20
+VALUES_MAX = 2_000_000  # taken apart, not decoded: results may hold many
+ITEMS_MAX = 50_000  # reports and holdings of one call
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
@@ -49,17 +55,40 @@ class ExchangeEndpoint:
             except Unavailable:
                 if not terms:  # else this server took over while it waited for the other
                     raise
-        call = self._understand(principal, worker, body)
+        call = self._call(principal, worker, await self._request(principal, body))
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         await send_bytes(send, 200, wire.encode(reply))
 
-    def _understand(self, principal: Principal, worker: str, body: bytes) -> Call:
+    async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         try:
+            if len(body) > LIGHT_BYTES:
+                return await self._large_request(principal, body)
             body.decode()  # raw parts are kept as they came: all of the text must be text
-            request = wire.decode_request(body)
+            return wire.decode_request(body)
         except UNDECODABLE as error:
             raise invalid(error) from None
+
+    async def _large_request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
+        """In parts: no call of the codec may take long, and others are answered in between."""
+        holder = STAFF if principal.tenant is None else principal.tenant.id
+        large = await self._platform.heavy.run(holder, partial(_taken_apart, body))
+        work, reports, running = WorkInParts(), [], None
+        for text in large.reports:
+            reports.append(wire.decode_report(text))
+            await work.let_others()
+        if large.running is not None:
+            running = []
+            for text in large.running:
+                running.append(wire.decode_holding(text))
+                await work.let_others()
+        return wire.ExchangeRequest(
+            session=large.session, call=large.call, hello=large.hello, reports=reports,
+            running=running, wait_ms=large.wait_ms, draining=large.draining,
+            goodbye=large.goodbye,
+        )  # fmt: skip
+
+    def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
         tenant = principal.tenant
         running = request.running
         return Call(
@@ -159,6 +188,19 @@ class ExchangeEndpoint:
             run_mode=pool.run_mode,
             resumes=job.epoch > 0 and pool.checkpoint != "none",
         )
+
+
+def _taken_apart(body: bytes) -> wire.LargeExchangeRequest:
+    check_text(body)
+    weigh(body, VALUES_MAX)
+    large = wire.decode_large(body)
+    if len(large.reports) + len(large.running or ()) > ITEMS_MAX:
+        raise InvalidRequest(
+            f"A call brings at most {ITEMS_MAX} reports and holdings; send several calls.",
+            code="TOO_MANY_VALUES",
+            field="/reports",
+        )
+    return large
 
 
 def _reported(one: wire.Report) -> Reported:

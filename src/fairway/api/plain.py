@@ -22,11 +22,14 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 HEADERS = "fairway.headers"  # in a scope: by name
 CONNECTION = "fairway.connection"  # in a scope: what carries the request
+BODY_BYTES = "fairway.body_bytes"  # in a scope: of a body that came in parts, once it is whole
 JSON = (b"content-type", b"application/json")
 JSON_MEDIA = (b"application/json", b"text/json")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
 CLOSE = (b"connection", b"close")
 BODY_SECONDS_MAX = 30.0  # a body that is still coming after this long is cut off
+BODY_SECONDS_MIN = 10.0  # that even the smallest has
+BODY_BYTES_PER_SECOND_MIN = 64 << 10
 
 
 class ClientGone(Exception):
@@ -41,22 +44,35 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return known.get(name)
 
 
-async def read_body(scope: Scope, receive: Receive, bytes_max: int) -> bytes:
+async def read_body(
+    scope: Scope, receive: Receive, bytes_max: int, seconds_max: float | None = None
+) -> bytes:
     """The whole body; refuses while reading, so memory stays flat."""
     _refuse_encodings(scope)
-    declared = header(scope, b"content-length")
-    if declared is not None and declared.isdigit() and int(declared) > bytes_max:
+    size = declared_bytes(scope)
+    if size is not None and size > bytes_max:
         raise _too_large()
-    message = await receive()
-    if message.get("more_body"):
-        try:
-            async with asyncio.timeout(BODY_SECONDS_MAX):
-                return await _read_rest(message, receive, bytes_max)
-        except TimeoutError:
-            raise InvalidRequest(
-                f"The body must arrive within {BODY_SECONDS_MAX:.0f} s.", code="REQUEST_TIMEOUT"
-            ) from None
-    return _part(message, bytes_max)
+    connection = scope.get(CONNECTION)
+    if connection is not None and connection.has_whole_body:
+        return _part(await receive(), bytes_max)
+    seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
+    if size is not None:
+        seconds_max = min(seconds_max, BODY_SECONDS_MIN + size / BODY_BYTES_PER_SECOND_MIN)
+    try:
+        async with asyncio.timeout(seconds_max):  # for all of it: the first part may never come
+            body = await _read_rest(await receive(), receive, bytes_max)
+    except TimeoutError:
+        raise InvalidRequest(
+            f"The body must arrive within {seconds_max:.0f} s.", code="REQUEST_TIMEOUT"
+        ) from None
+    scope[BODY_BYTES] = len(body)
+    return body
+
+
+def declared_bytes(scope: Scope) -> int | None:
+    """How long the body is by its own word; None for one in chunks."""
+    declared = header(scope, b"content-length")
+    return int(declared) if declared is not None and declared.isdigit() else None
 
 
 async def _read_rest(message: Any, receive: Receive, bytes_max: int) -> bytes:

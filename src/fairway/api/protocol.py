@@ -155,6 +155,11 @@ class GuardedProtocol(HttpToolsProtocol):
         """Nobody is being answered here: the next move is the client's."""
         return self.cycle is None or self.cycle.response_complete
 
+    @property
+    def has_whole_body(self) -> bool:
+        """Nothing of the request under way is still to come."""
+        return self._is_in_head
+
     # -- the parser's side -------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+from functools import partial
 
 import msgspec
 
@@ -13,6 +13,7 @@ from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, idempotency_key, wait_seconds
 from fairway.api.payload_schema import PayloadSchemas
 from fairway.api.plain import (
+    BODY_BYTES,
     JSON,
     Header,
     Receive,
@@ -23,6 +24,7 @@ from fairway.api.plain import (
     send_bytes,
 )
 from fairway.api.times import is_plainly_due, wish_of
+from fairway.api.weight import BATCH_VALUES_MAX, LIGHT_BYTES, is_large, weigh
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
@@ -42,7 +44,7 @@ from fairway.wire.payload import (
 )
 
 ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
-CAREFUL_BYTES_MAX = 256 << 10  # looked at with care in between other requests
+CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -61,21 +63,24 @@ class SubmitJob:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
         try:
+            if is_large(scope):
+                self._platform.admission.refuse_debtors(tenant)
             await self._submit(scope, receive, send, tenant)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
+            if isinstance(error, InvalidRequest):
+                self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
             raise
 
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key, wait = idempotency_key(scope), wait_seconds(scope)
         body = await read_body(scope, receive, self._body_max)
-        new = new_job(decode(body), self._payload_max, self._registry)
-        if len(body) <= CAREFUL_BYTES_MAX:
-            _look_at(body)
+        plain = len(body) <= LIGHT_BYTES and is_plain(body)
+        if plain or len(body) <= CAREFUL_BYTES_MAX:
+            new = self._understand(body, plain=plain)
         else:  # a long look must not hold up everybody else
-            await asyncio.to_thread(_look_at, body)
-        if self._registry.schemas and new.upload is None:
-            self._schemas.check(new.type, new.payload)
+            look = partial(self._understand, body, plain=False)
+            new = await self._platform.heavy.run(tenant.id, look)
         if len(new.payload) > self._inline_max or new.upload is not None:
             (new,) = await self._platform.vault.stand_aside(tenant.id, [new], self._inline_max)
         if key is not None:
@@ -87,6 +92,16 @@ class SubmitJob:
             await self._answer_result(send, tenant, verdict, wait)
         else:
             await _answer_accepted(send, verdict, self._platform.admission.quota(tenant))
+
+    def _understand(self, body: bytes, *, plain: bool) -> NewJob:
+        if not plain:
+            weigh(body)
+        new = new_job(decode(body), self._payload_max, self._registry)
+        if not plain:
+            _look_at(body)
+        if self._registry.schemas and new.upload is None:
+            self._schemas.check(new.type, new.payload)
+        return new
 
     async def _answer_result(
         self, send: Send, tenant: Tenant, verdict: Accepted, wait: int
@@ -128,19 +143,24 @@ class SubmitBatch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
         try:
+            if is_large(scope):
+                self._platform.admission.refuse_debtors(tenant)
             await self._submit(scope, receive, send, tenant)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
+            if isinstance(error, InvalidRequest):
+                self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
             raise
 
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key = idempotency_key(scope)
         body = await read_body(scope, receive, self._platform.settings.body_bytes_max)
-        plain = is_strict(body)
+        plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
             wanted = self._understand(body, key, plain=plain)
-        else:  # a long careful look must not hold up everybody else
-            wanted = await asyncio.to_thread(self._understand, body, key, plain=False)
+        else:  # a long look must not hold up everybody else
+            look = partial(self._understand, body, key, plain=False)
+            wanted = await self._platform.heavy.run(tenant.id, look)
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload for new in good):
@@ -149,9 +169,13 @@ class SubmitBatch:
         if len(good) < len(wanted):
             verdicts = iter(answers)
             answers = [one if isinstance(one, FairwayError) else next(verdicts) for one in wanted]
+        bad = 0
         for answer in answers:
             if isinstance(answer, FairwayError):
                 self._platform.admission.count_refusal(tenant, answer.code)
+                bad += isinstance(answer, InvalidRequest)
+        if bad:
+            self._platform.admission.charge(tenant, len(body) * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
         if key and _all_replayed(answers):
             headers.append(REPLAYED)
@@ -161,13 +185,17 @@ class SubmitBatch:
         self, body: bytes, key: str | None, *, plain: bool
     ) -> list[NewJob | FairwayError]:
         """Each item as a job, or as what is wrong with it."""
+        weigh(body, BATCH_VALUES_MAX)
         texts = _items(body)
         bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
         found: list[NewJob | FairwayError] = []
         for place, text in enumerate(texts):
             try:
                 new = new_job(decode(text), bytes_max, registry)
-                if not plain or _may_be_deep(new.payload):
+                if not plain:
+                    weigh(bytes(text))
+                    _look_at(bytes(text))
+                elif _may_be_deep(new.payload):
                     check_carefully(bytes(text))
                 if registry.schemas and new.upload is None:
                     self._schemas.check(new.type, new.payload)

@@ -37,6 +37,16 @@ class Bucket:
         self._parts -= count * ONE
         return 0
 
+    def charge(self, count: int, rate_per_second: int, burst: int, now_us: int) -> None:
+        """Take so many tokens, there or not: at most a burst is owed."""
+        self._fill(rate_per_second, burst, now_us)
+        self._parts = max(self._parts - count * ONE, -burst * ONE)
+
+    def debt_us(self, rate_per_second: int, burst: int, now_us: int) -> int:
+        """How long until nothing is owed any more."""
+        self._fill(rate_per_second, burst, now_us)
+        return -(min(self._parts, 0) // rate_per_second)
+
     def quota(self, rate_per_second: int, burst: int, now_us: int) -> Quota:
         self._fill(rate_per_second, burst, now_us)
         return Quota(

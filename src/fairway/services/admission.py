@@ -14,6 +14,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatcher import Dispatcher
 
+REFUSED_BYTES_PER_TOKEN = 16 << 10
 DEPTH_RETRY_SECONDS = 5  # a full queue empties by running jobs; how soon nobody knows
 
 
@@ -51,6 +52,28 @@ class Admission:
                 code="TENANT_RATE_LIMIT_EXCEEDED",
                 retry_after_seconds=early_us / 1e6,
                 quota=self.quota(tenant),
+            )
+
+    def refuse_debtors(self, tenant: Tenant) -> None:
+        """Before a large body is read: whoever owes for the last one comes back later."""
+        early_us = self._bucket(tenant).debt_us(
+            tenant.rate_per_second, tenant.burst, self._clock.now_us()
+        )
+        if early_us:
+            raise LimitReached(
+                f"What was refused before counts towards your rate: come back in"
+                f" {early_us / 1e6:.3f} s.",
+                code="TENANT_RATE_LIMIT_EXCEEDED",
+                retry_after_seconds=early_us / 1e6,
+                quota=self.quota(tenant),
+            )
+
+    def charge(self, tenant: Tenant, refused_bytes: int) -> None:
+        """Work that was refused after it was looked at is not free."""
+        count = refused_bytes // REFUSED_BYTES_PER_TOKEN
+        if count:
+            self._bucket(tenant).charge(
+                count, tenant.rate_per_second, tenant.burst, self._clock.now_us()
             )
 
     def quota(self, tenant: Tenant) -> Quota:

@@ -55,6 +55,7 @@ from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
 from fairway.services.ticker import Ticker
 from fairway.services.vault import Vault
+from fairway.services.waiting import HeavyLane, waiting_room
 from fairway.services.watch import Watchers
 from fairway.store import leadership, partitions
 from fairway.store.database import DISCONNECTED, Database
@@ -86,6 +87,8 @@ class Platform:
         self.stalls = StallWatch(self.metrics)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
+        self.waiting = waiting_room(settings, self.metrics)
+        self.heavy = HeavyLane(self.waiting)
         self.directory = Directory(database)
         self._join_dispatching()
         self._join_front_door()

@@ -9,7 +9,6 @@ rule out. Everything else takes the careful way, which names the place by JSON p
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -21,7 +20,8 @@ DEPTH_MAX = 64
 INTEGER_MAX = 1 << 63
 DIGITS_MAX = 20  # of the longest integer that fits, its sign included
 
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")  # the shortest run of digits that might not fit
+_DIGITS = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
+_LONG_NUMBER = b"0" * 19  # the shortest run of digits that might not fit
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -39,7 +39,7 @@ def is_strict(text: bytes) -> bool:
     try:
         again = _encode(_decode(text))
         is_same = again == text or again == msgspec.json.format(text, indent=-1)
-        return is_same and not _LONG_NUMBER.search(text)
+        return is_same and _LONG_NUMBER not in text.translate(_DIGITS)
     except (ValueError, RecursionError):  # the codec's own errors are ValueErrors
         return False
 

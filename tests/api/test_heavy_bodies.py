@@ -1,0 +1,139 @@
+"""Bodies that take long to look at hold nobody up, and what is refused is not free."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.api.house import House, problem
+from tests.api.worker import HandWorker
+
+from fairway.api.weight import weigh
+from fairway.core.errors import InvalidRequest
+from fairway.services.platform import Platform
+
+MANY = b"[" + b"1," * 3_900_000 + b"1]"  # 7.8 MB
+STALL_SECONDS = 0.15  # of the loop's own processor time, on any machine; seconds without the bound
+
+
+async def _forget_stalls(platform: Platform) -> None:
+    platform.stalls.forget()
+
+
+@asynccontextmanager
+async def nobody_held_up(house: House) -> AsyncIterator[None]:
+    """The loop computes for no longer than this in one go, and goes on answering others."""
+    house.inside(_forget_stalls)
+    async with house.caller() as other:
+        asking = asyncio.create_task(_ask(other))
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+    assert house.platform.stalls.longest().busy_seconds < STALL_SECONDS
+
+
+async def _ask(other: httpx2.AsyncClient) -> None:
+    while True:
+        assert (await other.get("/livez")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/jobs/batch", b'{"jobs":' + MANY + b"}"),
+        ("/v1/jobs/batch", b'{"jobs":[{"type":"t","payload":{"x":' + MANY + b"}}]}"),
+        ("/v1/jobs", b'{"type":"t","payload":{"x":' + MANY + b"}}"),
+    ],
+    ids=["a batch of numbers", "one large item", "one job"],
+)
+async def test_millions_of_values_are_refused_and_charged(
+    house: House, path: str, body: bytes
+) -> None:
+    _, key = house.new_tenant(rate_per_second=10, burst=100)
+    async with house.caller(key) as tenant:
+        async with nobody_held_up(house):
+            problem(await tenant.post(path, content=body), 413, "TOO_MANY_VALUES")
+        again = problem(await tenant.post(path, content=body), 429, "TENANT_RATE_LIMIT_EXCEEDED")
+        assert "counts towards your rate" in again["detail"]
+
+
+async def test_a_large_payload_of_text_is_taken_however_many_commas_it_has(house: House) -> None:
+    _, key = house.new_tenant()
+    text = 'a, "quoted", [bracketed] {text} with a \\ in it, ' * 20_000  # 1 MB, 140 000 commas
+    async with house.caller(key) as tenant, nobody_held_up(house):
+        body = {"type": "t", "payload": {"text": text}}
+        assert (await tenant.post("/v1/jobs", json=body)).status_code == 202
+        batch = await tenant.post("/v1/jobs/batch", json={"jobs": [body]})
+        assert batch.json()["accepted"] == 1
+
+
+async def test_a_full_batch_of_ordinary_jobs_is_taken(house: House) -> None:
+    _, key = house.new_tenant(rate_per_second=1000, burst=10_000, depth_limit=50_000)
+    payload = {f"field {n}": n for n in range(15)}
+    jobs = [{"type": "t", "payload": payload} for _ in range(5000)]
+    async with house.caller(key) as tenant:
+        reply = await tenant.post("/v1/jobs/batch", json={"jobs": jobs})
+        assert reply.json()["accepted"] == 5000
+
+
+async def test_a_call_with_too_many_reports_is_refused(house: House, worker: HandWorker) -> None:
+    report = {
+        "n": 1, "job": "01900000-0000-7000-8000-000000000001", "tenant": "t", "epoch": 1,
+        "token": "1" * 32, "kind": "succeeded", "ran_us": 1,
+    }  # fmt: skip
+    one = json.dumps(report).encode()
+    body = b'{"session":"%s","reports":[%s]}' % (
+        secrets.token_hex(16).encode(),
+        b",".join([one] * 60_000),
+    )
+    async with nobody_held_up(house):
+        reply = await worker.client.post("/v1/workers/w/exchange", content=body)
+    problem(reply, 413, "TOO_MANY_VALUES", "/reports")
+
+
+async def test_a_large_result_passes(house: House, worker: HandWorker) -> None:
+    _, key = house.new_tenant()
+    async with house.caller(key) as tenant:
+        await worker.hello(slots=1)
+        job = (await tenant.post("/v1/jobs", json={"type": worker.type})).json()["id"]
+        lease = await worker.lease()
+        async with nobody_held_up(house):
+            await worker.tell(worker.report(lease, result={"text": "é, " * 300_000}))
+        assert (await tenant.get(f"/v1/jobs/{job}")).json()["state"] == "succeeded"
+
+
+# -- counting ------------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(st.sampled_from('a,[{"\\:é\n'), max_size=8),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=40,
+)
+
+
+def values_in(value: object) -> int:
+    """Brackets that open and commas that part: what the count stands for."""
+    if isinstance(value, dict):
+        return 1 + max(len(value) - 1, 0) + sum(map(values_in, value.values()))
+    if isinstance(value, list):
+        return 1 + max(len(value) - 1, 0) + sum(map(values_in, value))
+    return 0
+
+
+@given(VALUES, st.booleans())
+def test_what_stands_in_strings_is_not_counted(value: object, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only).encode()
+    count = values_in(value)
+    weigh(text, max(count, text.count(b'"') // 4 + 1))
+    if count > 1 and text.count(b'"') <= 4 * (count - 1) and len(text) > count:
+        with pytest.raises(InvalidRequest):
+            weigh(text, count - 1)
