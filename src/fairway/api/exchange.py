@@ -30,7 +30,7 @@ from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
 BODY_BYTES_MAX = 64 << 20
-VALUES_MAX = 2_000_000  # taken apart, not decoded: results may hold many
+VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
 ITEMS_MAX = 50_000  # reports and holdings of one call
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")

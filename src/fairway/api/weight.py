@@ -16,8 +16,8 @@ from fairway.core.errors import InvalidRequest
 
 LIGHT_BYTES = 256 << 10  # looked at in between other requests
 VALUES_MAX = 100_000  # of a text that is decoded in one call
-BATCH_VALUES_MAX = 500_000  # of one that is taken apart first
-CHUNK_BYTES = 1 << 20
+BATCH_VALUES_MAX = 300_000  # of one that is taken apart first
+CHUNK_BYTES = 256 << 10
 _BEGINS_VALUE = b",[{"
 
 
@@ -50,15 +50,26 @@ def check_text(text: bytes) -> None:
 def _count(text: bytes) -> int:
     """Values at most: what begins one may also stand in a string."""
     return sum(
-        len(part) - len(part.translate(None, _BEGINS_VALUE))
-        for part in (text[n : n + CHUNK_BYTES] for n in range(0, len(text), CHUNK_BYTES))
+        _count_part(text[start : start + CHUNK_BYTES])
+        for start in range(0, len(text), CHUNK_BYTES)
     )
 
 
+def _count_part(part: bytes) -> int:
+    return len(part) - len(part.translate(None, _BEGINS_VALUE))
+
+
 def _count_outside_strings(text: bytes, values_max: int) -> int:
-    """Of well-formed JSON the number of values; it may be more when the text is none."""
-    if b"\\" in text:
-        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if text.count(b'"') > 4 * values_max:  # a value has a string and perhaps one for its key
-        return values_max + 1
-    return _count(b"".join(text.split(b'"')[::2]))
+    """Of well-formed JSON the number of values, or the first number beyond the limit."""
+    count = start = is_inside = 0
+    while start < len(text) and count <= values_max:
+        part = text[start : start + CHUNK_BYTES]
+        if (len(part) - len(part.rstrip(b"\\"))) % 2:  # do not part an escape
+            part = text[start : start + CHUNK_BYTES + 1]
+        start += len(part)
+        if b"\\" in part:
+            part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = part.split(b'"')
+        count += _count_part(b"".join(pieces[is_inside::2]))
+        is_inside = (is_inside + len(pieces) - 1) % 2
+    return count
