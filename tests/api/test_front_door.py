@@ -20,9 +20,7 @@ PATIENCE_SECONDS = 20.0  # for a busy machine
 
 
 @pytest.fixture(scope="module")
-def narrow(
-    postgres_server: Server, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
+def narrow(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A server with little room and little patience."""
     name = "front_door_tests"
     in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.plain import CONNECTION, Scope, header
-from fairway.core.connections import STAFF
+from fairway.core.connections import STAFF, address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.directory import Directory, Principal
@@ -21,7 +21,7 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
     scheme, _, text = value.decode("latin-1").partition(" ")
     if scheme.lower() != "bearer" or not text:
         raise _unauthenticated("The Authorization header must be `Bearer fw_…`.")
-    principal = directory.known(text) or await directory.authenticate(text)
+    principal = directory.known(text) or await directory.authenticate(text, _address(scope))
     if principal is None:
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)
@@ -49,3 +49,8 @@ async def operator_of(scope: Scope, directory: Directory) -> Principal:
     if principal.scope != "operator":
         raise Forbidden("This needs an operator's key; yours is for something else.")
     return principal
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return address_of(client[0]) if client else ""

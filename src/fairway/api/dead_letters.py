@@ -13,6 +13,7 @@ from fairway.api.auth import tenant_of
 from fairway.api.decoding import decoded, json_reply
 from fairway.api.jobs import job_id
 from fairway.api.listing import page
+from fairway.api.plain import read_body
 from fairway.api.relay import RelayedReply
 from fairway.core.dead_letter import Action, Cause, DeadFilter
 from fairway.core.errors import NotFound
@@ -84,7 +85,8 @@ async def replay_one(request: Request) -> Response:
     platform, tenant = await _asked(request)
     job = job_id(request.path_params["id"])
     if _is_elsewhere(platform, job):
-        return RelayedReply(request.app.state.relay, await request.body(), shard_of(job))
+        body = await read_body(request.scope, request.receive, _body_max(platform))
+        return RelayedReply(request.app.state.relay, body, shard_of(job))
     wanted = await decoded(request, ReplayOne, _body_max(platform))
     payload = _payload(wanted.payload, platform)
     await platform.dead_letters.replay_one(tenant.id, job, payload)

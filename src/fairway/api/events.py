@@ -15,12 +15,13 @@ from starlette.responses import Response
 from fairway.api import views
 from fairway.api.auth import tenant_of
 from fairway.api.jobs import job_id
-from fairway.api.plain import header
+from fairway.api.plain import Receive, Scope, Send, header
 from fairway.core.errors import FairwayError
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
+from fairway.services.waiting import WaitingRoom
 from fairway.wire import messages
 
 FOLLOW_SECONDS = 15.0
@@ -40,7 +41,20 @@ async def job_events(request: Request) -> Response:
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
     events = _follow(platform, tenant.id, job, known)
-    return EventSourceResponse(events, ping=PING_SECONDS, headers={"x-accel-buffering": "no"})
+    stream = EventSourceResponse(events, ping=PING_SECONDS, headers={"x-accel-buffering": "no"})
+    return _Placed(stream, platform.waiting, tenant.id)
+
+
+class _Placed(Response):
+    """A stream that holds one of its tenant's places, from its first byte to its end."""
+
+    def __init__(self, stream: Response, room: WaitingRoom, tenant: int) -> None:
+        super().__init__()
+        self._stream, self._room, self._tenant = stream, room, tenant
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._room.place("streams", self._tenant):
+            await self._stream(scope, receive, send)
 
 
 async def _follow(

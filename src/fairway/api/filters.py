@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -21,6 +22,7 @@ from fairway.core.pools import PoolTable
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
+_KIND = re.compile(r"[a-z_]{1,64}")
 HIGHEST_JOB_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
@@ -44,6 +46,14 @@ def states(text: str | None) -> list[int] | None:
             field="state",
         )
     return [BY_LABEL[name].value for name in text.split(",")]
+
+
+def event_kind(text: str | None) -> str | None:
+    if text is not None and not _KIND.fullmatch(text):
+        raise InvalidRequest(
+            "A kind of event is a word such as dependency_circuit_open.", field="kind"
+        )
+    return text
 
 
 def pool(name: str | None, pools: PoolTable) -> int | None:

@@ -48,7 +48,8 @@ class OneJob:
         insight = self._platform.insight
         if wait:
             unlike = known[0] if len(known) == 1 else None
-            sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
+            with self._platform.waiting.place("waits", tenant):
+                sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
         else:
             sight = await insight.job(tenant, job)
         headers = [JSON, (b"etag", etag(sight.version)), (b"cache-control", b"no-cache")]

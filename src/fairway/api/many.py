@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from fairway.api import filters
 from fairway.api.auth import tenant_of
-from fairway.api.decoding import decoded, json_reply
+from fairway.api.decoding import BODY_BYTES_MAX, decoded, json_reply
+from fairway.api.plain import read_body
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import LOWEST_JOB_ID, shard_for_tenant
@@ -26,7 +27,8 @@ async def cancel_many(request: Request) -> Response:
     tenant = await tenant_of(request.scope, platform.directory)
     shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
     if shard not in platform.dispatcher.terms:
-        return RelayedReply(request.app.state.relay, await request.body(), shard)
+        body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+        return RelayedReply(request.app.state.relay, body, shard)
     filters.check_names(request.query_params, FILTERS)
     wanted = await decoded(request, CancelMany)
     which = await _filter(request, platform)

@@ -170,7 +170,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED_MAX:
             self.cut()
             raise ValueError("too many requests at once")  # stops the parser
-        self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from fairway.api.plain import CONNECTION, Receive, Scope, Send, header, send_bytes
 from fairway.core.connections import STAFF
-from fairway.core.errors import Unavailable
+from fairway.core.errors import NotFound, Unavailable
 from fairway.core.streams import StreamKey
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
@@ -59,6 +59,8 @@ class Relay:
 
     async def pass_on(self, scope: Scope, body: bytes, send: Send, *, shard: int | None) -> None:
         """Let the owner answer this request in our place."""
+        if shard is not None and shard >= self._platform.cluster.shard_count:
+            raise NotFound("There is no such job.")  # no shard that it could lie in
         url = self._platform.ownership.owner_url(shard)
         if url is None or header(scope, RELAYED) is not None:
             raise Unavailable(code="NOT_OWNER")

@@ -62,9 +62,8 @@ async def list_events(request: Request) -> Response:
     query = request.query_params
     filters.check_names(query, EVENT_FILTERS)
     limit = filters.limit(query.get("limit"))
-    found = await platform.bulletin.events(
-        tenant.id, _place(query.get("cursor")), query.get("kind"), limit + 1
-    )
+    kind = filters.event_kind(query.get("kind"))
+    found = await platform.bulletin.events(tenant.id, _place(query.get("cursor")), kind, limit + 1)
     page = [EventView(**event._asdict()) for event in found[:limit]]
     next_cursor = str(page[-1].id) if len(found) > limit else None
     return json_reply(EventList(events=page, next_cursor=next_cursor))

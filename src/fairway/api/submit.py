@@ -88,8 +88,9 @@ class SubmitJob:
         (verdict,) = await self._platform.submissions.submit(tenant, [new])
         if isinstance(verdict, FairwayError):
             raise verdict
-        if wait:
-            await self._answer_result(send, tenant, verdict, wait)
+        if wait and self._platform.waiting.has_place("waits", tenant.id):
+            with self._platform.waiting.place("waits", tenant.id):
+                await self._answer_result(send, tenant, verdict, wait)
         else:
             await _answer_accepted(send, verdict, self._platform.admission.quota(tenant))
 

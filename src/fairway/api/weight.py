@@ -50,8 +50,7 @@ def check_text(text: bytes) -> None:
 def _count(text: bytes) -> int:
     """Values at most: what begins one may also stand in a string."""
     return sum(
-        _count_part(text[start : start + CHUNK_BYTES])
-        for start in range(0, len(text), CHUNK_BYTES)
+        _count_part(text[start : start + CHUNK_BYTES]) for start in range(0, len(text), CHUNK_BYTES)
     )
 
 

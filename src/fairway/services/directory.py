@@ -12,10 +12,11 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
+from fairway.services.guesses import Guesses
 from fairway.store import tenants as store
 from fairway.store import tiers
 from fairway.store.database import DISCONNECTED, Connection, Database
@@ -24,6 +25,7 @@ from fairway.store.tenants import StoredKey
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
+ABSENT_KEYS_REMEMBERED = 10_000
 JOB_TYPES_MAX = 10_000
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 _PLAIN = TenantSettings()
@@ -38,8 +40,9 @@ class Principal(NamedTuple):
 
 
 class Directory:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, guesses: Guesses | None = None) -> None:
         self._database = database
+        self.guesses = guesses
         self.pools = PoolTable()
         self.tenants: dict[int, Tenant] = {}
         self.tenant_ids: dict[str, int] = {}
@@ -47,6 +50,7 @@ class Directory:
         self.type_names: dict[int, str] = {}
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
+        self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
         self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
         self._one_reads = asyncio.Lock()
         self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
@@ -76,6 +80,8 @@ class Directory:
         for tenant in changed:
             self._learn_tenant(tenant)
         self._stored_keys.update((key.id, key) for key in keys)
+        for key in keys:
+            self._absent_keys.pop(key.id, None)
         if revoked:
             self._forget_keys(revoked)
 
@@ -144,11 +150,31 @@ class Directory:
         """The principal of a key that was checked before: the hot path's only question."""
         return self._keys.get(text)
 
-    async def authenticate(self, text: str) -> Principal | None:
+    async def authenticate(self, text: str, address: str = "") -> Principal | None:
+        """Who holds this key. Guesses are counted by address, and slowed."""
         key = ApiKey.parse(text)
         if key is None:
             return None  # wrong shape or checksum: not worth a question to the store
-        stored = self._stored_keys.get(key.id) or await self._read_key(key.id)
+        wait_seconds = self.guesses.wait_seconds(address) if self.guesses else 0.0
+        principal = await self._found(text, key, may_ask=not wait_seconds)
+        if principal is None and self.guesses is not None:
+            if wait_seconds:
+                raise LimitReached(
+                    "Too many wrong API keys came from this address.",
+                    code="TOO_MANY_WRONG_KEYS",
+                    retry_after_seconds=wait_seconds,
+                )
+            self.guesses.failed(address)
+        return principal
+
+    async def _found(self, text: str, key: ApiKey, *, may_ask: bool) -> Principal | None:
+        stored = self._stored_keys.get(key.id)
+        if stored is None and may_ask and key.id not in self._absent_keys:
+            stored = await self._read_key(key.id)
+            if stored is None:  # should it ever be made, it is read ahead like any other
+                self._absent_keys[key.id] = None
+            if len(self._absent_keys) > ABSENT_KEYS_REMEMBERED:
+                del self._absent_keys[next(iter(self._absent_keys))]
         principal = await self._principal(key, stored)
         if len(self._keys) >= KEYS_REMEMBERED:
             self._keys = {}

@@ -29,6 +29,7 @@ from fairway.services.dispatcher import Dispatcher
 from fairway.services.exchange import Exchange
 from fairway.services.explainer import Explainer
 from fairway.services.gauges import Gauges
+from fairway.services.guesses import Guesses
 from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
 from fairway.services.janitor import Janitor
@@ -89,7 +90,7 @@ class Platform:
         self.watchers = Watchers()
         self.waiting = waiting_room(settings, self.metrics)
         self.heavy = HeavyLane(self.waiting)
-        self.directory = Directory(database)
+        self.directory = Directory(database, Guesses(self.instruments))
         self._join_dispatching()
         self._join_front_door()
         self._join_answers()

@@ -45,6 +45,12 @@ class WaitingRoom:
         finally:
             self.give_back(kind, tenant)
 
+    def has_place(self, kind: str, tenant: int) -> bool:
+        limits = self._limits[kind]
+        return (
+            self._taken[kind][tenant] < limits.tenant_max and self._totals[kind] < limits.total_max
+        )
+
     def take(self, kind: str, tenant: int) -> None:
         limits, taken = self._limits[kind], self._taken[kind]
         if taken[tenant] >= limits.tenant_max:
