@@ -19,7 +19,7 @@ from examples.judge.jobs import JOBS, app
 from examples.judge.languages import LANGUAGES, installed
 from examples.judge.pools import CONTEST
 from examples.judge.settings import Settings
-from examples.web import page_file, problem, refused
+from examples.web import BadInput, bad_input, job_id, message, page_file, problem, refused
 from msgspec import Meta, Struct
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
@@ -65,7 +65,7 @@ class Service:
                 Route("/", lambda _: page_file(PAGE, "index.html")),
                 Route("/{name}", lambda request: page_file(PAGE, request.path_params["name"])),
             ],
-            exception_handlers={FairwayError: refused},
+            exception_handlers={FairwayError: refused, BadInput: bad_input},
             lifespan=self._life,
         )
 
@@ -79,13 +79,7 @@ class Service:
             yield
 
     async def submit(self, request: Request) -> Response:
-        body = await request.body()
-        if len(body) > BODY_BYTES_MAX:
-            return problem(413, f"A submission has at most {BODY_BYTES_MAX} bytes.")
-        try:
-            wanted = msgspec.json.decode(body, type=Submission)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return problem(422, str(error))
+        wanted = await message(request, Submission, BODY_BYTES_MAX)
         if wanted.language not in installed():
             return problem(422, f"language is one of {', '.join(installed())} - at `$.language`")
         handle = await self._hand_in(wanted)
@@ -109,11 +103,11 @@ class Service:
         )
 
     async def read(self, request: Request) -> Response:
-        return JSONResponse(await self._view(request.path_params["id"]))
+        return JSONResponse(await self._view(job_id(request)))
 
     async def events(self, request: Request) -> Response:
         """Each change, and every second the expected wait while it waits; ends with the verdict."""
-        first = await self._view(request.path_params["id"])  # a 404 must come before the stream
+        first = await self._view(job_id(request))  # a 404 must come before the stream
         return EventSourceResponse(self._follow(first), ping=15)
 
     async def _follow(self, view: dict[str, Any]) -> AsyncIterator[ServerSentEvent]:

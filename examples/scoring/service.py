@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,18 @@ from examples.scoring.board import Board, Row, Score
 from examples.scoring.feed import Feed, place_view
 from examples.scoring.jobs import score
 from examples.scoring.settings import Settings
-from examples.web import page_file, problem, refused
+from examples.web import (
+    JOB_ID,
+    UNREADABLE,
+    BadInput,
+    bad_input,
+    idempotency_key,
+    job_id,
+    message,
+    page_file,
+    problem,
+    refused,
+)
 from msgspec import Meta
 from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
@@ -51,20 +63,17 @@ class Service:
                 Route("/", lambda _: page_file(PAGE, "index.html")),
                 Route("/{name}", lambda request: page_file(PAGE, request.path_params["name"])),
             ],
-            exception_handlers={FairwayError: refused},
+            exception_handlers={FairwayError: refused, BadInput: bad_input},
         )
 
     async def submit(self, request: Request) -> Response:
-        body = await request.body()
-        if len(body) > BODY_BYTES_MAX:
-            return problem(413, f"An application has at most {BODY_BYTES_MAX} bytes.")
-        try:
-            wanted = msgspec.json.decode(body, type=Application)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return problem(422, str(error))
-        key = request.headers.get("idempotency-key")
+        key = idempotency_key(request)
+        wanted = await message(request, Application, BODY_BYTES_MAX)
         enqueuer = score.options(idempotency_key=key) if key else score.options()
-        handle = await enqueuer.aenqueue(wanted.candidate, wanted.payload)
+        try:
+            handle = await enqueuer.aenqueue(wanted.candidate, wanted.payload)
+        except UNREADABLE as error:
+            return problem(422, f"This cannot be an application: {error}"[:300])
         return JSONResponse(
             {"id": handle.id, "status": "pending"},
             202,
@@ -72,7 +81,7 @@ class Service:
         )
 
     async def read(self, request: Request) -> Response:
-        application = request.path_params["id"]
+        application = job_id(request)
         row = await asyncio.to_thread(self.board.find, application)
         if row is not None:
             return JSONResponse(scored_view(row))
@@ -93,7 +102,7 @@ class Service:
 
     async def leaderboard(self, request: Request) -> Response:
         limit = request.query_params.get("limit", str(PAGE_DEFAULT))
-        if not limit.isdecimal() or not 1 <= int(limit) <= PAGE_MAX:
+        if not re.fullmatch(r"[0-9]{1,3}", limit) or not 1 <= int(limit) <= PAGE_MAX:
             return problem(422, f"limit is a number from 1 to {PAGE_MAX}.")
         try:
             after = uncursor(request.query_params.get("cursor"))
@@ -127,4 +136,6 @@ def uncursor(text: str | None) -> Row | None:
         return None
     place = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
     best, _, last = place.partition(":")
+    if not re.fullmatch(r"[0-9]{1,3}", best) or not JOB_ID.fullmatch(last):
+        raise ValueError
     return Row(last, "", int(best), "", "", 0, 0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""A front door that cannot be clogged: heads, silent connections, crowds. Raw sockets throughout."""
+"""A front door that cannot be clogged: heads, silent connections, crowds. All by raw sockets."""
 
 from __future__ import annotations
 
