@@ -1,4 +1,4 @@
-"""The example services at their edge: bodies within a limit, and no input that answers with a stack.
+"""The example services at their edge: bodies within a limit, no input that answers with a stack.
 
 No platform is there: whatever gets past the edge would show as 503.
 """
