@@ -59,11 +59,12 @@ class ConnectionBook(Generic[Connection]):
     def _leaving(self, newcomer: Connection, address: str) -> Connection | None:
         if self._of_address[address] > self._limits.address_max:
             return next(iter(self._unknown[address]))
-        if len(self) - self._staff <= self._shared_max:
+        is_full = len(self) > self._limits.total_max
+        if not is_full and len(self) - self._staff <= self._shared_max:
             return None
         oldest = next(iter(self._queue))
         # Alone among known ones it may yet prove to be staff, for whom the rest is kept.
-        return None if oldest is newcomer and len(self) <= self._limits.total_max else oldest
+        return None if oldest is newcomer and not is_full else oldest
 
     def proved(self, connection: Connection, holder: int) -> bool:
         """It spoke with a valid key, of this tenant or of STAFF. Answers whether it may stay."""
