@@ -8,6 +8,7 @@ What candidates write is data: it is quoted to the model, never given to it as a
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import Any
 
 import anthropic
@@ -20,6 +21,7 @@ DEPENDENCY = "anthropic"
 ANSWER_TOKENS_MAX = 500
 ANSWER_SECONDS_MAX = 60.0
 RETRY_SECONDS = 5.0
+RETRY_SECONDS_MAX = 3600.0
 
 SYSTEM = (
     "You score job applications for a talent marketplace from 0 (does not fit at all) to 100"
@@ -84,7 +86,9 @@ def _meaning(error: anthropic.APIError) -> Exception:
 
 
 def _asked_pause(error: anthropic.APIStatusError) -> float:
+    """What the other side asked for, an hour at most; 0 when it said nothing sensible."""
     try:
-        return float(error.response.headers.get("retry-after", "0"))
+        seconds = float(error.response.headers.get("retry-after", "0"))
     except ValueError:
         return 0.0
+    return min(seconds, RETRY_SECONDS_MAX) if isfinite(seconds) and seconds > 0 else 0.0

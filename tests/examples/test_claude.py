@@ -64,6 +64,24 @@ async def test_too_many_requests_puts_the_job_off_as_long_as_it_was_told(api: Me
     assert len(api.asked) == 1  # the library itself did not try again
 
 
+@pytest.mark.parametrize(
+    ("asked", "delay_ms"),
+    [("nan", 5000), ("inf", 5000), ("-5", 5000), ("soon", 5000), ("1e300", 3_600_000)],
+)
+async def test_a_pause_that_makes_no_sense_is_not_waited_for(
+    api: MessagesApi, asked: str, delay_ms: int
+) -> None:
+    api.answers = [
+        error(429, "rate_limit_error", retry_after=asked),
+        error(503, "overloaded_error", retry_after=asked),
+    ]
+    with pytest.raises(Snooze) as snoozed:
+        await ask(settings(api.url), "Ada", {})
+    with pytest.raises(DependencyFailed) as failed:
+        await ask(settings(api.url), "Ada", {})
+    assert (snoozed.value.delay_ms, failed.value.delay_ms) == (delay_ms, delay_ms)
+
+
 @pytest.mark.parametrize("status", [500, 503, 529])
 async def test_trouble_on_the_other_side_is_the_dependencys(api: MessagesApi, status: int) -> None:
     api.answers = [error(status, "overloaded_error", retry_after="3")]

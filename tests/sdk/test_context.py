@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from fairway import CTX, CheckpointFailed, Ctx
 from fairway.sdk.context import RunFacts, enter, leave
+from fairway.wire.bounds import PROGRESS_BYTES_MAX
 
 
 class Heard:
@@ -58,6 +59,16 @@ def test_progress_reaches_the_sink() -> None:
     heard = Heard()
     Ctx(FACTS, heard).progress(3, 10, "pages")
     assert heard.progressed == [{"done": 3, "total": 10, "text": "pages"}]
+
+
+def test_a_progress_of_any_size_is_small_on_its_way() -> None:
+    heard = Heard()
+    Ctx(FACTS, heard).progress(3, 10, "\x00" * (20 << 20))
+    (said,) = heard.progressed
+    assert (said["done"], said["total"]) == (3, 10)
+    assert 0 < len(msgspec.json.encode(said)) <= PROGRESS_BYTES_MAX
+    with pytest.raises(ValueError, match="at most"):
+        Ctx(FACTS, heard).progress({"n": "x" * (1 << 20)})  # type: ignore[arg-type]  # no checker there
 
 
 def test_track_says_first_and_last_but_not_each() -> None:

@@ -13,11 +13,14 @@ from fairway import Cancel, DependencyFailed, Fail, InvalidArguments, Retry, Sno
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.sdk.vocabulary import (
     MESSAGE_BYTES_MAX,
+    NAME_BYTES_MAX,
     STACK_BYTES_MAX,
     RunEnd,
     TimeLimitPassed,
     run_end,
 )
+from fairway.wire.bounds import DELAY_MS_MAX
+from fairway.wire.exchange import DelayMilliseconds
 
 
 def raised(error: BaseException) -> BaseException:
@@ -54,6 +57,33 @@ def test_snooze_and_cancel_may_be_returned_or_raised(how: str) -> None:
     assert snoozed == RunEnd(OutcomeKind.SNOOZED, delay_ms=300_000)
     assert cancelled.kind is OutcomeKind.CANCELLED
     assert document(cancelled)["message"] == "no longer wanted"
+
+
+@pytest.mark.parametrize("asked", [1e10, 1e300, "9999999999d"])
+def test_no_delay_is_longer_than_the_wire_takes(asked: float | str) -> None:
+    """One that is refused there would cost the worker its call, and all that is in it."""
+    snoozed = run_end(Snooze(asked))
+    failed = run_end(error=raised(DependencyFailed("stripe", retry_after=asked)))
+    retried = run_end(error=raised(OSError("x")), retry=Retry(3, backoff=[asked]))
+    for end in (snoozed, failed, retried):
+        msgspec.convert(end.delay_ms, DelayMilliseconds)
+        assert end.delay_ms == DELAY_MS_MAX
+
+
+@pytest.mark.parametrize("asked", [float("nan"), float("inf"), -5, 10**400])
+def test_a_delay_that_is_none_is_refused_where_it_is_said(asked: float) -> None:
+    with pytest.raises(ValueError, match="is no duration"):
+        Snooze(asked)
+    with pytest.raises(ValueError, match="is no duration"):
+        DependencyFailed("stripe", retry_after=asked)
+
+
+def test_names_are_cut_and_need_not_be_text() -> None:
+    kind = type("E" * 100_000, (DependencyFailed,), {})
+    said = document(run_end(error=raised(kind("s" * 100_000))))
+    assert len(said["type"]) == len(said["dependency"]) == NAME_BYTES_MAX
+    odd: Any = 7
+    assert document(run_end(error=raised(DependencyFailed(odd))))["dependency"] == "7"
 
 
 @pytest.mark.parametrize(

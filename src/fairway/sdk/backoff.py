@@ -5,6 +5,8 @@ Pure: the clock and the dice are handed in.
 
 from __future__ import annotations
 
+from math import isfinite
+
 BASE_SECONDS = 0.1
 CAP_SECONDS = 5.0
 
@@ -24,9 +26,10 @@ def parse_retry_after(header: str | None, unix_seconds: float) -> float | None:
     if header is None:
         return None
     try:
-        return max(0.0, float(header))
+        seconds = float(header)
     except ValueError:
         return _until_date(header, unix_seconds)
+    return max(0.0, seconds) if isfinite(seconds) else None
 
 
 def _until_date(header: str, unix_seconds: float) -> float | None:

@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Struct
 
 from fairway.sdk.checkpoint import Saving, already_saved, saving
+from fairway.wire.bounds import PROGRESS_BYTES_MAX
 
 if TYPE_CHECKING:
     from fairway.sdk.threads import ThreadRun
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 TRACK_PERIOD_SECONDS = 0.5
+PROGRESS_TEXT_MAX = 2000  # characters, each of which takes six bytes of JSON at most
 
 
 class CtxSink(Protocol):
@@ -144,9 +146,15 @@ class Ctx:
         self._cancelled = True
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
-        """Say how far the job is; the last word is shown to the tenant."""
+        """Say how far the job is; the last word is shown to the tenant. A long text is cut."""
         document = {"done": done, "total": total, "text": text}
-        self._sink.progress(self.job_id, msgspec.json.encode(document))
+        encoded = msgspec.json.encode(document)
+        if len(encoded) > PROGRESS_BYTES_MAX:
+            document["text"] = str(text)[:PROGRESS_TEXT_MAX]
+            encoded = msgspec.json.encode(document)
+        if len(encoded) > PROGRESS_BYTES_MAX:
+            raise ValueError(f"progress has {len(encoded)} bytes; at most {PROGRESS_BYTES_MAX}")
+        self._sink.progress(self.job_id, encoded)
 
     def track(self, items: Iterable[Item], text: str = "") -> Iterator[Item]:
         """Yield each item and report progress on the way, at most twice a second."""

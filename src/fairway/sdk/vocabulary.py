@@ -26,10 +26,12 @@ from msgspec import Struct
 from fairway.core.errors import InvalidRequest
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.durations import Duration, milliseconds_of
+from fairway.wire.bounds import DELAY_MS_MAX
 
 BOUNDED = ("timeout", "resource", "dependency", "worker_crash")  # classes with a bound of their own
 STACK_BYTES_MAX = 8 * 1024
 MESSAGE_BYTES_MAX = 2 * 1024
+NAME_BYTES_MAX = 128  # of an error's type and of a dependency
 
 
 class Fail(Exception):
@@ -37,13 +39,16 @@ class Fail(Exception):
 
 
 class DependencyFailed(Exception):
-    """Something the job leans on failed. `retry_after` is when it asked to be called again."""
+    """Something the job leans on failed. `retry_after` is when it asked to be called again.
+
+    ValueError for a time that is negative or no number; one of over a hundred years counts as that.
+    """
 
     def __init__(self, name: str, message: str = "", *, retry_after: Duration = 0) -> None:
         super().__init__(name, message)
-        self.name = name
-        self.message = message or f"{name} failed"
-        self.delay_ms = milliseconds_of(retry_after)
+        self.name = _head(str(name), NAME_BYTES_MAX)
+        self.message = message or f"{self.name} failed"
+        self.delay_ms = milliseconds_of(retry_after, DELAY_MS_MAX)
 
     def __str__(self) -> str:
         return self.message
@@ -54,11 +59,11 @@ class Saying(Exception):
 
 
 class Snooze(Saying):
-    """Run this job again after a while; costs no attempt."""
+    """Run this job again after a while, a hundred years at most; costs no attempt."""
 
     def __init__(self, delay: Duration) -> None:
         super().__init__(delay)
-        self.delay_ms = milliseconds_of(delay)
+        self.delay_ms = milliseconds_of(delay, DELAY_MS_MAX)
 
 
 class Cancel(Saying):
@@ -98,7 +103,7 @@ class Retry:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
         self.attempts = attempts
         self.on = on
-        self.backoff_ms = tuple(milliseconds_of(pause) for pause in backoff)
+        self.backoff_ms = tuple(milliseconds_of(pause, DELAY_MS_MAX) for pause in backoff)
         self.most = _checked_bounds(most)
 
     def pause_ms(self, attempt: int) -> int:
@@ -153,7 +158,7 @@ def run_end(
 def encode_error(error: BaseException) -> bytes:
     """`{type, message, stack}` as JSON; the end of a long stack is kept, for that is the cause."""
     document = {
-        "type": type(error).__qualname__,
+        "type": _head(type(error).__qualname__, NAME_BYTES_MAX),
         "message": _head(_text_of(error), MESSAGE_BYTES_MAX),
         "stack": _tail("".join(traceback.format_exception(error)), STACK_BYTES_MAX),
     }

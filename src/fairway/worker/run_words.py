@@ -10,11 +10,11 @@ from msgspec import Raw
 
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.sdk.app import App
-from fairway.sdk.vocabulary import RunEnd
+from fairway.sdk.vocabulary import RunEnd, encode_error
+from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL, Lease
 from fairway.worker.pipe import Declared, Ended
 
-RESULT_BYTES_MAX = 16 << 20
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 
 
@@ -34,8 +34,13 @@ def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
         result=NULL if end.result is None else Raw(end.result),
         failure=None if end.failure is None else end.failure.value,
         error=NULL if end.error is None else Raw(end.error),
-        delay_ms=end.delay_ms,
+        delay_ms=_within_bounds(end.delay_ms),
     )
+
+
+def _within_bounds(delay_ms: object) -> int:
+    """A handler's own kind of error may say anything here; nonsense leaves it to the platform."""
+    return min(max(delay_ms, 0), DELAY_MS_MAX) if isinstance(delay_ms, int) else 0
 
 
 def _too_large(size: int) -> RunEnd:
@@ -47,8 +52,7 @@ def _too_large(size: int) -> RunEnd:
 
 
 def defect(error: BaseException) -> RunEnd:
-    text = msgspec.json.encode({"type": type(error).__name__, "message": str(error), "stack": ""})
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=text)
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=encode_error(error))
 
 
 def declared_by(app: App) -> list[Declared]:
