@@ -103,11 +103,24 @@ def test_inherited_reports_get_numbers_of_this_life_and_are_said_with_hello() ->
     ledger.ended("mine", End("succeeded"))
     (left,) = ledger.inherit([report(1, "theirs")])
     assert left.n == 2
-    held, reports = ledger.everything()
-    assert {one.job for one in held} == {"mine", "theirs-1"}
+    reports = ledger.take_unheard()
+    assert {one.job for one in ledger.everything(reports)} == {"mine", "theirs-1"}
     assert [one.n for one in reports] == [1, 2]
     ledger.heard([2])
-    assert [one.job for one in ledger.everything()[1]] == ["mine"]
+    assert [one.job for one in ledger.take_unheard()] == ["mine"]
+
+
+def test_a_lease_of_an_earlier_life_is_named_only_beside_its_report() -> None:
+    """To the platform it is another session's until the report proves the right to it."""
+    ledger = Ledger()
+    mine = [lease("a", "long"), lease("b", "long")]
+    ledger.received(mine)
+    ledger.ended("a", End("succeeded"))
+    (left,) = ledger.inherit([report(1, "theirs")])
+    assert {one.job for one in ledger.everything([])} == {"a", "b"}
+    assert {one.job for one in ledger.everything([left])} == {"a", "b", "theirs-1"}
+    ledger.leave_unnamed([left])
+    assert {one.job for one in ledger.everything([left])} == {"a", "b"}
 
 
 def test_the_last_progress_of_a_run_goes_out_before_its_end() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from fairway.wire import exchange as wire
 from fairway.worker import keeper
-from fairway.worker.keeper import Keeper, WorkerOptions
+from fairway.worker.keeper import Keeper
+from fairway.worker.options import WorkerOptions
 
 LINGER_SECONDS = 0.3  # long, so that a test can break a call in the middle of it
 

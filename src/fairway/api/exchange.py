@@ -32,6 +32,7 @@ from fairway.wire.messages import EMPTY_OBJECT
 BODY_BYTES_MAX = 64 << 20
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
 ITEMS_MAX = 50_000  # reports and holdings of one call
+BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
@@ -46,7 +47,7 @@ class ExchangeEndpoint:
         principal = await worker_of(scope, self._platform.directory)
         if not WORKER_NAME.fullmatch(worker):
             raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
-        body = await read_body(scope, receive, BODY_BYTES_MAX)
+        body = await read_body(scope, receive, BODY_BYTES_MAX, BODY_SECONDS_MAX)
         terms = self._platform.dispatcher.terms
         if not terms:
             try:

@@ -24,7 +24,8 @@ from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.sdk.limits import Limits
 from fairway.wire.messages import POOL_PATTERN
-from fairway.worker.keeper import CEILING, Keeper, WorkerOptions
+from fairway.worker.keeper import Keeper
+from fairway.worker.options import CEILING, WorkerOptions
 
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 

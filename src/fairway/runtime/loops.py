@@ -30,6 +30,15 @@ async def pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+async def wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event, or until so many seconds have passed."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
 async def in_slices(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
     """A long list in parts, for upkeep: after each, others get several times as long as it took.
 
@@ -107,8 +116,4 @@ class Loop:
         return rest_seconds
 
     async def _rest(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._awake.wait()
-        except TimeoutError:
-            return
+        await wait(self._awake, seconds)

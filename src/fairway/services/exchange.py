@@ -164,16 +164,19 @@ class Exchange:
         pools = [self._dispatcher.pools.by_number[number] for number in slots] or [SHORT]
         return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / BEATS_PER_LEASE)
 
-    def _take_over(self, session: Session, call: Call) -> None:
+    def _take_over(self, session: Session, call: Call) -> bool:
         """A worker's next life reports what the last one finished: the token proves its right."""
+        taken = False
         said = [(one.job, one.epoch, one.token) for one in call.successes]
         said += [(one.job, one.epoch, one.token) for one in call.reports]
         for job, epoch, token in said:
             lease = self._dispatcher.leases.get(job)
             if lease is None or (lease.epoch, lease.token) != (epoch, token):
                 continue
-            if session.tenant in (None, lease.job.tenant):
+            if lease.session is not session and session.tenant in (None, lease.job.tenant):
                 session.take_over(lease)
+                taken = True
+        return taken
 
     async def _reconcile(self, session: Session, holdings: list[Holding]) -> None:
         """Bring both sides to one truth: what it runs, and what we think it runs."""
@@ -223,6 +226,14 @@ class Exchange:
     # -- reports -----------------------------------------------------------------------------
 
     async def _hear(self, session: Session, call: Call) -> None:
+        doubtful = self._hear_reports(session, call)
+        if doubtful and self._take_over(session, call):
+            doubtful = self._hear_reports(session, call)  # what was heard before is not heard twice
+        if doubtful:
+            await self._judge(session, doubtful)
+
+    def _hear_reports(self, session: Session, call: Call) -> list[Reported]:
+        """Take what is under a lease of this session; answers what is not."""
         doubtful = self._hear_successes(session, call.successes)
         crashed = []
         for report in call.reports:
@@ -235,8 +246,7 @@ class Exchange:
                 doubtful.append(report)
         if crashed:  # what a worker says in one breath died together
             self._dispatcher.aftermath.worker_died(crashed)
-        if doubtful:
-            await self._judge(session, doubtful)
+        return doubtful
 
     def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
         """Take what is under a lease in force; answers what is not.

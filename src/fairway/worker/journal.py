@@ -95,6 +95,17 @@ class Journal:
             log.error("outcomes are not in the journal", error=str(error))
 
 
+def open_journal(folder: Path | None, life: str, urls: list[str]) -> Journal | None:
+    """None where there is no folder, or none that can be written to: jobs run all the same."""
+    if folder is None:
+        return None
+    try:
+        return Journal(folder, life, urls)
+    except OSError as error:
+        log.warning("no outcome journal", folder=str(folder), error=str(error))
+        return None
+
+
 def read(path: Path) -> tuple[list[str], list[Report]]:
     """Where the outcomes belong, and those not crossed out; a torn last line never happened."""
     urls: list[str] = []

@@ -12,24 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, Unavailable
-from fairway.core.limits import RunLimits
+from fairway.core.errors import FairwayError, Forbidden, Unavailable
 from fairway.runtime.identity import session_key
-from fairway.runtime.loops import pause
+from fairway.runtime.loops import pause, wait
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
 from fairway.worker.confine import adopt_orphans
 from fairway.worker.courier import Courier
 from fairway.worker.ends import returned
 from fairway.worker.fleet import Fleet
-from fairway.worker.journal import Journal
+from fairway.worker.journal import open_journal
 from fairway.worker.ledger import End, Ledger
 from fairway.worker.levels import Levels
+from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe import Words
-from fairway.worker.session import Session
+from fairway.worker.reporting import LIGHT_BYTES, Keeping, Reporting
+from fairway.worker.session import BYTES_PER_SECOND, Session, is_refusal
 from fairway.worker.usage import Orphans
 
 log = logger("worker")
@@ -41,24 +40,6 @@ LISTEN_SECONDS = 0.001  # jobs that end sooner report in the very call that list
 CALLS_MAX = 2  # one held open, one that speaks
 LEASE_BEATS = 3  # a lease outlives so many beats
 JOURNALED_POOLS = frozenset({"medium", "long"})
-CEILING = RunLimits(processes=512)  # of one job, unless the operator says otherwise
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    target: str  # module:app
-    name: str
-    urls: list[str]
-    api_key: str
-    slots: dict[str, int]  # pool → slots
-    grace_seconds: float = 25.0
-    build: str = ""
-    ceiling: RunLimits = CEILING  # for jobs in a process of their own
-    cgroup: str | None = None  # below which groups may be made
-    journal: Path | None = None  # the folder; None for no journal
-    labels: list[str] = field(default_factory=list)
-    warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
-    owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
 
 
 class Keeper:
@@ -66,7 +47,10 @@ class Keeper:
         self._options = options
         self._session = Session(options.urls, options.api_key, options.name)
         self._key = session_key()
-        self._journal = self._open_journal()
+        journaled = not JOURNALED_POOLS.isdisjoint(options.slots)
+        self._journal = open_journal(
+            options.journal if journaled else None, self._key, options.urls
+        )
         self._ledger = Ledger(JOURNALED_POOLS if self._journal else ())
         self._levels = Levels.find(options.cgroup)
         self._fleet = Fleet(
@@ -78,6 +62,8 @@ class Keeper:
             adopt_orphans()
             self._fleet.orphans = Orphans()
         self._courier = Courier(self._session, self._ledger, self._fleet, self._speak_soon)
+        keeping = Keeping(self._hear, self._failed, self._dropped, lambda: self._takes_work)
+        self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._must_greet = True
         self._call_number = 0
@@ -112,6 +98,7 @@ class Keeper:
             for call in self._calls:
                 call.cancel()
             await asyncio.gather(*self._calls, return_exceptions=True)
+            await self._reporting.stop()
             await self._courier.stop()
             await self._fleet.stop()
             self._session.close()
@@ -145,7 +132,7 @@ class Keeper:
             if not self._calls and now >= listen_at:
                 self._listen()
             self._has_word.clear()
-            await _wait(self._has_word, (deadline if self._calls else listen_at) - now)
+            await wait(self._has_word, (deadline if self._calls else listen_at) - now)
 
     @property
     def _is_urgent(self) -> bool:
@@ -156,7 +143,8 @@ class Keeper:
         self._call_number += 1
         self._send(
             wire.ExchangeRequest(
-                session=self._key, call=self._call_number, wait_ms=self._beat_ms
+                session=self._key, call=self._call_number, wait_ms=self._beat_ms,
+                draining=not self._takes_work,
             )
         )  # fmt: skip
 
@@ -166,7 +154,12 @@ class Keeper:
         self._send(self._compose(wait_ms, goodbye))
 
     def _send(self, request: wire.ExchangeRequest) -> None:
-        task = asyncio.create_task(self._exchange(request), name="exchange")
+        body = wire.encode(request)
+        if len(body) > LIGHT_BYTES and request.reports and request.hello is None:
+            self._reporting.add(request.reports)  # a heartbeat must not wait behind them
+            request.reports = []
+            body = wire.encode(request)
+        task = asyncio.create_task(self._exchange(request, body), name="exchange")
         self._calls.add(task)
         task.add_done_callback(self._call_is_over)
 
@@ -175,8 +168,7 @@ class Keeper:
         self._calls.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("exchange broke", error=repr(error))
-            self._failure = Unavailable(f"The exchange broke: {error!r}")
-            self._must_greet = True
+            self._failed(Unavailable(f"The exchange broke: {error!r}"))
         self._has_word.set()
 
     def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
@@ -188,24 +180,52 @@ class Keeper:
                 limits=self._levels.words(), labels=self._options.labels,
                 warm_keys=self._options.warm_keys,
             )  # fmt: skip
-            running: list[wire.Holding] | None
-            running, reports = self._ledger.everything()
+            reports = self._reporting.light_of(self._ledger.take_unheard())
+            running: list[wire.Holding] | None = self._ledger.everything(reports)
             self._must_greet = False
         else:
             running, reports = self._ledger.take_progress(), self._ledger.take_fresh()
         return wire.ExchangeRequest(
             session=self._key, call=self._call_number, hello=hello, running=running,
-            reports=reports, wait_ms=wait_ms, draining=self._stopping.is_set(), goodbye=goodbye,
+            reports=reports, wait_ms=wait_ms, draining=not self._takes_work, goodbye=goodbye,
         )  # fmt: skip
 
-    async def _exchange(self, request: wire.ExchangeRequest) -> None:
+    @property
+    def _takes_work(self) -> bool:
+        return not (self._stopping.is_set() or self._reporting.is_full)
+
+    async def _exchange(self, request: wire.ExchangeRequest, body: bytes) -> None:
         called_at = time.monotonic()
         try:
-            reply = await self._session.exchange(request)
+            reply = await self._session.exchange(request, body)
             self._hear(reply, time.monotonic() - called_at)
         except FairwayError as error:
-            self._failure = error
-            self._must_greet = True
+            self._unsaid(request, error)
+        else:
+            if request.hello is not None and not reply.resync:
+                self._reporting.greeted()
+
+    def _unsaid(self, request: wire.ExchangeRequest, error: FairwayError) -> None:
+        """A call failed. One that was refused, or broke the server, goes on without its reports."""
+        is_refused = is_refusal(error)
+        if is_refused:
+            self._ledger.leave_unnamed(request.reports)
+        if request.reports and (is_refused or error.code == FairwayError.code):
+            self._reporting.add(request.reports)
+            error = Unavailable(error.message)
+        elif is_refused and request.hello is None and request.running:
+            error = Unavailable(error.message)  # progress: the next word of it may be better
+        self._failed(error)
+
+    def _failed(self, error: FairwayError) -> None:
+        self._failure = error
+        self._must_greet = True
+        self._reporting.unknown()
+        self._has_word.set()
+
+    def _dropped(self, numbers: list[int]) -> None:
+        if self._journal is not None:
+            self._journal.heard(numbers)
 
     async def _until_word_or_reply(self) -> None:
         while self._calls and self._failure is None:
@@ -216,7 +236,8 @@ class Keeper:
             self._has_word.clear()
 
     async def _recover(self, error: FairwayError) -> None:
-        if isinstance(error, Forbidden | InvalidRequest):
+        is_pointless = is_refusal(error) and not self._ledger.running
+        if isinstance(error, Forbidden) or is_pointless:
             raise error
         for call in self._calls:
             call.cancel()  # to the same address; the hello that follows says it all again
@@ -234,6 +255,8 @@ class Keeper:
         self._beat_ms = reply.beat_ms
         self._wants_more = reply.more
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
+        if reply.resync:
+            self._reporting.unknown()
         self._ledger.heard(reply.recorded)
         self._ledger.heard(reply.refused)
         if self._journal is not None:
@@ -278,16 +301,6 @@ class Keeper:
 
     # -- the journal -------------------------------------------------------------------------
 
-    def _open_journal(self) -> Journal | None:
-        folder = self._options.journal
-        if folder is None or JOURNALED_POOLS.isdisjoint(self._options.slots):
-            return None
-        try:
-            return Journal(folder, self._key, self._options.urls)
-        except OSError as error:
-            log.warning("no outcome journal", folder=str(folder), error=str(error))
-            return None
-
     def _note_in_journal(self) -> None:
         if self._journal is not None and (reports := self._ledger.take_for_journal()):
             self._journal.note(reports)
@@ -309,7 +322,7 @@ class Keeper:
         if self._ledger.running:
             log.info("grace is over, handing back", jobs=len(self._ledger.running))
             self._hand_back()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 10 + self._reporting.bytes_left / BYTES_PER_SECOND
         while not self._ledger.is_settled and time.monotonic() < deadline:
             await self._speak()
         self._call(wait_ms=0, goodbye=True)
@@ -324,14 +337,6 @@ class Keeper:
     async def _speak(self) -> None:
         """One short call of the drain: says what is new, hears what is on disk."""
         self._call(wait_ms=200)
-        await _wait(self._has_word, 0.3)
+        await wait(self._has_word, 0.3)
         if self._failure is not None:
             await self._recover(self._failure)
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return

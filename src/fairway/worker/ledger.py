@@ -38,6 +38,8 @@ class Ledger:
         self._fresh: list[Report] = []
         self._progress: dict[str, Raw] = {}
         self._number = 0
+        self._inherited: set[int] = set()  # reports of an earlier life
+        self._unnamed: set[int] = set()  # reports whose leases are not said to be held
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know."""
@@ -85,6 +87,7 @@ class Ledger:
             self._number += 1
             renumbered.append(msgspec.structs.replace(report, n=self._number))
             self._keep(renumbered[-1])
+            self._inherited.add(self._number)
         return renumbered
 
     def _keep(self, report: Report) -> None:
@@ -99,6 +102,9 @@ class Ledger:
     def heard(self, numbers: list[int]) -> None:
         """These reports need not be sent again."""
         take, reported = self._unheard.pop, self._reported
+        if self._unnamed or self._inherited:
+            self._unnamed.difference_update(numbers)
+            self._inherited.difference_update(numbers)
         for number in numbers:
             report = take(number, None)
             if report is not None and reported.get(report.job) == number:
@@ -145,12 +151,34 @@ class Ledger:
         ]
         return found or None
 
-    def everything(self) -> tuple[list[Holding], list[Report]]:
-        """The whole truth, for a resync: all that is held, and all reports not heard of."""
-        self._fresh, self._last_words = [], []
+    def unheard(self, number: int) -> Report | None:
+        return self._unheard.get(number)
+
+    def replace(self, report: Report) -> None:
+        """Something else is to be said of that run."""
+        if report.n in self._unheard:
+            self._unheard[report.n] = report
+
+    def leave_unnamed(self, reports: Iterable[Report]) -> None:
+        """Their leases may be what is refused; a report proves its right by itself."""
+        self._unnamed.update(report.n for report in reports)
+
+    def take_unheard(self) -> list[Report]:
+        """All reports not heard of, for a resync."""
+        self._fresh = []
+        return list(self._unheard.values())
+
+    def everything(self, said: Iterable[Report]) -> list[Holding]:
+        """All that is held, for a resync that says these reports.
+
+        The lease of an earlier life is another session's until its report comes along: unless that
+        is said now, to name it would only be refused.
+        """
+        self._last_words = []
+        unnamed = self._unnamed | (self._inherited - {report.n for report in said})
         held = [_holding(lease) for lease in self.running.values()]
-        held += [_holding(report) for report in self._unheard.values()]
-        return held, list(self._unheard.values())
+        held += [_holding(one) for one in self._unheard.values() if one.n not in unnamed]
+        return held
 
 
 def _holding(lease: Lease | Report, progress: Raw = NULL) -> Holding:

@@ -11,14 +11,15 @@ import random
 
 import msgspec
 
-from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound, Unavailable
 from fairway.runtime.plain_http import HttpDoor, Reply
 from fairway.wire import exchange as wire
-from fairway.wire.problems import error_of
+from fairway.wire.problems import CODES, error_of
 
 PAUSE_FIRST_SECONDS = 0.05
 PAUSE_MAX_SECONDS = 1.0
 GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
+BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls get time for it
 
 
 class Session:
@@ -30,18 +31,23 @@ class Session:
         self._failures_in_row = 0
         self._dice = random.Random()
 
-    async def exchange(self, request: wire.ExchangeRequest) -> wire.ExchangeReply:
+    async def exchange(
+        self, request: wire.ExchangeRequest, encoded: bytes | None = None
+    ) -> wire.ExchangeReply:
         """Raises FairwayError; `Unavailable` means that another try may help."""
         url, door = self._doors[0]
-        limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS
+        body = wire.encode(request) if encoded is None else encoded
+        limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + len(body) / BYTES_PER_SECOND
         try:
-            reply = await door.post(self._path, wire.encode(request), limit_seconds)
+            reply = await door.post(self._path, body, limit_seconds)
         except (OSError, TimeoutError) as error:
             self._leave(url)
             raise Unavailable(f"{url} does not answer: {error!r}") from error
         if reply.status != 200:
-            self._leave(url)
-            raise _error(reply)
+            problem = _error(reply)
+            if not is_refusal(problem):
+                self._leave(url)
+            raise problem
         self._failures_in_row = 0
         return wire.decode_reply(reply.body)
 
@@ -73,9 +79,22 @@ class Session:
             door.close()
 
 
+def is_refusal(error: FairwayError) -> bool:
+    """Whether what was said will never be taken: to say it again, or elsewhere, cannot help.
+
+    A key that is refused is another matter, and so is a limit that passes. `Not found` counts only
+    from a server of ours: else the address is wrong, or somebody in between is lost.
+    """
+    if isinstance(error, NotFound | Conflict):
+        return error.code in CODES and error.code != "INTERNAL"
+    return isinstance(error, InvalidRequest)
+
+
 def _error(reply: Reply) -> FairwayError:
     try:
         problem = msgspec.json.decode(reply.body, type=dict)
     except msgspec.DecodeError:
         problem = {"status": reply.status, "detail": reply.body[:200].decode(errors="replace")}
+        if reply.status >= 500:  # of somebody in between: the server itself explains its errors
+            problem["code"] = Unavailable.code
     return error_of(problem)

@@ -1,0 +1,27 @@
+"""What a worker is told when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairway.core.limits import RunLimits
+
+CEILING = RunLimits(processes=512)  # of one job, unless the operator says otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    target: str  # module:app
+    name: str
+    urls: list[str]
+    api_key: str
+    slots: dict[str, int]  # pool → slots
+    grace_seconds: float = 25.0
+    build: str = ""
+    ceiling: RunLimits = CEILING  # for jobs in a process of their own
+    cgroup: str | None = None  # below which groups may be made
+    journal: Path | None = None  # the folder; None for no journal
+    labels: list[str] = field(default_factory=list)
+    warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
+    owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan

@@ -1,0 +1,133 @@
+"""Reports that the platform will not take, or that are heavy: nobody else pays for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+from tests.worker.platform import Platform, job_id, journal_lines, lease, said_of, until, working
+
+from fairway.wire import exchange as wire
+from fairway.worker.journal import Journal
+
+MB = 1 << 20
+POISON = job_id(3)
+
+
+@pytest.fixture
+async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Platform]:
+    monkeypatch.setenv("ACCEPTANCE_LEDGER", str(tmp_path / "ledger"))
+    async with Platform().open() as opened:
+        yield opened
+
+
+def refuses_the_poison(request: wire.ExchangeRequest) -> int:
+    """Until it is said in another way."""
+    return 422 if any(one.job == POISON and not one.failure for one in request.reports) else 200
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_only_the_report_that_is_refused_is_given_up(platform: Platform, status: int) -> None:
+    platform.judge = lambda request: status if refuses_the_poison(request) == 422 else 200
+    platform.leases = [lease(n) for n in range(1, 7)] + [lease(7, payload={"seconds": 600})]
+    async with working(platform) as life:
+        await until(lambda: len(platform.heard) == 6, life, "all reports are heard")
+        assert not life.done()
+    poison = platform.heard.pop(POISON)
+    assert {one.kind for one in platform.heard.values()} == {"succeeded"}
+    assert (poison.kind, poison.failure) == ("failed", "permanent")
+    assert said_of(poison)["type"] == "ReportRefused"
+    assert "succeeded" in said_of(poison)["message"]
+    assert "This is not to be taken." in said_of(poison)["message"]
+
+
+async def test_a_report_that_is_refused_in_every_form_is_dropped(
+    platform: Platform, tmp_path: Path
+) -> None:
+    def judge(request: wire.ExchangeRequest) -> int:
+        said = [*request.reports, *(request.running or [])]
+        return 422 if any(one.job == POISON for one in said) else 200
+
+    platform.leases = [lease(n, "work", "medium") for n in range(1, 5)]
+    folder = tmp_path / "journal"
+    async with working(platform, journal=folder) as life:
+        platform.judge = lambda request: 200 if not request.reports else judge(request)
+        await until(lambda: len(platform.heard) == 3, life, "the others are heard")
+        await until(lambda: journal_lines(folder) <= 0, life, "nothing is left to say")
+        platform.leases = [lease(9)]
+        await until(lambda: job_id(9) in platform.heard, life, "it works on")
+    assert POISON not in platform.heard
+
+
+async def test_the_next_life_is_not_ended_by_what_the_last_one_left(
+    platform: Platform, tmp_path: Path
+) -> None:
+    folder = tmp_path / "journal"
+    last = Journal(folder, "last", [platform.url])
+    last.note(
+        [
+            wire.Report(
+                n=n, job=job_id(n), tenant="acme", epoch=1, token="0" * 32, kind="succeeded",
+                ran_us=5, result=Raw(b'"kept"'),
+            )
+            for n in range(1, 6)
+        ]
+    )  # fmt: skip
+    os.close(last._file)
+    platform.judge = refuses_the_poison
+    async with working(platform, journal=folder) as life:
+        await until(lambda: len(platform.heard) == 5, life, "all outcomes are heard")
+        await until(lambda: journal_lines(folder) == 0, life, "nothing is left to say")
+    assert platform.heard[POISON].failure == "permanent"
+    assert {one.kind for job, one in platform.heard.items() if job != POISON} == {"succeeded"}
+
+
+async def test_nothing_is_given_up_where_everything_is_refused(platform: Platform) -> None:
+    """As by a balancer that is set up wrongly for a moment."""
+    refused = 0
+
+    def judge(request: wire.ExchangeRequest) -> int:
+        nonlocal refused
+        refused += bool(request.reports) or refused > 0
+        return 400 if 0 < refused < 12 else 200
+
+    platform.judge = judge
+    platform.leases = [lease(n) for n in range(1, 4)] + [lease(7, payload={"seconds": 600})]
+    async with working(platform) as life:
+        await until(lambda: len(platform.heard) == 3, life, "all reports are heard")
+    assert {one.kind for one in platform.heard.values()} == {"succeeded"}
+
+
+async def test_a_report_that_breaks_the_server_does_not_hold_up_others(platform: Platform) -> None:
+    platform.judge = lambda request: 500 if refuses_the_poison(request) == 422 else 200
+    platform.leases = [lease(n) for n in range(1, 7)]
+    async with working(platform) as life:
+        await until(lambda: len(platform.heard) == 5, life, "the others are heard")
+        platform.leases = [lease(9)]
+        await until(lambda: job_id(9) in platform.heard, life, "it works on")
+        platform.judge = lambda request: 200
+        await until(lambda: POISON in platform.heard, life, "the server was mended")
+    assert platform.heard[POISON].kind == "succeeded"
+
+
+async def test_a_refused_key_ends_the_worker(platform: Platform) -> None:
+    platform.judge = lambda request: 403
+    async with working(platform) as life:
+        with pytest.raises(Exception, match="not to be taken"):
+            await life
+
+
+async def test_heavy_reports_travel_in_bounded_calls_of_their_own(platform: Platform) -> None:
+    """Six results of 6 MB, said at the same moment, and a small one."""
+    platform.leases = [lease(n, "echo", "medium", {"text": "x" * 6 * MB}) for n in range(1, 7)]
+    platform.leases.append(lease(7))
+    async with working(platform) as life:
+        await until(lambda: len(platform.heard) == 7, life, "all reports are heard")
+    sizes = [sum(len(bytes(one.result)) for one in call.reports) for call in platform.calls]
+    assert max(sizes) < 9 * MB
+    heavy = [call for call, size in zip(platform.calls, sizes, strict=True) if size > MB]
+    assert all(call.hello is None and call.wait_ms == 0 for call in heavy)
+    assert {one.kind for one in platform.heard.values()} == {"succeeded"}
