@@ -91,9 +91,9 @@ def test_nothing_is_assumed_where_there_are_no_groups(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("version", "files"),
     [
-        (2, {"memory.max": "1000", "memory.swap.max": "0", "pids.max": "7"}),
+        (2, {"memory.max": "1000", "memory.swap.max": "0", "pids.max": "8"}),
         (1, {"memory.limit_in_bytes": "1000", "memory.memsw.limit_in_bytes": "1000",
-             "pids.max": "7"}),
+             "pids.max": "8"}),
     ],
 )  # fmt: skip
 def test_limits_are_written_as_each_version_wants_them(

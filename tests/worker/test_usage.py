@@ -82,10 +82,25 @@ def test_processor_time_and_memory_are_those_of_all() -> None:
         used = usage.usage_of(root.pid)
         assert used.cpu_ms >= 350
         assert used.memory_bytes >= 64 << 20
-        assert usage.proportional_bytes(root.pid) >= 64 << 20
+        assert usage.usage_below(root.pid).cpu_ms >= 350
+        assert usage.usage_below(root.pid).memory_bytes == 0
     finally:
         usage.kill_tree(root.pid)
         root.wait(5)
+
+
+def test_a_reaper_counts_for_nothing(family: subprocess.Popen[str]) -> None:
+    whole, below = usage.usage_of(family.pid), usage.usage_below(family.pid)
+    assert below.processes == 2
+    assert 0 < below.memory_bytes < whole.memory_bytes
+    assert 0 < usage.proportional_bytes_below(family.pid) < whole.memory_bytes
+
+
+def test_one_descendant_may_be_spared(family: subprocess.Popen[str]) -> None:
+    _, spared, other = usage.tree(family.pid)
+    assert usage.kill_descendants(family.pid, but=spared) == 1
+    until(lambda: gone(other))
+    assert not gone(spared)
 
 
 def test_who_is_gone_uses_nothing() -> None:

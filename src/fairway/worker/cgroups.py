@@ -22,6 +22,7 @@ NAME = "fairway"
 CONTROLLERS = ("memory", "pids")
 _DELEGATED = ("trusted.delegate", "user.delegate")
 _KILL_ROUNDS_MAX = 50
+OWN_PROCESSES = 1  # the reaper above a runner: no part of what a job may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Room:
             with contextlib.suppress(OSError):  # a kernel that does not count swap
                 self._write("memory", *swap)
         if "pids" in self._homes and limits.processes is not None:
-            self._write("pids", "pids.max", limits.processes)
+            self._write("pids", "pids.max", limits.processes + OWN_PROCESSES)
 
     def take_in(self, pid: int) -> None:
         for path in self._paths:

@@ -2,8 +2,9 @@
 
 Job types of the modes `loop` and `thread` share one runner; a job of the mode `process` gets one
 of its own (`lone.py`). A runner that dies is replaced after a pause that grows while runners keep
-dying young. A shared runner that does not answer although a job is past its time limit is killed;
-one that lost too many threads to jobs that would not stop is replaced, and ends when its jobs have.
+dying young. A shared runner that does not answer is found out (`watching.py`); one that lost too
+many threads to jobs that would not stop is replaced, and ends when its jobs have. Where no process
+can be started for long, whoever holds the leases is told.
 A job that was lost with its runner is tried apart from others: at once when few were lost together,
 else after the second time; so a poisonous job takes its neighbours with it twice at most.
 """
@@ -15,8 +16,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from fairway.core.errors import InvalidRequest
-from fairway.core.limits import RunLimits, timed_out
+from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, TypeTerms
@@ -24,11 +25,13 @@ from fairway.worker import ends
 from fairway.worker.ledger import End
 from fairway.worker.levels import Levels
 from fairway.worker.lone import LoneRuns
-from fairway.worker.overdue import Overdue, limit_of
 from fairway.worker.pipe import CheckpointAnswer, Declared, Orders, Words
+from fairway.worker.run_words import terms_of
 from fairway.worker.runners import Death, Listener, RunnerProcess
 from fairway.worker.spares import Spares
+from fairway.worker.starting import Starts, pause_seconds
 from fairway.worker.usage import Orphans
+from fairway.worker.watching import SharedWatch
 
 log = logger("fleet")
 
@@ -37,7 +40,6 @@ PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 10.0
 YOUNG_SECONDS = 30.0
 LOOK_SECONDS = 1.0
-ANSWER_SECONDS_MAX = 10.0  # a runner with an overdue job that is silent for longer is killed
 SHARED_DELIVERIES = 2  # a job that lost its runner so often runs apart: it may be the one to blame
 SUSPECTS_MAX = 4  # such jobs at a time
 SUSPECT_LOOK_SECONDS = 0.05
@@ -66,45 +68,44 @@ class Fleet:
         self._spares = Spares()
         self._lone = LoneRuns(target, levels, ceiling, on_words, on_end)
         self._lone.ready = self._ready
+        self._lone.cannot_start = self._could_not_start
+        self._starts = Starts()
         self._suspects: dict[str, Lease] = {}  # wait to run apart
         self._blamed: set[str] = set()  # lost with a runner that had few others
         self._apart = asyncio.Semaphore(SUSPECTS_MAX)
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
-        self._overdue = Overdue()
-        self._unanswered: dict[RunnerProcess, tuple[float, dict[str, Lease]]] = {}
+        self._watching = SharedWatch(on_end)
         self._tasks: set[asyncio.Task[None]] = set()
         self._deaths_in_row = 0
         self._born = 0.0
         self._stopping = False
         self.running: Callable[[], Mapping[str, Lease]] = dict  # what the keeper holds
         self.orphans: Orphans | None = None  # killed, when this process has no other children
+        self.is_quiet = False  # the shared runner does not answer: nothing new should come
+        self.on_quiet: Callable[[], None] = lambda: None  # that changed
+        self.on_unable: Callable[[], None] = lambda: None  # nothing can be run here any more
 
     @property
     def types(self) -> list[TypeTerms]:
-        return [
-            TypeTerms(
-                name=one.name,
-                attempts_max=one.attempts_max,
-                timeouts_max=one.most.get("timeout"),
-                resources_max=one.most.get("resource"),
-                dependencies_max=one.most.get("dependency"),
-                deliveries_max=one.most.get("worker_crash"),
-                pool=one.pool,
-                timeout_ms=one.timeout_ms,
-                dependency=one.dependency,
-                warm_key=one.warm_key,
-                version=one.version,
-                schema=one.schema,
-            )
-            for one in self._declared.values()
-        ]
+        return [terms_of(one) for one in self._declared.values()]
 
     @property
     def type_names(self) -> list[str]:
         return sorted(self._declared)
 
     async def start(self) -> None:
-        await self._start_shared()
+        """Raises InvalidRequest for an app that does not load, Unavailable without a process."""
+        failures = 0
+        while self._shared is None:
+            try:
+                await self._start_shared()
+            except OSError as error:
+                failures += 1
+                log.error("no runner yet", error=str(error))
+                self._starts.failed(time.monotonic())
+                if self._starts.are_hopeless(time.monotonic()):
+                    raise Unavailable(f"No process can be started here: {error}") from error
+                await pause(pause_seconds(failures))
         self._spawn(self._lone.watch())
         self._spawn(self._watch())
 
@@ -193,7 +194,7 @@ class Fleet:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        sharing = [runner.stop() for runner in self._sharing()]
+        sharing = [runner.stop() for runner in self._living]
         await asyncio.gather(self._spares.stop(), self._lone.stop(), *sharing)
 
     def _sharing(self) -> list[RunnerProcess]:
@@ -211,7 +212,11 @@ class Fleet:
         runner = RunnerProcess(self._target, self._threads, self._listener)
         self._living.add(runner)
         self._born = time.monotonic()
-        declared = await self._ready(runner)
+        try:
+            declared = await self._ready(runner)
+        except OSError:
+            self._living.discard(runner)
+            raise
         self._declared = {one.name: one for one in declared}
         self._lone_types = {one.name for one in declared if one.mode == "process"}
         self._shared = runner
@@ -223,7 +228,9 @@ class Fleet:
         await runner.start(self._spares)
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
-                return await runner.declared
+                declared = await runner.declared
+                self._starts.succeeded()
+                return declared
         except TimeoutError:
             runner.kill()
             raise InvalidRequest(
@@ -240,8 +247,16 @@ class Fleet:
                 await pause(min(doubled, PAUSE_MAX_SECONDS))
             try:
                 await self._start_shared()
-            except InvalidRequest as error:
-                log.error("no runner yet", error=error.message)
+            except (InvalidRequest, OSError) as error:
+                log.error("no runner yet", error=str(error))
+                self._could_not_start()
+
+    def _could_not_start(self) -> None:
+        now = time.monotonic()
+        self._starts.failed(now)
+        runs_nothing = self._shared is None or not (self._shared.jobs or self._lone.has_begun)
+        if runs_nothing and self._starts.are_hopeless(now) and not self._stopping:
+            self.on_unable()
 
     def _retire(self, runner: RunnerProcess) -> None:
         """It takes nothing new; another does."""
@@ -266,40 +281,27 @@ class Fleet:
 
     async def _watch(self) -> None:
         while True:
-            self._ask_overdue(time.monotonic())
+            sharing = self._sharing()
+            self._watching.ask_overdue(sharing, self.running(), self._declared, time.monotonic())
+            self._watching.ping(sharing)
+            self._tell_quiet()
             if self.orphans is not None:
                 known = {runner.pid for runner in self._living if runner.pid is not None}
                 self.orphans.kill(known | self._lone.pids | self._spares.pids)
             await pause(LOOK_SECONDS)
 
-    def _ask_overdue(self, now: float) -> None:
-        """Tell runners which jobs are overdue; kill one that has no answer."""
-        running = self.running()
-        for job in self._overdue.look(running, self._declared, now):
-            runner = self._place(job)
-            if runner is not None:
-                _, asked = self._unanswered.setdefault(runner, (now, {}))
-                asked[job] = running[job]
-                runner.send(Orders(overdue=[job]))
-        for runner, (since, asked) in list(self._unanswered.items()):
-            if now - since >= ANSWER_SECONDS_MAX:
-                self._kill_silent(runner, asked)
-
-    def _kill_silent(self, runner: RunnerProcess, asked: dict[str, Lease]) -> None:
-        log.error("runner does not answer; killing it", pid=runner.pid, overdue=len(asked))
-        for job, lease in asked.items():
-            if job in runner.jobs:
-                runner.jobs.discard(job)
-                limit_ms = limit_of(lease, self._declared.get(lease.type)) or 0
-                self._on_end(lease, ends.judged(timed_out(limit_ms), limit_ms * 1000))
-        runner.kill()
+    def _tell_quiet(self) -> None:
+        was_quiet = self.is_quiet
+        self.is_quiet = self._shared is not None and self._shared.is_quiet
+        if self.is_quiet != was_quiet:
+            log.warning("runner is quiet" if self.is_quiet else "runner is quiet no more")
+            self.on_quiet()
 
     # -- what runners say and how they end ---------------------------------------------------
 
     def _hear(self, runner: RunnerProcess, words: Words) -> None:
         self._on_words(words)
-        if self._unanswered:
-            self._unanswered.pop(runner, None)
+        self._watching.heard(runner)
         if words.stuck and runner is self._shared and not self._stopping:
             self._retire(runner)
         elif self._retired:
@@ -313,7 +315,7 @@ class Fleet:
             )
         self._living.discard(runner)
         self._retired.discard(runner)
-        self._unanswered.pop(runner, None)
+        self._watching.heard(runner)
         if self._stopping:
             return
         self._report_lost(runner, death)

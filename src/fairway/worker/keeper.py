@@ -18,12 +18,12 @@ from fairway.runtime.identity import session_key
 from fairway.runtime.loops import pause, wait
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
+from fairway.worker.bookkeeping import Bookkeeping
 from fairway.worker.confine import adopt_orphans
 from fairway.worker.courier import Courier
 from fairway.worker.ends import returned
 from fairway.worker.fleet import Fleet
-from fairway.worker.journal import open_journal
-from fairway.worker.ledger import End, Ledger
+from fairway.worker.ledger import End
 from fairway.worker.levels import Levels
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe import Words
@@ -39,7 +39,6 @@ BUSY_JOBS = 200
 LISTEN_SECONDS = 0.001  # jobs that end sooner report in the very call that listens
 CALLS_MAX = 2  # one held open, one that speaks
 LEASE_BEATS = 3  # a lease outlives so many beats
-JOURNALED_POOLS = frozenset({"medium", "long"})
 
 
 class Keeper:
@@ -47,24 +46,23 @@ class Keeper:
         self._options = options
         self._session = Session(options.urls, options.api_key, options.name)
         self._key = session_key()
-        journaled = not JOURNALED_POOLS.isdisjoint(options.slots)
-        self._journal = open_journal(
-            options.journal if journaled else None, self._key, options.urls
-        )
-        self._ledger = Ledger(JOURNALED_POOLS if self._journal else ())
+        self._books = Bookkeeping(options.journal, self._key, options.urls, set(options.slots))
+        self._ledger = self._books.ledger
         self._levels = Levels.find(options.cgroup)
         self._fleet = Fleet(
             options.target, sum(options.slots.values()), self._levels, options.ceiling,
             self._hear_runner, self._run_ended,
         )  # fmt: skip
         self._fleet.running = lambda: self._ledger.running
+        self._fleet.on_quiet = self._ask_again
+        self._fleet.on_unable = self._give_in
         if options.owns_process:
             adopt_orphans()
             self._fleet.orphans = Orphans()
-        self._courier = Courier(self._session, self._ledger, self._fleet, self._speak_soon)
-        keeping = Keeping(self._hear, self._failed, self._dropped, lambda: self._takes_work)
-        self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
+        self._courier = Courier(self._session, self._ledger, self._fleet, self._has_word.set)
+        keeping = Keeping(self._hear, self._failed, self._books.heard, lambda: self._takes_work)
+        self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._must_greet = True
         self._call_number = 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
@@ -73,6 +71,7 @@ class Keeper:
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._failure: FairwayError | None = None
+        self._is_unable = False
 
     def stop(self) -> None:
         """Begin to drain; calling it again changes nothing."""
@@ -81,8 +80,19 @@ class Keeper:
         self._stopping.set()
         self._has_word.set()
 
-    def _speak_soon(self) -> None:
+    def _ask_again(self) -> None:
+        """Say at once whether we take work."""
+        self._wants_more = True
         self._has_word.set()
+
+    def _give_in(self) -> None:
+        """Leases that nothing here can run are better with others, and somebody must hear of it."""
+        if not self._is_unable:
+            log.error(
+                "no runner can be started; handing back and ending", jobs=len(self._ledger.running)
+            )
+        self._is_unable = True
+        self.stop()
 
     async def run(self) -> None:
         """Until stopped. Raises what makes going on pointless: a refused key, a broken app."""
@@ -90,10 +100,12 @@ class Keeper:
             await self._fleet.start()
             log.info("worker ready", name=self._options.name, types=self._fleet.type_names)
             log.info("limits are held by", **self._levels.words())
-            self._inherit()
+            self._books.inherit()
             while not self._stopping.is_set():
                 await self._turn()
             await self._drain()
+            if self._is_unable:
+                raise Unavailable("No runner could be started any more; see the log above.")
         finally:
             for call in self._calls:
                 call.cancel()
@@ -102,8 +114,7 @@ class Keeper:
             await self._courier.stop()
             await self._fleet.stop()
             self._session.close()
-            if self._journal is not None:
-                self._journal.close()
+            self._books.close()
 
     # -- the conversation --------------------------------------------------------------------
 
@@ -192,7 +203,8 @@ class Keeper:
 
     @property
     def _takes_work(self) -> bool:
-        return not (self._stopping.is_set() or self._reporting.is_full)
+        is_full = self._reporting.is_full or self._fleet.is_quiet
+        return not (self._stopping.is_set() or is_full)
 
     async def _exchange(self, request: wire.ExchangeRequest, body: bytes) -> None:
         called_at = time.monotonic()
@@ -222,10 +234,6 @@ class Keeper:
         self._must_greet = True
         self._reporting.unknown()
         self._has_word.set()
-
-    def _dropped(self, numbers: list[int]) -> None:
-        if self._journal is not None:
-            self._journal.heard(numbers)
 
     async def _until_word_or_reply(self) -> None:
         while self._calls and self._failure is None:
@@ -257,10 +265,7 @@ class Keeper:
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         if reply.resync:
             self._reporting.unknown()
-        self._ledger.heard(reply.recorded)
-        self._ledger.heard(reply.refused)
-        if self._journal is not None:
-            self._journal.heard(reply.recorded + reply.refused)
+        self._books.heard(reply.recorded + reply.refused)
         if reply.refused:
             log.warning("outcomes refused: the leases were lost", count=len(reply.refused))
         # What is lost goes first: the same reply may bring the same job under a new lease.
@@ -290,26 +295,14 @@ class Keeper:
             self._ledger.progressed(one.job, one.progress)
         for wanted in words.checkpoints:
             self._courier.save(wanted)
-        self._note_in_journal()
+        self._books.note()
         self._has_word.set()
 
     def _run_ended(self, lease: wire.Lease, end: End) -> None:
         """A run that could not say so itself; the platform hears of it at once."""
         self._ledger.ended(lease.job, end, lease.epoch)
-        self._note_in_journal()
+        self._books.note()
         self._has_word.set()
-
-    # -- the journal -------------------------------------------------------------------------
-
-    def _note_in_journal(self) -> None:
-        if self._journal is not None and (reports := self._ledger.take_for_journal()):
-            self._journal.note(reports)
-
-    def _inherit(self) -> None:
-        """Say what an earlier life of a worker here had no time to say."""
-        if self._journal is not None and (reports := self._journal.inherit()):
-            log.info("reporting outcomes of a worker that died", outcomes=len(reports))
-            self._journal.note(self._ledger.inherit(reports))
 
     # -- the end -----------------------------------------------------------------------------
 

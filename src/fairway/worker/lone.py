@@ -37,6 +37,7 @@ from fairway.worker.levels import Levels
 from fairway.worker.overdue import limit_of
 from fairway.worker.pipe import Declared, Ended, Orders, Words
 from fairway.worker.runners import Death, Listener, RunnerProcess
+from fairway.worker.starting import HAND_BACK_SECONDS, pause_seconds
 
 log = logger("fleet")
 
@@ -44,6 +45,7 @@ PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 2.0
 LOOK_SECONDS = 0.25
 IDLE_LOOK_SECONDS = 1.0
+STOPPED_LOOKS_MAX = 120  # a process that was stopped by a signal for 30 s is not waited for
 WARM_MAX = 4  # runners that wait for a job
 
 
@@ -60,6 +62,7 @@ class LoneRun:
         self.cpu_at_word_ms = 0  # when it last gave a sign of progress
         self.has_spoken = False  # since the last look
         self.verdict: Verdict | None = None
+        self.stopped_looks = 0  # in a row at which its process was stopped by a signal
 
     @property
     def ran_us(self) -> int:
@@ -101,6 +104,7 @@ class LoneRuns:
         self._listener = Listener(self._hear, self._bury)
         self._stopping = False
         self.ready: Callable[[RunnerProcess], Awaitable[list[Declared]]]  # starts a runner
+        self.cannot_start: Callable[[], None]  # is told of every failure
 
     def __contains__(self, job: str) -> bool:
         return job in self._runs
@@ -109,6 +113,11 @@ class LoneRuns:
         """Who runs it now."""
         run = self._runs.get(job)
         return run.runner if run else None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any job is in a runner."""
+        return any(run.runner is not None for run in self._runs.values())
 
     @property
     def pids(self) -> set[int]:
@@ -134,16 +143,37 @@ class LoneRuns:
             if runner.limits == limits:
                 self._warm.remove(runner)
                 return runner
-        room = self._levels.room_for(limits)
-        runner = RunnerProcess(self._target, 1, self._listener, limits, room)
+        return await self._started(run, limits)
+
+    async def _started(self, run: LoneRun, limits: RunLimits) -> RunnerProcess | None:
+        """A new runner. Where none can be started for a while, the job goes back."""
+        hand_back_at, failures = time.monotonic() + HAND_BACK_SECONDS, 0
+        while self._runs.get(run.lease.job) is run:
+            try:
+                return await self._start(run, limits)
+            except InvalidRequest:
+                self._deaths[run.lease.type] += 1
+                self._forget(run, ends.crashed("lost while it loaded the app"))
+            except OSError as error:
+                failures += 1
+                log.warning("no process for a job yet", job=run.lease.job, error=str(error))
+                self.cannot_start()
+                if time.monotonic() >= hand_back_at:
+                    self._forget(run, ends.returned())
+                await pause(pause_seconds(failures))
+        return None
+
+    async def _start(self, run: LoneRun, limits: RunLimits) -> RunnerProcess:
+        runner = RunnerProcess(
+            self._target, 1, self._listener, limits, self._levels.room_for(limits)
+        )
         self._runners.add(runner)
         runner.jobs.add(run.lease.job)
         try:
             await self.ready(runner)
-        except InvalidRequest:
-            self._deaths[run.lease.type] += 1
-            self._forget(run, ends.crashed("lost while it loaded the app"))
-            return None
+        except OSError:
+            self._runners.discard(runner)
+            raise
         return runner
 
     def _hand_over(self, run: LoneRun, runner: RunnerProcess) -> None:
@@ -154,7 +184,7 @@ class LoneRuns:
         run.runner = runner
         run.began = time.monotonic()
         if runner.pid is not None:
-            run.cpu_before_ms = run.cpu_at_word_ms = usage.usage_of(runner.pid).cpu_ms
+            run.cpu_before_ms = run.cpu_at_word_ms = usage.usage_below(runner.pid).cpu_ms
         runner.run([run.lease])
 
     # -- what others ask ---------------------------------------------------------------------
@@ -205,16 +235,20 @@ class LoneRuns:
             await pause(LOOK_SECONDS if self._runs else IDLE_LOOK_SECONDS)
 
     def _look(self, run: LoneRun, runner: RunnerProcess, now: float) -> None:
-        used = usage.usage_of(runner.pid) if runner.pid else Usage()
+        used = usage.usage_below(runner.pid) if runner.pid else Usage()
         memory_max = runner.limits.memory_bytes if runner.limits else None
         if memory_max is not None and runner.pid and used.memory_bytes > memory_max:
-            used = used._replace(memory_bytes=usage.proportional_bytes(runner.pid))
+            used = used._replace(memory_bytes=usage.proportional_bytes_below(runner.pid))
         if run.has_spoken:
             run.has_spoken, run.cpu_at_word_ms = False, used.cpu_ms
         run.verdict = verdict(run.watched(used, now))
         if run.verdict is not None:
             log.warning("run killed", job=run.lease.job, type=run.lease.type, why=run.verdict.type)
             runner.kill()
+        run.stopped_looks = run.stopped_looks + 1 if runner.is_stopped else 0
+        if run.stopped_looks == STOPPED_LOOKS_MAX:
+            log.error("runner is stopped; killing it", job=run.lease.job, pid=runner.pid)
+            runner.kill(f"was stopped for {STOPPED_LOOKS_MAX * LOOK_SECONDS:.0f} s")
 
     # -- what runners say and how they end ---------------------------------------------------
 

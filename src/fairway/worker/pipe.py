@@ -106,6 +106,7 @@ class Words(Struct, kw_only=True, omit_defaults=True):
     """Runner → keeper."""
 
     declared: list[Declared] | None = None  # the first word of every runner
+    pid: int = 0  # goes with it: the keeper started the reaper above
     ended: list[Ended] = []
     progress: list[Progress] = []
     checkpoints: list[Checkpoint] = []

@@ -209,7 +209,6 @@ class Reporting:
         if report.n in self._given_up:
             log.error("report refused for good; dropping it", **facts)
             self._given_up.discard(report.n)
-            self._ledger.heard([report.n])
             self._keeping.drop([report.n])
             return
         log.error("report refused; the job ends as permanent", **facts)

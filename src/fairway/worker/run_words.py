@@ -12,7 +12,7 @@ from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.sdk.app import App
 from fairway.sdk.vocabulary import RunEnd, encode_error
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
-from fairway.wire.exchange import NULL, Lease
+from fairway.wire.exchange import NULL, Lease, TypeTerms
 from fairway.worker.pipe import Declared, Ended
 
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
@@ -75,3 +75,21 @@ def declared_by(app: App) -> list[Declared]:
         )
         for name, job in app.jobs.items()
     ]
+
+
+def terms_of(declared: Declared) -> TypeTerms:
+    """A job type as the platform is told of it."""
+    return TypeTerms(
+        name=declared.name,
+        attempts_max=declared.attempts_max,
+        timeouts_max=declared.most.get("timeout"),
+        resources_max=declared.most.get("resource"),
+        dependencies_max=declared.most.get("dependency"),
+        deliveries_max=declared.most.get("worker_crash"),
+        pool=declared.pool,
+        timeout_ms=declared.timeout_ms,
+        dependency=declared.dependency,
+        warm_key=declared.warm_key,
+        version=declared.version,
+        schema=declared.schema,
+    )

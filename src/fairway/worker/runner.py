@@ -8,6 +8,7 @@ closes, so a killed keeper leaves no runner behind.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -30,7 +31,8 @@ from fairway.sdk.run import run_job, run_job_here
 from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import Lease
-from fairway.worker import confine
+from fairway.worker import confine, reaper
+from fairway.worker.pings import answer_pings
 from fairway.worker.pipe import (
     Duty,
     Ended,
@@ -77,7 +79,7 @@ class Runner:
 
     async def run(self, end: socket.socket) -> None:
         self._pipe = await Pipe.join(end, Orders, self._obey, self._closed.set)
-        self._pipe.send(Words(declared=declared_by(self._app)))
+        self._pipe.send(Words(declared=declared_by(self._app), pid=os.getpid()))
         await self._closed.wait()
 
     # -- orders ------------------------------------------------------------------------------
@@ -264,20 +266,23 @@ async def _main(end: socket.socket, duty: Duty) -> None:
 
 
 def main() -> None:
-    """`python -m fairway.worker.runner DESCRIPTOR`; by a keeper only. It is a spare at first."""
+    """`python -m fairway.worker.runner PIPE PINGS`; by a keeper only. It is a spare at first."""
     die_with_parent(signal.SIGKILL)  # belt and braces: the pipe's end says the same soon
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the keeper's to answer
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    confine.adopt_orphans()
     confine.die_before_the_keeper()
-    end = socket.socket(fileno=int(sys.argv[1]))
-    end.set_inheritable(False)  # what a job starts must not hold its runner's line to the keeper
+    end, pings = (socket.socket(fileno=int(one)) for one in sys.argv[1:3])
+    for one in (end, pings):
+        one.set_inheritable(False)  # what a job starts must not hold its runner's line
     run = _loop_runner()
     confine.name_process(SPARE_NAME)
     duty = first_word(end)
     if duty is None:
         return
+    reaper.stand_above([end, pings])
     confine.name_process(RUNNER_NAME)
+    if duty.limits is None:  # a job by itself may hold the interpreter for as long as it likes
+        answer_pings(pings)
     try:
         run(_main(end, duty))
     except LoadError as error:

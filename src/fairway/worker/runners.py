@@ -11,10 +11,11 @@ from typing import NamedTuple, cast
 from fairway.core.limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.wire.exchange import Lease
+from fairway.worker import usage
 from fairway.worker.cgroups import Room
+from fairway.worker.pings import Pings
 from fairway.worker.pipe import Declared, Duty, Orders, Pipe, RunLease, Words
 from fairway.worker.spares import Spares
-from fairway.worker.usage import kill_descendants, kill_tree
 
 REMOVE_TRIES = 40
 REMOVE_PAUSE_SECONDS = 0.05
@@ -24,9 +25,12 @@ class Death(NamedTuple):
     """How a runner ended: its status, or the signal that ended it as a negative number."""
 
     status: int
+    why: str = ""  # we ended it ourselves
 
     @property
     def how(self) -> str:
+        if self.why:
+            return f"killed, because it {self.why},"
         if self.status < 0:
             return f"killed by {signal.Signals(-self.status).name}"
         return f"ended with status {self.status}"
@@ -57,20 +61,54 @@ class RunnerProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._pipe: Pipe[Words] | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._runner_pid = 0  # of the process that holds the user's code, once it has said so
+        self._pings: Pings | None = None
+        self._why_killed = ""
         self.declared: asyncio.Future[list[Declared]] = asyncio.get_running_loop().create_future()
         self.jobs: set[str] = set()
 
     @property
     def pid(self) -> int | None:
+        """The root of its tree: the reaper above the runner."""
         return self._process.pid if self._process else None
 
     async def start(self, spares: Spares) -> None:
-        self._process, end = await spares.take()
-        self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
-        if self.room is not None:
-            self.room.take_in(self._process.pid)
-        self._pipe = await Pipe.join(end, Words, self._hear, lambda: None)
+        """Raises OSError where that cannot be done now; then nothing is left of it."""
+        try:
+            self._process, end, pings = await spares.take()
+            self._pings = Pings(pings)
+            self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
+            if self.room is not None:
+                self.room.take_in(self._process.pid)
+            self._pipe = await Pipe.join(end, Words, self._hear, lambda: None)
+        except OSError:
+            self.declared.cancel()
+            self.kill()
+            if self._process is None:
+                await self._leave_room()
+            raise
         self._pipe.send(self._duty)
+
+    # -- whether it hears --------------------------------------------------------------------
+
+    def ping(self) -> None:
+        """Ask for an answer; one that has not loaded its app yet is not asked."""
+        if self._pings is not None and self._runner_pid:
+            self._pings.look(usage.cpu_ms_of(self._runner_pid))
+
+    @property
+    def is_quiet(self) -> bool:
+        return self._pings is not None and self._pings.is_quiet
+
+    @property
+    def is_deaf(self) -> bool:
+        return self._pings is not None and self._pings.is_deaf
+
+    @property
+    def is_stopped(self) -> bool:
+        return bool(self._runner_pid) and usage.is_stopped(self._runner_pid)
+
+    # -- orders ------------------------------------------------------------------------------
 
     def run(self, leases: list[Lease]) -> None:
         self.jobs.update([lease.job for lease in leases])
@@ -85,11 +123,12 @@ class RunnerProcess:
         if self._pipe is not None:
             self._pipe.send(orders)
 
-    def kill(self) -> None:
+    def kill(self, why: str = "") -> None:
         """End the runner and everything it started, also what left its process group."""
+        self._why_killed = self._why_killed or why
         if self._process is None:
             return
-        kill_tree(self._process.pid)
+        usage.kill_tree(self._process.pid)
         try:
             os.killpg(self._process.pid, signal.SIGKILL)  # when the runner itself is dead already
         except ProcessLookupError:
@@ -99,7 +138,9 @@ class RunnerProcess:
 
     def kill_strays(self) -> int:
         """What a job started and left behind; answers how many there were."""
-        return 0 if self._process is None else kill_descendants(self._process.pid)
+        if self._process is None:
+            return 0
+        return usage.kill_descendants(self._process.pid, but=self._runner_pid)
 
     async def stop(self) -> None:
         """Close the pipe; a runner that does not end by itself is killed."""
@@ -115,6 +156,7 @@ class RunnerProcess:
 
     def _hear(self, words: Words) -> None:
         if words.declared is not None and not self.declared.done():
+            self._runner_pid = words.pid
             self.declared.set_result(words.declared)
         self.jobs.difference_update([end.job for end in words.ended])
         self._listener.on_words(self, words)
@@ -124,7 +166,9 @@ class RunnerProcess:
         status = await self._process.wait()
         self.kill()  # what it started must not outlive it
         await asyncio.sleep(0)  # let the last frames of the pipe be heard first
-        self._listener.on_death(self, Death(status))
+        if self._pings is not None:
+            self._pings.close()
+        self._listener.on_death(self, Death(status, self._why_killed))
         await self._leave_room()
 
     async def _leave_room(self) -> None:

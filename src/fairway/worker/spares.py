@@ -9,6 +9,7 @@ of the user's code, so one that waits for weeks serves as well as a new one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import sys
 from typing import NamedTuple
@@ -24,25 +25,36 @@ END_SECONDS_MAX = 2.0
 
 
 class Blank(NamedTuple):
-    """An interpreter without a duty, and our end of its pipe."""
+    """An interpreter without a duty, and our ends of its pipes."""
 
     process: asyncio.subprocess.Process
     end: socket.socket
+    pings: socket.socket
 
     @classmethod
     async def start(cls) -> Blank:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
+        """Raises OSError where no process can be started now."""
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            pairs = []
+            for _ in range(2):
+                our, their = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+                pairs.append((ours.enter_context(our), theirs.enter_context(their)))
+            passed = [their.fileno() for _, their in pairs]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fairway.worker.runner", str(theirs.fileno()),
-                pass_fds=[theirs.fileno()],
+                sys.executable, "-m", "fairway.worker.runner", *map(str, passed),
+                pass_fds=passed,
                 start_new_session=True,  # a group of its own: killed whole, untouched by Ctrl-C
             )  # fmt: skip
-        return cls(process, ours)
+            ours.pop_all()
+        return cls(process, pairs[0][0], pairs[1][0])
+
+    def close(self) -> None:
+        self.end.close()
+        self.pings.close()
 
     async def finish(self) -> None:
         """It ends with its pipe; one that does not is killed."""
-        self.end.close()
+        self.close()
         try:
             async with asyncio.timeout(END_SECONDS_MAX):
                 await self.process.wait()
@@ -68,7 +80,7 @@ class Spares:
             spare = self._spares.pop()
             if spare.process.returncode is None:
                 return spare
-            spare.end.close()
+            spare.close()
         return await Blank.start()
 
     async def _restock(self) -> None:

@@ -33,8 +33,19 @@ def tree(pid: int) -> list[int]:
 
 def usage_of(pid: int) -> Usage:
     """Memory is the resident set: shared pages count once in each process."""
+    return _sum(tree(pid))
+
+
+def usage_below(pid: int) -> Usage:
+    """Of a reaper's tree: it counts for nothing but the processor time of those it buried."""
+    root, *pids = tree(pid)
+    used = _sum(pids)
+    return used._replace(cpu_ms=used.cpu_ms + _sum([root]).cpu_ms)
+
+
+def _sum(pids: list[int]) -> Usage:
     cpu_ms = memory_bytes = processes = 0
-    for one in tree(pid):
+    for one in pids:
         fields = _stat(one)
         if fields and fields[0] != "Z":
             cpu_ms += sum(map(int, fields[11:15])) * _TICK_MS  # its own and its buried children's
@@ -43,16 +54,27 @@ def usage_of(pid: int) -> Usage:
     return Usage(cpu_ms, memory_bytes, processes)
 
 
-def proportional_bytes(pid: int) -> int:
-    """The memory of a tree with shared pages shared out; dear to read, so only in doubt."""
-    return sum(_proportional_bytes(one) for one in tree(pid))
+def cpu_ms_of(pid: int) -> int:
+    """What this one process has used so far."""
+    fields = _stat(pid)
+    return sum(map(int, fields[11:13])) * _TICK_MS if fields else 0
 
 
-def kill_descendants(pid: int) -> int:
+def is_stopped(pid: int) -> bool:
+    """By a signal; one that is looked at by a debugger is not."""
+    return _stat(pid)[:1] == ["T"]
+
+
+def proportional_bytes_below(pid: int) -> int:
+    """The memory of a reaper's tree with shared pages shared out; dear, so only in doubt."""
+    return sum(_proportional_bytes(one) for one in tree(pid)[1:])
+
+
+def kill_descendants(pid: int, but: int | None = None) -> int:
     """SIGKILL to all that it started, until nothing is left; answers how many were killed."""
     killed: set[int] = set()
     for _ in range(_ROUNDS_MAX):
-        living = [one for one in tree(pid)[1:] if _is_alive(one)]
+        living = [one for one in tree(pid)[1:] if one != but and _is_alive(one)]
         if not living:
             break
         for one in living:
