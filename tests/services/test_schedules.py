@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.services.platform_room import QUICK, Hand, add_tenant, freeze, owner_on
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound
@@ -17,7 +20,8 @@ from fairway.core.tenant import Tenant
 from fairway.core.ticks import CatchUp, Overlap
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
-from fairway.services.schedules import BACKFILL_MAX
+from fairway.services.schedule_jobs import may_be_tick, recurrence, unix_ms
+from fairway.services.schedules import BACKFILL_MAX, ScheduleLimits, Schedules
 from fairway.services.ticker import Ticker
 
 HOUR_MS = 3_600_000
@@ -272,6 +276,35 @@ async def test_trigger_runs_one_now(platform: Platform, tenant: Tenant) -> None:
     (lease,) = await Hand(platform).take()
     assert lease.job.id == job
     assert [(outcome, found) for _, outcome, found in await runs(platform, place)] == [(0, job)]
+
+
+def another_server(platform: Platform) -> Schedules:
+    """As a second server has it: it knows nothing of the ticks that the first has given out."""
+    limits = ScheduleLimits(gap_ms_min=10_000, per_tenant_max=1000)
+    return Schedules(
+        platform.database, platform.directory, platform.submissions.ids, platform.store_clock,
+        limits, platform.cluster.shard_count,
+    )  # fmt: skip
+
+
+async def test_every_trigger_makes_a_job_that_is_there(platform: Platform, tenant: Tenant) -> None:
+    place = await put(platform, tenant, every_ms=HOUR_MS, cron=None)
+    doors = [platform.schedules, another_server(platform)]
+    made: list[str] = []
+    for _ in range(20):
+        made += await asyncio.gather(*(doors[n % 2].trigger(place) for n in range(5)))
+    assert len(set(made)) == 100
+    assert {str(row["id"]) for row in await jobs(platform)} == set(made)
+    assert {job for _, _, job in await runs(platform, place)} == set(made)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([None, 1, 7, 1000, 10_000]))
+def test_a_moment_that_may_be_the_clocks_is_left_to_it(after_ms: int, every_ms: int | None) -> None:
+    starts_at = datetime(2026, 1, 31, 12, 0, 0, 345_000, UTC)
+    cron = "* * * * *" if every_ms is None else None
+    found = terms(cron=cron, every_ms=every_ms, starts_at=starts_at)
+    ticks = recurrence(found).after(unix_ms(starts_at) + after_ms)
+    assert all(may_be_tick(found, tick) for tick in islice(ticks, 5))
 
 
 async def test_backfill_makes_up_for_a_range_and_never_doubles(

@@ -49,6 +49,13 @@ def next_tick(terms: ScheduleTerms, after_ms: int) -> datetime | None:
     return moment_of(found)
 
 
+def may_be_tick(terms: ScheduleTerms, moment_ms: int) -> bool:
+    """Whether the clock could fire at this moment; cheap, so a cron's whole seconds all count."""
+    if terms.every_ms is None:
+        return moment_ms % 1000 == 0
+    return (moment_ms - unix_ms(terms.starts_at)) % terms.every_ms == 0
+
+
 def firing(
     schedule: Schedule, job_id: JobId, tick_ms: int, cause: Cause, due_ms: int | None = None
 ) -> Firing:

@@ -20,7 +20,15 @@ from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.loops import WorkInParts
 from fairway.services.directory import Directory
 from fairway.services.recurrence import Recurrence, checked
-from fairway.services.schedule_jobs import Firing, firing, moment_of, next_tick, recurrence, unix_ms
+from fairway.services.schedule_jobs import (
+    Firing,
+    firing,
+    may_be_tick,
+    moment_of,
+    next_tick,
+    recurrence,
+    unix_ms,
+)
 from fairway.services.store_clock import StoreClock
 from fairway.store import schedules as store
 from fairway.store import submissions
@@ -30,6 +38,7 @@ BACKFILL_MAX = 1000
 BACKFILL_STEPS = 100_000  # taken in parts, with others in between
 NEXT_RUNS = 5
 NEXT_RUNS_STEPS = 5000
+TRIGGER_TRIES = 100  # other servers may take the same milliseconds
 
 
 class ScheduleLimits(NamedTuple):
@@ -58,6 +67,7 @@ class Schedules:
         self._store_clock = store_clock
         self._limits = limits
         self._shard_count = shard_count
+        self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
         self.on_change: Callable[[], None] = lambda: None
         self.on_scheduled: Callable[[int], None] = lambda shard: None
 
@@ -120,12 +130,23 @@ class Schedules:
     # -- run outside of the clock ------------------------------------------------------------
 
     async def trigger(self, place: Place) -> JobId:
-        """One run now, whatever else runs."""
+        """One run now, whatever else runs: a job that is on disk when this returns."""
         schedule = await self.read(place)
         (job_id,) = self._ids.make(place.shard, 1)
-        now_ms = unix_ms(self.now())
-        await self._fire(place, [firing(schedule, job_id, now_ms, Cause.TRIGGER, due_ms=now_ms)])
-        return job_id
+        for _ in range(TRIGGER_TRIES):
+            tick_ms = self._next_trigger_ms(schedule.terms)
+            run = firing(schedule, job_id, tick_ms, Cause.TRIGGER, due_ms=unix_ms(self.now()))
+            if await self._fire(place, [run]):
+                return job_id
+        raise Unavailable("Too many runs of this schedule are being triggered at once.")
+
+    def _next_trigger_ms(self, terms: ScheduleTerms) -> int:
+        """A millisecond of its own: a run is known by its tick, and the clock keeps its own."""
+        tick_ms = max(unix_ms(self.now()), self._triggered_ms + 1)
+        if may_be_tick(terms, tick_ms):
+            tick_ms += 1
+        self._triggered_ms = tick_ms
+        return tick_ms
 
     async def backfill(self, place: Place, since: datetime, until: datetime) -> Backfilled:
         """Runs for ticks of the past that have none, all due now."""
