@@ -7,27 +7,21 @@ one is kept so that people can be told why checkpoints do not work. It knows not
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-import obstore
-from obstore.exceptions import BaseError, NotSupportedError
-from obstore.store import LocalStore, from_url
+from obstore.exceptions import BaseError
 
 from fairway.core.errors import InvalidRequest, Unavailable
-
-CHUNK_BYTES = 5 << 20  # the least that S3 takes as a part
-# TLS is the default everywhere; an endpoint that was written down as http:// is meant so.
-CLIENT_OPTIONS: Any = {"timeout": "60s", "connect_timeout": "5s", "allow_http": True}
-RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
+from fairway.store.object_bucket import ObjectBucket
+from fairway.store.object_folder import ObjectFolder
 
 
 class Objects:
-    def __init__(self, store: Any, address: str) -> None:
-        self._store = store
+    def __init__(self, place: ObjectFolder | ObjectBucket, address: str) -> None:
+        self._place = place
         self.address = address  # for people; never holds credentials
         self.failure: str | None = None  # why the last call failed; None when it did not
 
@@ -36,26 +30,27 @@ class Objects:
         """By URL, or a folder that is made when the first object is written."""
         if url is None or url.startswith("file://"):
             place = folder if url is None else Path(url.removeprefix("file://"))
-            return cls(_Folder(place), str(place))
+            return cls(ObjectFolder(place.absolute()), str(place))
         try:
-            store = from_url(url, client_options=CLIENT_OPTIONS, retry_config=RETRIES)
-            return cls(store, url.partition("?")[0])
+            return cls(ObjectBucket(url), url.partition("?")[0])
         except (BaseError, ValueError) as error:
             raise InvalidRequest(
                 f"FAIRWAY_STORAGE_URL is {url!r}: {_first_line(error)}", code="BAD_SETTING"
             ) from None
 
     async def put(self, name: str, body: bytes | AsyncIterator[bytes]) -> None:
-        """Write a whole object: it is there entirely or not at all. The same name is replaced."""
+        """Write a whole object: it is there entirely or not at all. The same name is replaced.
+
+        In a folder it is on disk when this returns; elsewhere it is as safe as they promise.
+        """
         with self._noting():
-            await obstore.put_async(self._ready(), name, body, chunk_size=CHUNK_BYTES)
+            await self._place.put(name, body)
 
     async def get(self, name: str) -> bytes | None:
         """The object, or None when there is none of that name."""
         with self._noting():
             try:
-                found = await obstore.get_async(self._ready(), name)
-                return bytes(await found.bytes_async())
+                return await self._place.get(name)
             except FileNotFoundError:
                 return None
 
@@ -63,63 +58,54 @@ class Objects:
         """How many bytes it has, or None when there is none of that name."""
         with self._noting():
             try:
-                found = await obstore.head_async(self._ready(), name)
-                return int(found["size"])
+                return await self._place.size(name)
             except FileNotFoundError:
                 return None
 
-    async def stream(self, name: str) -> AsyncIterator[bytes]:
-        """The object piece by piece; nothing at all when there is none of that name."""
+    async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
+        """The object piece by piece; ask for its size first, to know that it is there."""
         with self._noting():
-            try:
-                found = await obstore.get_async(self._ready(), name)
-            except FileNotFoundError:
-                return
-            async for piece in found.stream(min_chunk_size=1 << 20):
-                yield bytes(piece)
+            async with aclosing(self._place.stream(name)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     async def copy(self, name: str, to: str) -> None:
         with self._noting():
-            await obstore.copy_async(self._ready(), name, to)
+            await self._place.copy(name, to)
 
     async def delete(self, names: Sequence[str]) -> None:
         """Remove these; one that is gone already is no error."""
         with self._noting():
-            for name in names:
-                try:
-                    await obstore.delete_async(self._ready(), name)
-                except FileNotFoundError:
-                    continue
+            await self._place.delete(names)
 
     async def names(self, prefix: str) -> list[str]:
         """Every name that begins with these folders, in order."""
-        found: list[str] = []
+        return [name for name, _ in await self.listing(prefix)]
+
+    async def listing(self, prefix: str) -> list[tuple[str, int]]:
+        """As `names`, with the size of each in bytes."""
         with self._noting():
-            async for part in obstore.list(self._ready(), prefix):
-                found += [str(one["path"]) for one in part]
-        return sorted(found)
+            return sorted(await self._place.listing(prefix))
 
     async def folders(self, prefix: str) -> list[str]:
         """The names of the folders right below this one, in order."""
         with self._noting():
-            found = await obstore.list_with_delimiter_async(self._ready(), prefix)
-            return sorted(
-                str(one).rstrip("/").rpartition("/")[2] for one in found["common_prefixes"]
-            )
+            return sorted(await self._place.folders(prefix))
 
     async def sign_upload(self, name: str, seconds: int) -> str | None:
         """A URL that takes one PUT of this object; None where storage offers no such thing."""
         with self._noting():
-            try:
-                signed = await obstore.sign_async(
-                    self._ready(), "PUT", name, timedelta(seconds=seconds)
-                )
-            except (NotSupportedError, TypeError, ValueError):
-                return None
-            return str(signed)
+            return await self._place.sign_upload(name, seconds)
 
-    def _ready(self) -> Any:
-        return self._store.open() if isinstance(self._store, _Folder) else self._store
+    async def drop_empty(self, prefix: str) -> None:
+        """Forget folders that hold nothing any more, of days that nobody writes to."""
+        with self._noting():
+            await self._place.drop_empty(prefix)
+
+    async def sweep_parts(self, before: datetime) -> int:
+        """Remove what broken writes left behind before a moment; answers how many."""
+        with self._noting():
+            return await self._place.sweep_parts(before.timestamp())
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -131,20 +117,6 @@ class Objects:
                 f"Object storage does not answer: {self.failure}", code="STORAGE_UNAVAILABLE"
             ) from error
         self.failure = None
-
-
-class _Folder:
-    """A local folder, made on first use: a server that stores nothing leaves no folder behind."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._store: Any = None
-
-    def open(self) -> Any:
-        if self._store is None:
-            self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._store = LocalStore(self._path, automatic_cleanup=True)
-        return self._store
 
 
 def _first_line(error: BaseException) -> str:
