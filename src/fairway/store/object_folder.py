@@ -25,7 +25,7 @@ R = TypeVar("R")
 PARTS = ".parts"  # below the root: on the same file system, and swept by one look
 THREADS = 8
 PIECE_BYTES = 1 << 20
-PLACE_TRIES = 5  # a folder may be removed, empty, between making it and using it
+PLACE_TRIES = 20  # a folder may be removed, empty, between making it and using it
 SYNCED_MAX = 10_000
 SHARED_DEPTH = 3  # kind, day and tenant: folders that many objects have in common
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
@@ -80,7 +80,7 @@ class ObjectFolder:
                 self._make(target.parent)
                 os.rename(part, target)
                 break
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):  # it went as we looked at it
                 self._synced.clear()
                 if not tries_left:
                     raise
