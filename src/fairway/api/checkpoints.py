@@ -1,7 +1,8 @@
 """`/v1/workers/{name}/checkpoints`: workers save and load what running jobs need to go on.
 
 Bytes pass through the server, so that workers need neither credentials nor the address of object
-storage (decision 0008). A few transfers at a time; the rest wait for their turn unread.
+storage (decision 0008). A few transfers at a time, of each worker or tenant fewer still; the rest
+wait for their turn unread. A sender that stops sending loses its place.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from starlette.responses import Response
 
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
+from fairway.api.pace import Paced
 from fairway.api.plain import read_body
 from fairway.core.errors import Forbidden, InvalidRequest, NotFound
 from fairway.core.ids import JobId, parse_job_id
@@ -21,14 +23,18 @@ from fairway.services.platform import Platform
 from fairway.wire import storage as wire
 
 ENVELOPE_BYTES_MAX = 4 << 10  # around the state
+SAVE_SECONDS_MAX = 60.0  # that a sender may keep us waiting for its body
+SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of its owner's
 
 
 async def save(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     principal = await worker_of(request.scope, platform.directory)
-    async with platform.checkpoints.transfers:
+    is_small = _is_small(request)
+    async with platform.checkpoints.transfers.held(_owner(request, principal), is_small=is_small):
         limit = platform.settings.checkpoint_bytes_max
-        body = await read_body(request.scope, request.receive, limit + ENVELOPE_BYTES_MAX)
+        receive = Paced(request.receive, SAVE_SECONDS_MAX)
+        body = await read_body(request.scope, receive, limit + ENVELOPE_BYTES_MAX)
         wanted = _decoded(body)
         tenant = _tenant(platform, principal, wanted.tenant)
         proof = LeaseProof(tenant, _job(wanted.job), wanted.epoch, wanted.token)
@@ -46,7 +52,7 @@ async def load(request: Request) -> Response:
     query = request.query_params
     tenant = _tenant(platform, principal, query.get("tenant", ""))
     job, epoch = _job(request.path_params["id"]), _epoch(query.get("epoch", ""))
-    async with platform.checkpoints.transfers:
+    async with platform.checkpoints.transfers.held(_owner(request, principal)):
         found = await platform.checkpoints.load(tenant, job, epoch)
     if found is None:
         raise NotFound("The job has no checkpoint: it begins at the beginning.")
@@ -57,8 +63,21 @@ async def load(request: Request) -> Response:
             size_bytes=saved.facts.size_bytes,
             saved_at=saved.saved_at,
             state=Raw(found.body),
+            lost=found.lost,
         )
     )
+
+
+def _owner(request: Request, principal: Principal) -> tuple[str, int | str]:
+    """Whose places a transfer takes: a tenant's own workers have theirs together."""
+    if principal.tenant is not None:
+        return ("tenant", principal.tenant.id)
+    return ("worker", request.path_params["name"])
+
+
+def _is_small(request: Request) -> bool:
+    declared = request.headers.get("content-length", "")
+    return declared.isascii() and declared.isdigit() and int(declared[:20]) <= SMALL_BYTES
 
 
 def _decoded(body: bytes) -> wire.CheckpointSave:

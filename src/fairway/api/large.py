@@ -10,15 +10,24 @@ from starlette.responses import Response, StreamingResponse
 from fairway.api.auth import tenant_of, worker_of
 from fairway.api.decoding import json_reply
 from fairway.api.jobs import job_id
-from fairway.core.errors import Forbidden, InvalidRequest, NotFound
+from fairway.api.pace import Paced, body_pieces
+from fairway.api.plain import ClientGone, problem_reply
+from fairway.core.errors import FairwayError, Forbidden, NotFound
+from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
+from fairway.services.uploads import Address
 from fairway.wire.storage import UploadMade
+
+log = logger("large")
+
+
+UPLOAD_SECONDS_MAX = 3600.0  # as long as an address is good for
 
 
 async def new_upload(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
-    upload = await platform.vault.new_upload(tenant.id, platform.settings.url)
+    upload = await platform.uploads.new(tenant.id, platform.settings.url)
     made = UploadMade(
         id=upload.id,
         url=upload.url,
@@ -31,34 +40,37 @@ async def new_upload(request: Request) -> Response:
 async def put_upload(request: Request) -> Response:
     """No key: the address itself is signed, and good for one place and one hour."""
     platform: Platform = request.app.state.platform
+    try:
+        address, declared = _address(request), _declared(request)
+        pieces = body_pieces(Paced(request.receive, UPLOAD_SECONDS_MAX))
+        await platform.uploads.take(address, declared, pieces)
+    except FairwayError as error:  # nobody wants the rest of a body that was refused
+        status, body, headers = problem_reply(error)
+        fields = {name.decode(): value.decode() for name, value in headers}
+        return Response(body, status, headers={**fields, "connection": "close"})
+    return Response(status_code=204)
+
+
+def _address(request: Request) -> Address:
     query = request.query_params
     numbers = [query.get("tenant", ""), query.get("expires", "")]
     if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in numbers):
         raise Forbidden("The address was not signed by this server, or was changed.")
     tenant, expires = map(int, numbers)
-    limit = platform.settings.upload_bytes_max
-    await platform.vault.take_upload(
-        tenant, request.path_params["id"], expires, query.get("signature", ""),
-        _within(request, limit),
-    )  # fmt: skip
-    return Response(status_code=204)
+    return Address(tenant, request.path_params["id"], expires, query.get("signature", ""))
 
 
-async def _within(request: Request, limit: int) -> AsyncIterator[bytes]:
-    size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit:
-            raise InvalidRequest(f"An upload has at most {limit} bytes.", code="PAYLOAD_TOO_LARGE")
-        if piece:
-            yield piece
+def _declared(request: Request) -> int:
+    """How many bytes are said to come; 0 when nothing is said."""
+    text = request.headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 async def payload(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
-    return _pieces(platform, sight.record.payload)
+    return await _text(platform, sight.record.payload)
 
 
 async def result(request: Request) -> Response:
@@ -67,7 +79,7 @@ async def result(request: Request) -> Response:
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
     if sight.record.result is None:
         raise NotFound("The job has no result: it has not succeeded.")
-    return _pieces(platform, sight.record.result)
+    return await _text(platform, sight.record.result)
 
 
 async def payload_for_worker(request: Request) -> Response:
@@ -78,8 +90,23 @@ async def payload_for_worker(request: Request) -> Response:
     if principal.tenant is not None and principal.tenant.id != tenant:
         raise Forbidden("This worker's key belongs to another tenant.")
     sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
-    return _pieces(platform, sight.record.payload)
+    return await _text(platform, sight.record.payload)
 
 
-def _pieces(platform: Platform, text: bytes) -> Response:
-    return StreamingResponse(platform.vault.read(text), media_type="application/json")
+async def _text(platform: Platform, text: bytes) -> Response:
+    reading = await platform.vault.read(text)
+    return StreamingResponse(
+        _until_broken(reading.pieces),
+        media_type="application/json",
+        headers={"content-length": str(reading.size_bytes)},
+    )
+
+
+async def _until_broken(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A reply that has begun cannot become a problem: it is cut short, which its length shows."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except FairwayError as error:
+        log.error("reply cut short", error=error.message)
+        raise ClientGone from error

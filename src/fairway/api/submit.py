@@ -81,11 +81,12 @@ class SubmitJob:
         else:  # a long look must not hold up everybody else
             look = partial(self._understand, body, plain=False)
             new = await self._platform.heavy.run(tenant.id, look)
-        if len(new.payload) > self._inline_max or new.upload is not None:
-            (new,) = await self._platform.vault.stand_aside(tenant.id, [new], self._inline_max)
         if key is not None:
-            new = new._replace(idempotency_key=key, body_hash=hashlib.sha256(body).digest())
-        (verdict,) = await self._platform.submissions.submit(tenant, [new])
+            new = new._replace(idempotency_key=key, body_hash=_hash(body, new.upload))
+        if len(new.payload) > self._inline_max or new.upload is not None:
+            (verdict,) = await submit_large(self._platform, tenant, [new], self._schemas)
+        else:
+            (verdict,) = await self._platform.submissions.submit(tenant, [new])
         if isinstance(verdict, FairwayError):
             raise verdict
         if wait and self._platform.waiting.has_place("waits", tenant.id):
@@ -117,6 +118,42 @@ class SubmitJob:
             (b"preference-applied", f"wait={wait}".encode()),
         ]
         await send_bytes(send, status, messages.encode(view), headers)
+
+
+async def submit_large(
+    platform: Platform, tenant: Tenant, jobs: list[NewJob], schemas: PayloadSchemas
+) -> list[Verdict]:
+    """As `submit`, for jobs of which some are too large for their row.
+
+    They are let in first: nothing is written for a job that is refused.
+    """
+
+    def look(new: NewJob, payload: bytes) -> None:
+        check_upload(payload)
+        schemas.check(new.type, payload)
+
+    platform.submissions.admit(tenant, len(jobs))
+    inline_max = platform.settings.inline_bytes_max
+    found = await platform.vault.stand_aside(tenant.id, jobs, inline_max, look)
+    kept = [one for one in found if isinstance(one, NewJob)]
+    verdicts = await platform.submissions.submit(tenant, kept, is_admitted=True) if kept else []
+    await platform.vault.settle(kept, verdicts)
+    rest = iter(verdicts)
+    return [next(rest) if isinstance(one, NewJob) else one for one in found]
+
+
+def check_upload(payload: bytes) -> None:
+    """As a payload in a request is looked at, when its job comes."""
+    try:
+        check_payload(payload, len(payload), "/payload_upload")
+        if not is_plain(payload):
+            check_carefully(payload)
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            f"What was uploaded cannot be a payload: {error.message}",
+            code=error.code,
+            field="/payload_upload",
+        ) from None
 
 
 def _look_at(body: bytes) -> None:
@@ -164,9 +201,10 @@ class SubmitBatch:
             wanted = await self._platform.heavy.run(tenant.id, look)
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
-        if any(len(new.payload) > inline_max or new.upload for new in good):
-            good = await self._platform.vault.stand_aside(tenant.id, good, inline_max)
-        answers = await self._platform.submissions.submit(tenant, good) if good else []
+        if any(len(new.payload) > inline_max or new.upload is not None for new in good):
+            answers = await submit_large(self._platform, tenant, good, self._schemas)
+        else:
+            answers = await self._platform.submissions.submit(tenant, good) if good else []
         if len(good) < len(wanted):
             verdicts = iter(answers)
             answers = [one if isinstance(one, FairwayError) else next(verdicts) for one in wanted]
@@ -228,8 +266,18 @@ def _keyed(new: NewJob, text: msgspec.Raw, key: str, place: int) -> NewJob:
     The separator is no character that a key can hold: no other key is ever in the way.
     """
     return new._replace(
-        idempotency_key=f"{key}\x1f{place}", body_hash=hashlib.sha256(bytes(text)).digest()
+        idempotency_key=f"{key}\x1f{place}", body_hash=_hash(bytes(text), new.upload)
     )
+
+
+def _hash(body: bytes, upload: str | None) -> bytes:
+    """Of an upload counts what is in it, which is added when that is known; not what it is called.
+
+    So a job that is sent again, with its payload uploaded anew, is the same job.
+    """
+    if upload:
+        body = body.replace(upload.encode(), b"")
+    return hashlib.sha256(body).digest()
 
 
 def _all_replayed(answers: list[Verdict]) -> bool:
@@ -271,6 +319,10 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
     lane = lane_of(request.fair_key) if request.fair_key else 0
     new = NewJob(request.type, pool, request.priority, timeout_ms, payload, lane)
     if request.payload_upload is not None:
+        if payload != b"{}":
+            raise InvalidRequest(
+                "A job has a payload or a payload_upload, not both.", field="/payload_upload"
+            )
         new = new._replace(upload=request.payload_upload)
     if is_plainly_due(request):
         return new

@@ -4,6 +4,7 @@
     ├── Refused                 the caller asked for something we will not do
     │   ├── InvalidRequest      a field is missing, malformed or out of range
     │   ├── NotFound            no such thing for this caller
+    │   ├── Gone                it was there, and will not come back by itself
     │   ├── Forbidden           the key may not do this
     │   ├── Conflict            the thing is not in a state that allows it
     │   └── LimitReached        a limit of the tenant's; carries when to come back
@@ -45,6 +46,12 @@ class NotFound(Refused):
     """There is no such thing."""
 
     code = "NOT_FOUND"
+
+
+class Gone(Refused):
+    """It is no longer there."""
+
+    code = "OBJECT_GONE"
 
 
 class Forbidden(Refused):

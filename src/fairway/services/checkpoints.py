@@ -8,25 +8,28 @@ newest turn out to be broken, the one before it is used.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import NamedTuple
 
-from fairway.core.errors import Conflict, Unavailable
+from fairway.core.errors import Conflict, NotFound, Unavailable
+from fairway.core.event import NewEvent
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lease import LeaseProof
 from fairway.core.objects import ObjectFacts, Place, checkpoint_name, day_of, is_intact
 from fairway.runtime.telemetry import logger
+from fairway.services.places import Places
 from fairway.services.store_clock import StoreClock
 from fairway.store import checkpoints as store
 from fairway.store.checkpoints import Saved
 from fairway.store.database import DISCONNECTED, Database
+from fairway.store.events import add_events
 from fairway.store.objects import Objects
 
 log = logger("checkpoints")
 
 KEPT = 2
 TRANSFERS_MAX = 8  # at a time: each holds a whole checkpoint in memory
+OWNER_TRANSFERS_MAX = 2  # of one worker, or of all workers of one tenant
 
 
 class Found(NamedTuple):
@@ -34,6 +37,7 @@ class Found(NamedTuple):
 
     saved: Saved
     body: bytes
+    lost: int = 0  # newer ones, saved and not readable any more
 
 
 class Checkpoints:
@@ -41,7 +45,7 @@ class Checkpoints:
         self._database = database
         self._objects = objects
         self._store_clock = store_clock
-        self.transfers = asyncio.Semaphore(TRANSFERS_MAX)
+        self.transfers = Places(per_owner=OWNER_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
 
     @property
     def failure(self) -> str | None:
@@ -79,16 +83,41 @@ class Checkpoints:
         return Saved(proof.epoch, number, facts, saved_at)
 
     async def load(self, tenant: int, job: JobId, before_epoch: int) -> Found | None:
-        """The newest whole checkpoint of the runs before this epoch."""
-        for saved in await self._newest(tenant, job, before_epoch):
+        """The newest whole checkpoint of the runs before this epoch; None when none was saved.
+
+        Those that cannot be read any more are passed over, and the tenant is told. Raises NotFound
+        with the code CHECKPOINT_LOST when that leaves none.
+        """
+        rows = await self._newest(tenant, job, before_epoch)
+        for lost, saved in enumerate(rows):
             body = await self._objects.get(saved.facts.name)
             if body is not None and is_intact(
                 saved.facts, len(body), hashlib.sha256(body).digest()
             ):
-                return Found(saved, body)
+                if lost:
+                    await self._tell(tenant, job, f"it goes on from number {saved.number}")
+                return Found(saved, body, lost)
             found_bytes = None if body is None else len(body)
             log.error("checkpoint broken", object=saved.facts.name, found_bytes=found_bytes)
+        if rows:
+            await self._tell(tenant, job, "it begins at the beginning")
+            raise NotFound(
+                "The job's checkpoints are gone from object storage, or damaged: it begins at the"
+                " beginning.",
+                code="CHECKPOINT_LOST",
+            )
         return None
+
+    async def _tell(self, tenant: int, job: JobId, what_now: str) -> None:
+        detail = (
+            f"The newest checkpoint of the job {job} is gone from object storage, or damaged:"
+            f" {what_now}."
+        )
+        try:
+            async with self._database.calm() as connection:
+                await add_events(connection, [NewEvent(tenant, "checkpoint_lost", job, detail)])
+        except DISCONNECTED as error:
+            raise Unavailable() from error
 
     async def _newest(self, tenant: int, job: JobId, before_epoch: int) -> list[Saved]:
         try:

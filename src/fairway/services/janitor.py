@@ -1,7 +1,8 @@
 """Removes what object storage holds and nothing needs any more.
 
-Checkpoints of jobs that ended well go within a minute. What a crash left behind, written and never
-referred to, goes when its day is past retention and its job is gone. Each round is bounded.
+Checkpoints of jobs that ended well go within a minute, and half-written objects within hours. What
+a crash left behind, written and never referred to, goes when its day is past retention and its job
+is gone; uploads go after two days. Each round is bounded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fairway.core.objects import day_of, owner_of
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.store_clock import StoreClock
+from fairway.services.uploads import KEPT_DAYS
 from fairway.store import checkpoints, history
 from fairway.store.database import Connection, Database
 from fairway.store.objects import Objects
@@ -23,6 +25,7 @@ log = logger("janitor")
 REST_SECONDS = 60.0
 ROWS_PER_ROUND = 500
 OBJECTS_PER_ROUND = 2000
+PART_AGE_MAX = timedelta(hours=2)  # since anybody wrote to it; an upload takes an hour at most
 
 
 class Janitor:
@@ -43,6 +46,7 @@ class Janitor:
 
     async def run_once(self, now_us: int) -> float:
         try:
+            await self._objects.sweep_parts(self._store_clock.now() - PART_AGE_MAX)
             dropped = await self._drop_finished()
             if 0 in self._dispatcher.open_shards:
                 await self._sweep_old_days()
@@ -68,11 +72,18 @@ class Janitor:
         edge = self._store_clock.now() - self._retention
         if day_of(edge) == self._swept_day:
             return
-        for kind in ("checkpoints", "payloads", "results", "uploads"):
-            for day in await self._objects.folders(kind):
-                if day < day_of(edge):
-                    await self._sweep(await self._objects.names(f"{kind}/{day}"))
+        for kind in ("checkpoints", "payloads", "results"):
+            await self._sweep_kind(kind, day_of(edge))
+        # Of uploads, today's and yesterday's are kept, as they are counted.
+        now = self._store_clock.now()
+        await self._sweep_kind("uploads", day_of(now - timedelta(days=KEPT_DAYS - 1)))
         self._swept_day = day_of(edge)
+
+    async def _sweep_kind(self, kind: str, first_day: str) -> None:
+        for day in await self._objects.folders(kind):
+            if day < first_day:
+                await self._sweep(await self._objects.names(f"{kind}/{day}"))
+                await self._objects.drop_empty(f"{kind}/{day}")
 
     async def _sweep(self, names: list[str]) -> None:
         for start in range(0, len(names), OBJECTS_PER_ROUND):

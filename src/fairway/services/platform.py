@@ -55,6 +55,7 @@ from fairway.services.store_watch import StoreWatch
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
 from fairway.services.ticker import Ticker
+from fairway.services.uploads import UploadLimits, Uploads
 from fairway.services.vault import Vault
 from fairway.services.waiting import HeavyLane, waiting_room
 from fairway.services.watch import Watchers
@@ -151,10 +152,22 @@ class Platform:
         self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
+        self.uploads = Uploads(
+            self.objects,
+            self.cluster,
+            self.store_clock,
+            UploadLimits(
+                size_bytes=self.settings.upload_bytes_max,
+                in_flight=self.settings.uploads_in_flight,
+                unclaimed_bytes=self.settings.unclaimed_bytes_max,
+            ),
+        )
         self.checkpoint_watch = CheckpointWatch(
             self.database, self.dispatcher, self.directory, self.metrics
         )
-        self.vault = Vault(self.objects, self.cluster, self.store_clock, self.submissions.ids)
+        self.vault = Vault(
+            self.objects, self.cluster, self.store_clock, self.submissions.ids, self.uploads
+        )
         self.recorder.large_results.keep = self.vault.keep_result
         self.exchange = Exchange(
             self.database, self.registry, self.dispatcher, self.watchers, self.metrics,

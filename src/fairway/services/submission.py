@@ -99,10 +99,17 @@ class Submissions:
         self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
         self.on_scheduled: Callable[[], None] = lambda: None
 
-    async def submit(self, tenant: Tenant, wanted: Sequence[NewJob]) -> list[Verdict]:
-        """One verdict a job, in order. What is accepted is on disk."""
+    def admit(self, tenant: Tenant, count: int) -> None:
+        """Let so many jobs in, or refuse; for those who must write something before `submit`."""
         waiting = sum(group.jobs_waiting for group in self._groups.values())
-        self._admission.admit(tenant, len(wanted), waiting)
+        self._admission.admit(tenant, count, waiting)
+
+    async def submit(
+        self, tenant: Tenant, wanted: Sequence[NewJob], *, is_admitted: bool = False
+    ) -> list[Verdict]:
+        """One verdict a job, in order. What is accepted is on disk."""
+        if not is_admitted:
+            self.admit(tenant, len(wanted))
         types = self._directory.type_ids
         if any(job.type not in types for job in wanted):
             await self._directory.know_types(new.type for new in wanted)

@@ -1,90 +1,114 @@
 """Texts too large for rows: kept in object storage, with a reference in the row.
 
 Payloads are kept before their job is written, under the id that the job will have; so nothing ever
-refers to an object that is not there, and one that no job came to need is swept with its day.
-Bodies too large for a request go straight to storage by a signed address, and a job takes them
-over later.
+refers to an object that is not there, and one that no job came to need is removed at once, or swept
+with its day. A reference carries size and digest: what is read is what was written, or is said to
+be gone or damaged, never passed on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
-import re
-import secrets
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from typing import NamedTuple, TypeAlias
 
-from fairway.core.errors import Forbidden, InvalidRequest, NotFound
+from fairway.core.errors import FairwayError, Gone, Refused, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
-from fairway.core.objects import ObjectFacts, Place, day_of, object_name
+from fairway.core.objects import ObjectFacts, Place, day_of, is_intact, object_name
 from fairway.core.reference import refer, referred
 from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.telemetry import logger
+from fairway.services.places import Places
 from fairway.services.sessions import Lease
 from fairway.services.store_clock import StoreClock
-from fairway.services.submission import NewJob
+from fairway.services.submission import Accepted, NewJob, Verdict
+from fairway.services.uploads import Uploads
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster
 
-UPLOAD_SECONDS = 3600
+log = logger("vault")
+
 TRANSFERS_MAX = 8  # at a time: each holds a whole text in memory
-UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
+TENANT_TRANSFERS_MAX = 4  # of one tenant
+SUSPECTS_MAX = 1000
+
+Look: TypeAlias = Callable[[NewJob, bytes], None]  # at an uploaded payload; raises what is wrong
 
 
-class Upload(NamedTuple):
-    """A place to put a large payload."""
+class Reading(NamedTuple):
+    """A text on its way out, wherever it is."""
 
-    id: str
-    url: str
-    expires_at: datetime
+    size_bytes: int
+    pieces: AsyncIterator[bytes]
 
 
 class Vault:
     def __init__(
-        self, objects: Objects, cluster: Cluster, store_clock: StoreClock, ids: JobIdFactory
+        self,
+        objects: Objects,
+        cluster: Cluster,
+        store_clock: StoreClock,
+        ids: JobIdFactory,
+        uploads: Uploads,
     ) -> None:
         self._objects = objects
         self._cluster = cluster
         self._store_clock = store_clock
         self._ids = ids
-        self._transfers = asyncio.Semaphore(TRANSFERS_MAX)
+        self._uploads = uploads
+        self._transfers = Places(per_owner=TENANT_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
+        self._suspects: dict[str, None] = {}  # read once and found damaged
 
     # -- payloads ------------------------------------------------------------------------------
 
     async def stand_aside(
-        self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int
-    ) -> list[NewJob]:
-        """The same jobs, with what is large or was uploaded behind a reference."""
+        self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int, look: Look
+    ) -> list[NewJob | FairwayError]:
+        """The same jobs, with what is large or was uploaded behind a reference.
 
-        async def one(new: NewJob) -> NewJob:
-            if new.upload is not None:
-                return await self._take_over(tenant, new, new.upload)
-            return await self._keep(tenant, new) if len(new.payload) > inline_bytes_max else new
+        In place of a job whose upload is no good: why. Call it for jobs that were let in already.
+        """
+
+        async def one(new: NewJob) -> NewJob | FairwayError:
+            try:
+                if new.upload is not None:
+                    return await self._take_over(tenant, new, new.upload, look)
+                return await self._keep(tenant, new) if len(new.payload) > inline_bytes_max else new
+            except Refused as error:
+                return error
 
         return list(await asyncio.gather(*map(one, jobs)))
 
+    async def settle(self, kept: Sequence[NewJob], verdicts: Sequence[Verdict]) -> None:
+        """Remove what was kept for jobs that were refused, or are there already by their key."""
+        names = [
+            facts.name
+            for new, verdict in zip(kept, verdicts, strict=True)
+            if new.id is not None and not (isinstance(verdict, Accepted) and verdict.id == new.id)
+            if (facts := referred(new.payload)) is not None
+        ]
+        if names:
+            try:
+                await self._objects.delete(names)
+            except Unavailable as error:
+                log.warning("objects left behind", count=len(names), error=error.message)
+
     async def _keep(self, tenant: int, new: NewJob) -> NewJob:
         job = self._new_id(tenant)
-        digest = hashlib.sha256(new.payload).digest()
         name = object_name("payloads", self._place(tenant, job), "payload")
-        async with self._transfers:
-            await self._objects.put(name, new.payload)
-        return new._replace(id=job, payload=refer(ObjectFacts(name, len(new.payload), digest)))
+        facts = await self._put(tenant, name, new.payload)
+        return new._replace(id=job, payload=refer(facts))
 
-    async def _take_over(self, tenant: int, new: NewJob, upload: str) -> NewJob:
-        uploaded = self._upload_name(tenant, upload)
-        size_bytes = await self._objects.size(uploaded)
-        if size_bytes is None:
-            raise NotFound(
-                f"Nothing was uploaded as {upload[:64]!r}, or too long ago.",
-                field="/payload_upload",
-            )
+    async def _take_over(self, tenant: int, new: NewJob, upload: str, look: Look) -> NewJob:
         job = self._new_id(tenant)
         name = object_name("payloads", self._place(tenant, job), "payload")
-        await self._objects.copy(uploaded, name)
-        return new._replace(id=job, payload=refer(ObjectFacts(name, size_bytes, b"")))
+        async with self._transfers.held(tenant):
+            facts = await self._uploads.claim(tenant, upload, name, lambda body: look(new, body))
+        # By what it holds, not by the name of the upload: who sends a job again uploads anew.
+        body_hash = new.body_hash and hashlib.sha256(new.body_hash + facts.sha256).digest()
+        return new._replace(id=job, payload=refer(facts), body_hash=body_hash)
 
     def _new_id(self, tenant: int) -> JobId:
         return self._ids.make(shard_for_tenant(tenant, self._cluster.shard_count), 1)[0]
@@ -92,64 +116,73 @@ class Vault:
     def _place(self, tenant: int, owner: str) -> Place:
         return Place(day_of(self._store_clock.now()), tenant, owner)
 
+    async def _put(self, tenant: int, name: str, body: bytes) -> ObjectFacts:
+        async with self._transfers.held(tenant):
+            digest = await asyncio.to_thread(hashlib.sha256, body)
+            await self._objects.put(name, body)
+        return ObjectFacts(name, len(body), digest.digest())
+
     # -- results -------------------------------------------------------------------------------
 
     async def keep_result(self, lease: Lease, result: bytes) -> bytes:
         """A reference to a large result. Should the lease be lost, nothing will refer to it."""
-        digest = hashlib.sha256(result).digest()
-        place = self._place(lease.job.tenant, lease.job.id)
-        name = object_name("results", place, f"{lease.epoch:019d}")
-        async with self._transfers:
-            await self._objects.put(name, result)
-        return refer(ObjectFacts(name, len(result), digest))
+        tenant = lease.job.tenant
+        name = object_name("results", self._place(tenant, lease.job.id), f"{lease.epoch:019d}")
+        return refer(await self._put(tenant, name, result))
 
     # -- both ----------------------------------------------------------------------------------
 
-    async def read(self, text: bytes) -> AsyncIterator[bytes]:
-        """A text, piece by piece, wherever it is."""
+    async def read(self, text: bytes) -> Reading:
+        """A text, piece by piece. Raises Gone before the first when it is gone or damaged.
+
+        Damage that shows only in the digest cuts the reading short; the next one is told so at
+        its beginning.
+        """
         facts = referred(text)
         if facts is None:
-            yield text
-            return
-        is_there = False
-        async for piece in self._objects.stream(facts.name):
-            is_there = True
-            yield piece
-        if not is_there:
-            raise NotFound("It is gone from object storage.")
+            return Reading(len(text), _one(text))
+        size_bytes = await self._objects.size(facts.name)
+        if size_bytes is None:
+            log.error("object gone", object=facts.name)
+            raise Gone(f"The {_kind(facts)} is no longer in object storage.")
+        if size_bytes != facts.size_bytes:
+            raise self._damaged(facts, size_bytes)
+        if facts.name in self._suspects:
+            async with aclosing(self._verified(facts)) as pieces:
+                async for _ in pieces:
+                    pass
+            self._suspects.pop(facts.name, None)  # somebody has mended it
+        return Reading(facts.size_bytes, self._verified(facts))
 
-    # -- uploads -------------------------------------------------------------------------------
+    async def _verified(self, facts: ObjectFacts) -> AsyncGenerator[bytes, None]:
+        """All but the last piece as they come; the last when all of it is what was written."""
+        digest, size_bytes, last = hashlib.sha256(), 0, b""
+        async with aclosing(self._objects.stream(facts.name)) as pieces:
+            async for piece in pieces:
+                if last:
+                    yield last
+                last = piece
+                size_bytes += len(piece)
+                await asyncio.to_thread(digest.update, piece)
+        if not is_intact(facts, size_bytes, digest.digest()):
+            if len(self._suspects) >= SUSPECTS_MAX:
+                self._suspects.pop(next(iter(self._suspects)))
+            self._suspects[facts.name] = None
+            raise self._damaged(facts, size_bytes)
+        yield last
 
-    async def new_upload(self, tenant: int, server_url: str) -> Upload:
-        now = self._store_clock.now()
-        upload = f"{day_of(now)}.{secrets.token_hex(16)}"
-        expires_at = now + timedelta(seconds=UPLOAD_SECONDS)
-        name = self._upload_name(tenant, upload)
-        url = await self._objects.sign_upload(name, UPLOAD_SECONDS)
-        if url is None:  # a folder: this server takes it
-            expires = int(expires_at.timestamp())
-            proof = self._signature(tenant, upload, expires)
-            query = f"tenant={tenant}&expires={expires}&signature={proof}"
-            url = f"{server_url}/v1/uploads/{upload}?{query}"
-        return Upload(upload, url, expires_at)
+    def _damaged(self, facts: ObjectFacts, found_bytes: int) -> Gone:
+        log.error("object damaged", object=facts.name, found_bytes=found_bytes)
+        return Gone(
+            f"The {_kind(facts)} in object storage is damaged: it is not what was written.",
+            code="OBJECT_DAMAGED",
+        )
 
-    async def take_upload(
-        self, tenant: int, upload: str, expires: int, signature: str, pieces: AsyncIterator[bytes]
-    ) -> None:
-        """The bearer of a signed address puts its payload here."""
-        good = self._signature(tenant, upload, expires)
-        if not hmac.compare_digest(good.encode(), signature.encode()):
-            raise Forbidden("The address was not signed by this server, or was changed.")
-        if expires < self._store_clock.now().timestamp():
-            raise Forbidden("The address has expired: ask for another with POST /v1/uploads.")
-        await self._objects.put(self._upload_name(tenant, upload), pieces)
 
-    def _upload_name(self, tenant: int, upload: str) -> str:
-        found = UPLOAD_ID.fullmatch(upload)
-        if found is None:
-            raise InvalidRequest("This is no id of an upload.", field="/payload_upload")
-        return object_name("uploads", Place(found[1], tenant, upload), "body")
+async def _one(text: bytes) -> AsyncIterator[bytes]:
+    yield text
 
-    def _signature(self, tenant: int, upload: str, expires: int) -> str:
-        words = f"upload:{tenant}:{upload}:{expires}".encode()
-        return hmac.new(self._cluster.secret.encode(), words, hashlib.sha256).hexdigest()
+
+def _kind(facts: ObjectFacts) -> str:
+    """payload or result, from the name of the folder."""
+    return facts.name.partition("/")[0].removesuffix("s")

@@ -42,6 +42,7 @@ class CheckpointFound(Struct, kw_only=True):
     size_bytes: int
     saved_at: datetime
     state: Raw
+    lost: int = 0
 
 
 class UploadMade(Struct, kw_only=True):

@@ -2,7 +2,9 @@
 
 A checkpoint that cannot be saved is tried again for a while, because a change of servers takes
 seconds and the run can wait; then the run is told why. A checkpoint that cannot be loaded must not
-make a job of four hours begin again: the job is put off, which costs it nothing.
+make a job of four hours begin again: the job is put off, which costs it nothing. A payload that is
+gone, damaged or no JSON object ends its job: another try cannot help. What is fetched is parsed
+here, so that nothing foreign reaches a runner's orders unseen.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw
 
-from fairway.core.errors import FairwayError, NotFound, Unavailable
+from fairway.core.errors import FairwayError, Gone, NotFound, Unavailable
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import storage as wire
@@ -28,10 +30,14 @@ from fairway.worker.session import Session
 
 log = logger("courier")
 
-CALL_SECONDS_MAX = 90.0
+CALL_SECONDS = 90.0
+RATE_BYTES_PER_SECOND = 1 << 20  # the least that a link is expected to carry, on top of that
 TRY_SECONDS = 20.0  # how long an errand is tried before somebody is told
 PAUSE_SECONDS = 0.5
 PUT_OFF_MS = 30_000
+PUT_OFFS_MAX = 20  # of one job here; with the tries between them some fifteen minutes
+REMEMBERED_MAX = 10_000
+STORAGE = "object storage"  # the name of the dependency, to whoever looks at circuits
 
 
 class Courier:
@@ -44,6 +50,7 @@ class Courier:
         self._on_word = on_word  # the keeper has something to say
         self._resuming: dict[str, Lease] = {}
         self._errands: set[asyncio.Task[None]] = set()
+        self._put_offs: dict[str, int] = {}  # job → how often in a row
 
     def prepare(self, lease: Lease) -> None:
         """Fetch what a run needs and its lease does not carry, then run it.
@@ -87,14 +94,28 @@ class Courier:
             ready = await self._with_payload(lease)
             if lease.resumes:
                 ready = _with_checkpoint(ready, await self._fetch(lease))
-        except NotFound as error:
-            self._end(lease, _payload_gone(error))
+        except (NotFound, Gone) as error:
+            self._end(lease, _failed("permanent", "PayloadGone", error.message))
+        except _NoPayload as error:
+            self._end(lease, _failed("permanent", "PayloadInvalid", str(error)))
         except FairwayError as error:
             log.warning("job put off", job=lease.job, error=error.message)
-            self._end(lease, End("snoozed", delay_ms=PUT_OFF_MS))
+            self._end(lease, self._put_off(lease, error))
         else:
+            self._put_offs.pop(lease.job, None)
             if self._is_wanted(lease):
                 self._fleet.run([ready])
+
+    def _put_off(self, lease: Lease, error: FairwayError) -> End:
+        """Later, at no cost; after many times it is a failure of what the job depends on."""
+        count = self._put_offs.pop(lease.job, 0) + 1
+        if count > PUT_OFFS_MAX:
+            message = f"Put off {PUT_OFFS_MAX} times, and still: {error.message}"
+            return _failed("dependency", "StorageUnavailable", message, STORAGE)
+        if len(self._put_offs) >= REMEMBERED_MAX:
+            self._put_offs.pop(next(iter(self._put_offs)))
+        self._put_offs[lease.job] = count
+        return End("snoozed", delay_ms=PUT_OFF_MS)
 
     def _end(self, lease: Lease, end: End) -> None:
         if self._is_wanted(lease):
@@ -105,7 +126,9 @@ class Courier:
         if not lease.payload_bytes:
             return lease
         query = urlencode({"tenant": lease.tenant})
-        body = await self._patiently("GET", f"/payloads/{quote(lease.job)}?{query}", b"")
+        path = f"/payloads/{quote(lease.job)}?{query}"
+        body = await self._patiently("GET", path, b"", lease.payload_bytes)
+        await asyncio.to_thread(_check_object, body)
         return msgspec.structs.replace(lease, payload=Raw(body))
 
     def _is_wanted(self, lease: Lease) -> bool:
@@ -119,9 +142,14 @@ class Courier:
         query = urlencode({"tenant": lease.tenant, "epoch": lease.epoch})
         try:
             body = await self._patiently("GET", f"/checkpoints/{quote(lease.job)}?{query}", b"")
-        except NotFound:
+        except NotFound as error:
+            if error.code == "CHECKPOINT_LOST":
+                log.error("checkpoint lost", job=lease.job, error=error.message)
             return None
-        return wire.decode_found(body).state
+        found = wire.decode_found(body)
+        if found.lost:
+            log.error("checkpoint lost, an older one is used", job=lease.job, number=found.number)
+        return found.state
 
     # -- save --------------------------------------------------------------------------------
 
@@ -134,17 +162,18 @@ class Courier:
             )
         )  # fmt: skip
         try:
-            await self._patiently("POST", "/checkpoints", body)
+            await self._patiently("POST", "/checkpoints", body, len(body))
         except FairwayError as error:
             log.warning("checkpoint not saved", job=lease.job, error=error.message)
             answer.problem = error.message
         self._fleet.answer(answer)
 
-    async def _patiently(self, method: str, path: str, body: bytes) -> bytes:
+    async def _patiently(self, method: str, path: str, body: bytes, size_bytes: int = 0) -> bytes:
         deadline = time.monotonic() + TRY_SECONDS
+        limit_seconds = CALL_SECONDS + size_bytes / RATE_BYTES_PER_SECOND
         while True:
             try:
-                return await self._session.call(method, path, body, CALL_SECONDS_MAX)
+                return await self._session.call(method, path, body, limit_seconds)
             except Unavailable:
                 if time.monotonic() >= deadline:
                     raise
@@ -157,6 +186,20 @@ def _with_checkpoint(lease: Lease, checkpoint: Raw | None) -> Lease:
     return RunLease(**msgspec.structs.asdict(lease), checkpoint=checkpoint)
 
 
-def _payload_gone(error: FairwayError) -> End:
-    text = msgspec.json.encode({"type": "PayloadGone", "message": error.message, "stack": ""})
-    return End("failed", failure="permanent", error=Raw(text))
+def _check_object(body: bytes) -> None:
+    try:
+        body.decode()
+        msgspec.json.decode(body, type=dict[str, Raw])
+    except (ValueError, RecursionError) as error:
+        raise _NoPayload(f"The payload is not a JSON object: {error}") from None
+
+
+class _NoPayload(Exception):
+    """What was fetched cannot be handed to a handler."""
+
+
+def _failed(failure: str, kind: str, message: str, dependency: str | None = None) -> End:
+    error = {"type": kind, "message": message, "stack": ""}
+    if dependency is not None:
+        error["dependency"] = dependency
+    return End("failed", failure=failure, error=Raw(msgspec.json.encode(error)))

@@ -15,7 +15,12 @@ NEW_UPLOAD = Operation(
     summary="Get an address for a large payload",
     about="For payloads over 8 MB. PUT the JSON object to `url` within the hour, then submit a job"
     " with `payload_upload` in place of `payload`. The address needs no key: keep it to yourself."
-    " Smaller payloads need none of this.",
+    " Smaller payloads need none of this.\n\n"
+    "An address takes one body, of `size_bytes_max` at most; a larger one is refused with 413, and"
+    " one that comes at less than 64 KB a second, 15 s of silence apart, is cut off. Few may be on"
+    " their way at a time (`TOO_MANY_UPLOADS`). It is kept for a day or two: until then jobs can be"
+    " submitted with it. One of up to 8 MB is checked when its job is submitted, a larger one when"
+    " its worker fetches it.",
     key="tenant",
     replies=(
         Reply(
@@ -30,7 +35,7 @@ NEW_UPLOAD = Operation(
             },
         ),
     ),
-    problems=("STORAGE_UNAVAILABLE",),
+    problems=("UPLOAD_QUOTA_EXCEEDED", "STORAGE_UNAVAILABLE"),
 )
 
 READ_PAYLOAD = Operation(
@@ -42,7 +47,7 @@ READ_PAYLOAD = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH,),
     replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
-    problems=("NOT_FOUND", "STORAGE_UNAVAILABLE"),
+    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "STORAGE_UNAVAILABLE"),
 )
 
 READ_RESULT = Operation(
@@ -54,7 +59,7 @@ READ_RESULT = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH,),
     replies=(Reply(status=200, about="The result.", example='{"message_id": "m-8841"}'),),
-    problems=("NOT_FOUND", "STORAGE_UNAVAILABLE"),
+    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "STORAGE_UNAVAILABLE"),
 )
 
 WORKER_PAYLOAD = Operation(
@@ -75,5 +80,5 @@ WORKER_PAYLOAD = Operation(
         ),
     ),
     replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
-    problems=("NOT_FOUND", "STORAGE_UNAVAILABLE"),
+    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "STORAGE_UNAVAILABLE"),
 )  # fmt: skip

@@ -44,6 +44,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Nothing is there, or it belongs to another tenant: both look the same.",
         "Check the id and the key you use. Jobs are removed when their retention ends.",
     ),
+    "CHECKPOINT_LOST": ProblemNote(
+        "The job has saved checkpoints, and none of them can be read any more: their objects are"
+        " gone or damaged. An event `checkpoint_lost` tells its tenant.",
+        "The run begins at the beginning. Tell the operator: object storage has lost something.",
+    ),
     "METHOD_NOT_ALLOWED": ProblemNote(
         "The path exists but does not take this method.",
         "The `Allow` header lists the methods that it takes.",
@@ -61,6 +66,16 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "The run that asks holds the job no longer: its worker was silent for too long, or the job"
         " has ended. What it wanted to save is not kept.",
         "Stop this run without a report. Another has the job, or will.",
+    ),
+    "OBJECT_GONE": ProblemNote(
+        "This payload or result was kept in object storage and is no longer there. A job whose"
+        " payload is gone ends as dead, with the class `permanent`.",
+        "Asking again does not help. Submit the job again, and tell the operator.",
+    ),
+    "OBJECT_DAMAGED": ProblemNote(
+        "This payload or result is in object storage, but its size or checksum is not what was"
+        " written. It is never passed on. A job whose payload is damaged ends as dead.",
+        "Asking again does not help. Submit the job again, and tell the operator.",
     ),
     "PAYLOAD_TOO_LARGE": ProblemNote(
         "The body of the request, or the payload of a job, is over its limit.",
@@ -82,6 +97,15 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     "TOO_MANY_JOB_TYPES": ProblemNote(
         "A job type is a kind of work with a handler of its own, and there are too many by now.",
         "Put what varies (ids, names, dates) into the payload and keep the type constant.",
+    ),
+    "TOO_MANY_UPLOADS": ProblemNote(
+        "As many of your uploads are on their way as you may have at a time.",
+        "Wait until one has ended, or for `Retry-After` seconds, and send it again.",
+    ),
+    "UPLOAD_QUOTA_EXCEEDED": ProblemNote(
+        "You have uploaded as many bytes as may wait for their jobs.",
+        "Submit the jobs of what you have uploaded. What no job comes for is removed after two"
+        " days.",
     ),
     "TOO_MANY_SCHEDULES": ProblemNote(
         "You have as many recurring schedules as a tenant may have.",

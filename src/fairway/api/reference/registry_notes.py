@@ -89,5 +89,9 @@ REGISTRY_NOTES: dict[str, dict[str, str]] = {
         "state": "Any JSON: what the next run needs to go on from here.",
     },
     "CheckpointSaved": _CHECKPOINT,
-    "CheckpointFound": _CHECKPOINT | {"state": "What was saved."},
+    "CheckpointFound": _CHECKPOINT
+    | {
+        "state": "What was saved.",
+        "lost": "How many newer checkpoints were saved and cannot be read any more.",
+    },
 }

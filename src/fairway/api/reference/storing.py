@@ -50,6 +50,7 @@ SAVE_CHECKPOINT = Operation(
         "PAYLOAD_TOO_LARGE",
         "UNSUPPORTED_MEDIA_TYPE",
         "REQUEST_TIMEOUT",
+        "OVERLOADED",
         "STORAGE_UNAVAILABLE",
     ),
 )
@@ -60,7 +61,9 @@ LOAD_CHECKPOINT = Operation(
     path="/v1/workers/{name}/checkpoints/{id}",
     summary="Load the checkpoint of a job",
     about="The newest checkpoint of the runs before this one. Ask when the lease says `resumes`."
-    " Its checksum is verified on the way: if the newest is broken, this is the one before it.",
+    " Its checksum is verified on the way: if the newest is gone or broken, this is the one before"
+    " it, `lost` says so, and the tenant gets an event `checkpoint_lost`. If none can be read any"
+    " more, the answer is 404 with the code `CHECKPOINT_LOST`.",
     key="worker",
     parameters=(
         _NAME,
@@ -83,8 +86,11 @@ LOAD_CHECKPOINT = Operation(
                 "size_bytes": 20,
                 "saved_at": "2026-01-31T12:05:00Z",
                 "state": {"rows_done": 250_000},
+                "lost": 0,
             },
         ),
     ),
-    problems=("NOT_FOUND", "INVALID_REQUEST", "STORAGE_UNAVAILABLE"),
+    problems=(
+        "NOT_FOUND", "CHECKPOINT_LOST", "INVALID_REQUEST", "OVERLOADED", "STORAGE_UNAVAILABLE",
+    ),
 )  # fmt: skip

@@ -1,0 +1,37 @@
+"""What uploads may cost a tenant: bytes that no job has taken over yet, and time on the way.
+
+An upload is charged for its bytes, and for a megabyte at least, so that one bound holds both their
+size and their number. A sender has a moment to begin and must then keep up a small rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+BODY, FACTS, CLAIMED = "body", "facts", "claimed"  # the leaves of an upload
+
+CHARGE_BYTES_MIN = 1 << 20
+GRACE_SECONDS = 15.0
+RATE_BYTES_PER_SECOND = 64 << 10
+
+
+def charge_bytes(size_bytes: int) -> int:
+    return max(size_bytes, CHARGE_BYTES_MIN)
+
+
+def unclaimed_bytes(listing: Iterable[tuple[str, int]]) -> int:
+    """What the uploads in a listing are charged, those apart that a job has taken over."""
+    bodies: dict[str, int] = {}
+    claimed: set[str] = set()
+    for name, size_bytes in listing:
+        upload, _, leaf = name.rpartition("/")
+        if leaf == BODY:
+            bodies[upload] = charge_bytes(size_bytes)
+        elif leaf == CLAIMED:
+            claimed.add(upload)
+    return sum(charge for upload, charge in bodies.items() if upload not in claimed)
+
+
+def patience_seconds(received_bytes: int, seconds_max: float) -> float:
+    """How long a sender of so many bytes may have kept us waiting, all in all."""
+    return min(GRACE_SECONDS + received_bytes / RATE_BYTES_PER_SECOND, seconds_max)

@@ -1,0 +1,61 @@
+"""Places for transfers: so many in all, and so few for each owner that none can take them all.
+
+Whoever finds its own places taken waits behind itself alone. A wait has an end: then the caller is
+told to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from fairway.core.errors import Unavailable
+
+WAIT_SECONDS_MAX = 30.0
+
+
+class Places:
+    def __init__(
+        self, *, per_owner: int, in_all: int, wait_seconds: float = WAIT_SECONDS_MAX
+    ) -> None:
+        self._per_owner = per_owner
+        self._in_all = asyncio.Semaphore(in_all)
+        self._wait_seconds = wait_seconds
+        self._owners: dict[Hashable, _Owner] = {}
+
+    @asynccontextmanager
+    async def held(self, owner: Hashable, *, is_small: bool = False) -> AsyncIterator[None]:
+        """A place of the owner's, and one of all unless what is carried is small."""
+        found = self._owners.get(owner)
+        if found is None:
+            found = self._owners[owner] = _Owner(self._per_owner)
+        found.users += 1
+        try:
+            async with AsyncExitStack() as stack:
+                await self._take(stack, found, is_small)
+                yield
+        finally:
+            found.users -= 1
+            if not found.users:
+                del self._owners[owner]
+
+    async def _take(self, stack: AsyncExitStack, owner: _Owner, is_small: bool) -> None:
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await stack.enter_async_context(owner.places)
+                if not is_small:
+                    await stack.enter_async_context(self._in_all)
+        except TimeoutError:
+            raise Unavailable(
+                "Too many large texts are on their way at once; try again shortly.",
+                code="OVERLOADED",
+            ) from None
+
+
+class _Owner:
+    """The places of one, while anybody uses them or waits for them."""
+
+    def __init__(self, places: int) -> None:
+        self.places = asyncio.Semaphore(places)
+        self.users = 0
