@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from contextlib import ExitStack
 from typing import Any
 
 import httpx2
@@ -9,6 +12,8 @@ import pytest
 from tests.api.house import House, problem
 from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
+
+from fairway.core import upload_quota
 
 SAVE = "/v1/workers/hand-1/checkpoints"
 
@@ -84,3 +89,25 @@ async def test_bad_fields_are_named(
     lease = await leased(tenant, worker)
     body = worker.holding(lease, number=1, state=1) | change
     problem(await worker.client.post(SAVE, json=body), 422, "INVALID_REQUEST", pointer)
+
+
+async def test_half_open_requests_hold_up_nobody_else(
+    house: House, tenant: httpx2.AsyncClient, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await leased(tenant, worker)
+    name, _ = house.new_tenant()
+    key = house.new_key({"scope": "worker", "tenant": name})
+    head = (
+        f"POST {SAVE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n"
+        "content-type: application/json\r\ncontent-length: 60000000\r\n\r\n"
+    )
+    monkeypatch.setattr(upload_quota, "GRACE_SECONDS", 2.0)
+    with ExitStack() as stack:
+        silent = []
+        for _ in range(8):
+            opened = socket.create_connection(("127.0.0.1", house.port), timeout=60)
+            silent.append(stack.enter_context(opened))
+            opened.sendall(head.encode())
+        assert (await save(worker, lease, 1, {"n": 1})).status_code == 201
+        answers = await asyncio.gather(*(asyncio.to_thread(one.recv, 4096) for one in silent))
+    assert {answer.split()[1] for answer in answers} == {b"408"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, owner_on, submit
 
-from fairway.core.errors import Conflict, Unavailable
+from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.explain import Reason
 from fairway.core.lease import LeaseProof
 from fairway.core.outcome import Outcome, OutcomeKind
@@ -31,6 +31,11 @@ class Room:
             lease.job.tenant, lease.job.id, lease.epoch + 1
         )
         return found.body if found else None
+
+    async def last_word(self) -> str:
+        """What the tenant was last told of a lost checkpoint."""
+        found = await self.platform.bulletin.events(self.tenant.id, 1 << 62, "checkpoint_lost", 1)
+        return found[0].detail
 
     def objects(self) -> list[Path]:
         return sorted(path for path in self.folder.rglob("*") if path.is_file())
@@ -68,8 +73,12 @@ async def test_broken_ones_are_passed_over(room: Room, lease: Lease) -> None:
     older, newest = room.objects()
     newest.write_bytes(b"tw0")
     assert await room.load(lease) == b"one"
+    assert "goes on from number 1" in await room.last_word()
     older.unlink()
-    assert await room.load(lease) is None
+    with pytest.raises(NotFound, match="gone from object storage") as lost:
+        await room.load(lease)
+    assert lost.value.code == "CHECKPOINT_LOST"
+    assert "begins at the beginning" in await room.last_word()
 
 
 async def test_a_lost_lease_leaves_nothing_behind(room: Room, lease: Lease) -> None:

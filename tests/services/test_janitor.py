@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -48,7 +49,7 @@ async def test_checkpoints_go_when_their_job_has_ended(
 
 
 async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
-    database_url: str, settings_storage: str
+    database_url: str, settings_storage: str, tmp_path: Path
 ) -> None:
     async with owner_on(database_url, replaced(QUICK, storage_url=settings_storage)) as platform:
         tenant = await add_tenant(platform)
@@ -59,8 +60,14 @@ async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
         needed = checkpoint_name(Place(old, tenant.id, job), 1, 1, b"\x00" * 32)
         recent = object_name("payloads", Place(today, tenant.id, gone), "payload")
         litter = checkpoint_name(Place(old, tenant.id, gone), 1, 1, b"\x00" * 32)
-        unclaimed = object_name("uploads", Place(old, tenant.id, "abc"), "upload")
-        for name in (needed, recent, litter, unclaimed):
+        two_days_ago = day_of(now - timedelta(days=2))
+        upload = object_name("uploads", Place(today, tenant.id, "abc"), "body")
+        unclaimed = object_name("uploads", Place(two_days_ago, tenant.id, "def"), "body")
+        for name in (needed, recent, litter, upload, unclaimed):
             await platform.objects.put(name, b"{}")
+        half = tmp_path / "objects" / ".parts" / "half"
+        half.write_bytes(b"what a crash left")
+        os.utime(half, ((now - timedelta(hours=3)).timestamp(),) * 2)
         await janitor_of(platform).run_once(0)
-        assert set(await platform.objects.names("")) == {needed, recent}
+        assert set(await platform.objects.names("")) == {needed, recent, upload}
+        assert list(half.parent.iterdir()) == []

@@ -12,7 +12,7 @@ from fairway.api.decoding import json_reply
 from fairway.api.jobs import job_id
 from fairway.api.pace import Paced, body_pieces
 from fairway.api.plain import ClientGone, problem_reply
-from fairway.core.errors import FairwayError, Forbidden, NotFound
+from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, NotFound
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 from fairway.services.uploads import Address
@@ -22,6 +22,7 @@ log = logger("large")
 
 
 UPLOAD_SECONDS_MAX = 3600.0  # as long as an address is good for
+UNWANTED_BYTES_MAX = 8 << 20
 
 
 async def new_upload(request: Request) -> Response:
@@ -40,15 +41,30 @@ async def new_upload(request: Request) -> Response:
 async def put_upload(request: Request) -> Response:
     """No key: the address itself is signed, and good for one place and one hour."""
     platform: Platform = request.app.state.platform
+    declared = _declared(request)
+    pieces = body_pieces(Paced(request.receive, UPLOAD_SECONDS_MAX))
     try:
-        address, declared = _address(request), _declared(request)
-        pieces = body_pieces(Paced(request.receive, UPLOAD_SECONDS_MAX))
+        address = _address(request)
         await platform.uploads.take(address, declared, pieces)
-    except FairwayError as error:  # nobody wants the rest of a body that was refused
+    except FairwayError as error:
         status, body, headers = problem_reply(error)
         fields = {name.decode(): value.decode() for name, value in headers}
-        return Response(body, status, headers={**fields, "connection": "close"})
+        if not await _is_heard(error, declared, pieces):
+            fields["connection"] = "close"
+        return Response(body, status, headers=fields)
     return Response(status_code=204)
+
+
+async def _is_heard(error: FairwayError, declared: int, pieces: AsyncIterator[bytes]) -> bool:
+    """Who is still sending does not listen: the rest of a short body is read and thrown away."""
+    if error.code == "REQUEST_TIMEOUT" or not 0 < declared <= UNWANTED_BYTES_MAX:
+        return False
+    try:
+        async for _ in pieces:
+            pass
+    except InvalidRequest:  # it came too slowly
+        return False
+    return True
 
 
 def _address(request: Request) -> Address:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import httpx2
 import msgspec
 
-from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.errors import Conflict, FairwayError
 from fairway.sdk.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.failures import Unreachable
 from fairway.sdk.settings import ClientSettings
@@ -114,19 +114,18 @@ class Transport:
                     began = time.monotonic()
                     await self.rest(tries, not_now, self.patience_ends_at() - waited_seconds)
                     waited_seconds += time.monotonic() - began
+                except Conflict:
+                    if tries == 1:
+                        raise
+                    return None  # an earlier try arrived, and only its reply was lost
 
     async def _put(self, client: httpx2.AsyncClient, url: str, content: bytes) -> None:
         try:
             response = await client.put(url, content=content)
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
-        if not response.is_error:
-            return
-        refusal = Unavailable(f"The payload was not taken: HTTP {response.status_code}.")
-        if response.status_code not in NOT_NOW:
-            raise refusal
-        retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
-        raise NotNow(refusal, retry_after)
+        if response.is_error:
+            _raise_for(response, Question("PUT", url))
 
     async def aclose(self) -> None:
         client = self._by_loop.pop(asyncio.get_running_loop(), None)

@@ -97,6 +97,8 @@ class Checkpoints:
                 if lost:
                     await self._tell(tenant, job, f"it goes on from number {saved.number}")
                 return Found(saved, body, lost)
+            if body is None:
+                await self._objects.check()
             found_bytes = None if body is None else len(body)
             log.error("checkpoint broken", object=saved.facts.name, found_bytes=found_bytes)
         if rows:

@@ -143,6 +143,7 @@ class Vault:
             return Reading(len(text), _one(text))
         size_bytes = await self._objects.size(facts.name)
         if size_bytes is None:
+            await self._objects.check()
             log.error("object gone", object=facts.name)
             raise Gone(f"The {_kind(facts)} is no longer in object storage.")
         if size_bytes != facts.size_bytes:

@@ -1,8 +1,4 @@
-"""S3, GCS or Azure as object storage, by URL: a put is as safe as they promise when it returns.
-
-A name that is not found in a bucket that cannot be listed either is an outage (or a wrong bucket),
-never a lost object.
-"""
+"""S3, GCS or Azure as object storage, by URL: a put is as safe as they promise when it returns."""
 
 from __future__ import annotations
 
@@ -33,19 +29,11 @@ class ObjectBucket:
 
     async def get(self, name: str) -> bytes:
         """FileNotFoundError when there is none of that name."""
-        try:
-            found = await obstore.get_async(self._store, name)
-        except FileNotFoundError:
-            await self._answers(name)
-            raise
+        found = await obstore.get_async(self._store, name)
         return bytes(await found.bytes_async())
 
     async def size(self, name: str) -> int:
-        try:
-            found = await obstore.head_async(self._store, name)
-        except FileNotFoundError:
-            await self._answers(name)
-            raise
+        found = await obstore.head_async(self._store, name)
         return int(found["size"])
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
@@ -53,9 +41,10 @@ class ObjectBucket:
         async for piece in found.stream(min_chunk_size=PIECE_BYTES):
             yield bytes(piece)
 
-    async def _answers(self, name: str) -> None:
+    async def check(self) -> None:
+        """A bucket that is not there says of every name that it is not found."""
         try:
-            await obstore.list_with_delimiter_async(self._store, name)
+            await obstore.list_with_delimiter_async(self._store, "none")
         except FileNotFoundError as error:
             raise OSError(f"The bucket cannot be listed: {error}") from error
 

@@ -3,7 +3,7 @@
 An object is written to a part, synced, renamed to its place, and then the folders that lead to it
 are synced. All of it happens in a few threads of its own, so a slow disk holds up nobody else.
 Parts that a crash left behind are swept. A folder without its place for parts (a disk that is not
-mounted) is away: an object is called gone only where objects can be.
+mounted) does not pass the check: an object is gone only from where objects can be.
 """
 
 from __future__ import annotations
@@ -116,14 +116,13 @@ class ObjectFolder:
 
     async def get(self, name: str) -> bytes:
         """FileNotFoundError when there is none of that name."""
-        return await self._run(self._found, (self._root / name).read_bytes)
+        return await self._run((self._root / name).read_bytes)
 
     async def size(self, name: str) -> int:
-        found = await self._run(self._found, (self._root / name).stat)
-        return found.st_size
+        return (await self._run((self._root / name).stat)).st_size
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
-        file = await self._run(self._found, lambda: open(self._root / name, "rb"))  # noqa: SIM115  # closed by whoever reads last
+        file = await self._run(lambda: open(self._root / name, "rb"))  # noqa: SIM115  # closed by whoever reads last
         try:
             while piece := await self._run(file.read, PIECE_BYTES):
                 yield piece
@@ -140,15 +139,9 @@ class ObjectFolder:
     async def sign_upload(self, name: str, seconds: int) -> str | None:
         return None  # the server takes uploads for a folder
 
-    def _found(self, look: Callable[[], R]) -> R:
-        try:
-            return look()
-        except FileNotFoundError:
-            if (self._root / PARTS).is_dir():
-                raise
-            raise OSError(
-                errno.ENXIO, f"{self._root} holds no objects: is its disk mounted?"
-            ) from None
+    async def check(self) -> None:
+        if not await self._run((self._root / PARTS).is_dir):
+            raise OSError(errno.ENXIO, f"{self._root} holds no objects: is its disk mounted?")
 
     def _walk(self, folder: Path) -> Iterator[tuple[str, int]]:
         for above, folders, files in os.walk(folder):

@@ -62,6 +62,14 @@ class Objects:
             except FileNotFoundError:
                 return None
 
+    async def check(self) -> None:
+        """Before an object is called gone: Unavailable when none could be found at all.
+
+        A disk that is not mounted, or a bucket of another name, must not end every job.
+        """
+        with self._noting():
+            await self._place.check()
+
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         """The object piece by piece; ask for its size first, to know that it is there."""
         with self._noting():
