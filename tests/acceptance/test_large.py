@@ -69,4 +69,4 @@ async def test_a_payload_that_cannot_be_had_ends_its_job(house: House) -> None:
     assert await end_of(house, gone) == ("dead", "permanent", "PayloadGone")
     assert await end_of(house, damaged) == ("dead", "permanent", "PayloadGone")
     assert await end_of(house, foreign) == ("dead", "permanent", "PayloadInvalid")
-    assert (await house.view(good))["deliveries"] == 0
+    assert (await house.view(good))["deliveries"] == 1
