@@ -25,6 +25,7 @@ R = TypeVar("R")
 PARTS = ".parts"  # below the root: on the same file system, and swept by one look
 THREADS = 8
 PIECE_BYTES = 1 << 20
+SYNC_BYTES = 16 << 20
 PLACE_TRIES = 20  # a folder may be removed, empty, between making it and using it
 SYNCED_MAX = 10_000
 SHARED_DEPTH = 3  # kind, day and tenant: folders that many objects have in common
@@ -36,6 +37,7 @@ class ObjectFolder:
         self._root = root
         self._synced: set[Path] = set()  # folders whose own name is on disk
         self._threads = ThreadPoolExecutor(THREADS, "objects")
+        self._upload_threads = ThreadPoolExecutor(THREADS, "uploads")  # others need not wait
 
     # -- write -------------------------------------------------------------------------------
 
@@ -46,8 +48,8 @@ class ObjectFolder:
         part = await self._run(self._new_part)
         try:
             async for piece in body:
-                await self._run(part.write, piece)
-            await self._run(self._finish, part, name)
+                await _in(self._upload_threads, part.write, piece)
+            await _in(self._upload_threads, self._finish, part, name)
         finally:
             self._threads.submit(part.abandon)  # not awaited: we may be on the way out
 
@@ -192,8 +194,14 @@ class ObjectFolder:
         return swept
 
     async def _run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+        return await _in(self._threads, work, *args, **kwargs)
+
+
+async def _in(
+    threads: ThreadPoolExecutor, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(threads, lambda: work(*args, **kwargs))
 
 
 class _Part:
@@ -204,12 +212,17 @@ class _Part:
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._is_open = True
+        self._unsynced_bytes = 0
 
     def write(self, piece: bytes) -> None:
         with self._lock:
             rest = memoryview(piece)
             while rest:
                 rest = rest[os.write(self._ready(), rest) :]
+            self._unsynced_bytes += len(piece)
+            if self._unsynced_bytes >= SYNC_BYTES:  # so that no one sync takes long
+                os.fdatasync(self._ready())
+                self._unsynced_bytes = 0
 
     def sync(self) -> None:
         with self._lock:

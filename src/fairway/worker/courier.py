@@ -26,6 +26,7 @@ from fairway.wire.exchange import Lease
 from fairway.worker.fleet import Fleet
 from fairway.worker.ledger import End, Ledger
 from fairway.worker.pipe import Checkpoint, CheckpointAnswer, RunLease
+from fairway.worker.put_offs import PutOffs
 from fairway.worker.session import Session
 
 log = logger("courier")
@@ -36,7 +37,6 @@ TRY_SECONDS = 20.0  # how long an errand is tried before somebody is told
 PAUSE_SECONDS = 0.5
 PUT_OFF_MS = 30_000
 PUT_OFFS_MAX = 20  # of one job here; with the tries between them some fifteen minutes
-REMEMBERED_MAX = 10_000
 STORAGE = "object storage"  # the name of the dependency, to whoever looks at circuits
 
 
@@ -50,7 +50,7 @@ class Courier:
         self._on_word = on_word  # the keeper has something to say
         self._resuming: dict[str, Lease] = {}
         self._errands: set[asyncio.Task[None]] = set()
-        self._put_offs: dict[str, int] = {}  # job → how often in a row
+        self._put_offs = PutOffs(PUT_OFFS_MAX)
 
     def prepare(self, lease: Lease) -> None:
         """Fetch what a run needs and its lease does not carry, then run it.
@@ -102,20 +102,16 @@ class Courier:
             log.warning("job put off", job=lease.job, error=error.message)
             self._end(lease, self._put_off(lease, error))
         else:
-            self._put_offs.pop(lease.job, None)
+            self._put_offs.forget(lease.job)
             if self._is_wanted(lease):
                 self._fleet.run([ready])
 
     def _put_off(self, lease: Lease, error: FairwayError) -> End:
         """Later, at no cost; after many times it is a failure of what the job depends on."""
-        count = self._put_offs.pop(lease.job, 0) + 1
-        if count > PUT_OFFS_MAX:
-            message = f"Put off {PUT_OFFS_MAX} times, and still: {error.message}"
-            return _failed("dependency", "StorageUnavailable", message, STORAGE)
-        if len(self._put_offs) >= REMEMBERED_MAX:
-            self._put_offs.pop(next(iter(self._put_offs)))
-        self._put_offs[lease.job] = count
-        return End("snoozed", delay_ms=PUT_OFF_MS)
+        if self._put_offs.once_more(lease.job):
+            return End("snoozed", delay_ms=PUT_OFF_MS)
+        message = f"Put off {PUT_OFFS_MAX} times, and still: {error.message}"
+        return _failed("dependency", "StorageUnavailable", message, STORAGE)
 
     def _end(self, lease: Lease, end: End) -> None:
         if self._is_wanted(lease):
