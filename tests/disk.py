@@ -47,8 +47,8 @@ class Disk:
         self._note("named", os.path.abspath(path))
 
     def _renamed(self, old: Any, new: Any) -> None:
-        self._note("left", os.path.abspath(old))
-        self._note("named", os.path.abspath(new))
+        with self._lock:  # side by side, whoever else does something
+            self.events += [("left", os.path.abspath(old)), ("named", os.path.abspath(new))]
 
     def _written(self, file: int, *_: Any) -> None:
         self._note("written", os.readlink(f"/proc/self/fd/{file}"))

@@ -101,7 +101,7 @@ async def test_half_open_requests_hold_up_nobody_else(
         f"POST {SAVE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n"
         "content-type: application/json\r\ncontent-length: 60000000\r\n\r\n"
     )
-    monkeypatch.setattr(upload_quota, "GRACE_SECONDS", 2.0)
+    monkeypatch.setattr(upload_quota, "GRACE_SECONDS", 1.0)
     with ExitStack() as stack:
         silent = []
         for _ in range(8):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import httpx2
@@ -41,6 +42,21 @@ async def test_a_result_that_is_gone(
     await worker.run(result=BIG)
     object_of(house, "results", location).unlink()
     problem(await tenant.get(f"{location}/result"), 410, "OBJECT_GONE")
+
+
+async def test_storage_that_is_away_has_lost_nothing(
+    house: House, tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    location = await submit(tenant, worker.type, payload=BIG)
+    root = house.platform.objects.address
+    os.rename(root, f"{root}-elsewhere")
+    os.mkdir(root)  # as a mount point looks when nothing is mounted
+    try:
+        problem(await tenant.get(f"{location}/payload"), 503, "STORAGE_UNAVAILABLE")
+    finally:
+        os.rmdir(root)
+        os.rename(f"{root}-elsewhere", root)
+    assert (await tenant.get(f"{location}/payload")).json() == BIG
 
 
 async def test_a_payload_of_another_size(
