@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 from tests.laws import statistics
-from tests.laws.batches import HIGHEST, OWN_VALUES, batch_values
+from tests.laws.batches import FROM_THE_START, HIGHEST, OWN_VALUES, batch_values
 from tests.laws.plans import Plan, Prepared
 from tests.laws.source import QUERIES
 from tests.laws.statistics import BELIEFS, TENANTS, TODAY
@@ -46,11 +46,11 @@ HOT = [
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
+    "count_queued",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
-    "count_queued", "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs",
-    "slot_time",
+    "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs", "slot_time",
 }  # fmt: skip
 ADDS = {"insert_job", "insert_jobs"}
 
@@ -133,6 +133,7 @@ OTHERS: dict[str, Any] = {
 }  # fmt: skip
 OWN: Values = {
     "jobs_ahead": {"pool": 1, "type": 1, "tenant": 1, "id": HIGHEST},
+    "count_queued": FROM_THE_START | {"id": LOWEST_JOB_ID, "limit": ASKED},
     "promote_due": {
         "tenants": [1], "limits": [ASKED], "bunch_tenants": [1],
         "bunch_seconds": [int(statistics.DUE.timestamp())],

@@ -55,7 +55,7 @@ async def test_a_statement_that_waits_for_a_lock_is_noticed_and_nobody_waits_for
             assert await report == ({1}, set())
             await until(lambda: bool(said(entries)))
             name = said(entries)[0]["statement"]
-            assert name in OUTCOMES
+            assert name in OUTCOMES | load("leases.sql")  # the end, or the lease before it
             assert counted(platform.metrics, name) >= 1
             assert said(entries)[0]["seconds"] >= SLOW_SECONDS
             assert "Nested Loop" in said(entries)[0]["plan"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, add_jobs, new_job, own, schedule, start
@@ -13,6 +14,7 @@ from fairway.core.streams import StreamKey
 from fairway.store.backlog import (
     StreamRead,
     count_queued,
+    count_slice,
     read_streams,
     streams_with_work,
 )
@@ -77,3 +79,20 @@ async def test_a_read_sees_queued_jobs_of_its_stream_alone(connection: Connectio
 async def test_depth_is_counted_by_tenant_and_pool(connection: Connection) -> None:
     await add_jobs(connection, new_job(), new_job(), new_job(pool=2), new_job(tenant=2))
     assert await count_queued(connection, SHARD) == {(1, 1): 2, (1, 2): 1, (2, 1): 1}
+
+
+async def test_depth_is_counted_in_slices_that_may_end_anywhere(connection: Connection) -> None:
+    """A statement over the whole of a deep queue would run into its time-out, at every try."""
+    jobs = [new_job(tenant=n % 3, pool=n % 2 + 1, priority=n % 4, lane=n % 5) for n in range(60)]
+    await add_jobs(connection, *jobs)
+    whole = await count_queued(connection, SHARD)
+    assert sum(whole.values()) == 60
+    for limit in (1, 7, 59, 60, 61):
+        slices = [await count_slice(connection, SHARD, None, limit)]
+        while slices[-1].after is not None:
+            slices.append(await count_slice(connection, SHARD, slices[-1].after, limit))
+        assert len(slices) == 60 // limit + 1
+        summed: Counter[tuple[int, int]] = Counter()
+        for found in slices:
+            summed.update(found.depths)
+        assert summed == whole, limit

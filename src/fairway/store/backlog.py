@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey
 from fairway.store.database import Connection, fetch, fetch_row
@@ -20,6 +20,7 @@ _SQL = load("backlog.sql")
 
 
 _BEFORE_ALL = StreamKey(-1, -1, -1, -1, -1)
+COUNT_SLICE = 50_000  # rows; some tens of milliseconds
 
 
 class StreamRead(NamedTuple):
@@ -28,6 +29,13 @@ class StreamRead(NamedTuple):
     key: StreamKey
     cursor: str
     limit: int
+
+
+class QueuedRow(NamedTuple):
+    """A place in the order of queued rows."""
+
+    key: StreamKey
+    id: JobId
 
 
 async def streams_with_work(
@@ -79,7 +87,42 @@ async def jobs_ahead(
     return int(row["ahead"])
 
 
+class QueuedCount(NamedTuple):
+    """What one slice counted, and where the next begins; `after` is None when there is none."""
+
+    depths: dict[tuple[int, int], int]  # by (tenant, pool)
+    after: QueuedRow | None
+
+
+async def count_slice(
+    connection: Connection, shard: int, after: QueuedRow | None, limit: int = COUNT_SLICE
+) -> QueuedCount:
+    """Count the next so many queued rows after one: a bounded statement, however deep the queue."""
+    begin = after or QueuedRow(_BEFORE_ALL, LOWEST_JOB_ID)
+    rows = await fetch(
+        connection,
+        _SQL["count_queued"],
+        shard=shard,
+        id=begin.id,
+        limit=limit,
+        **begin.key._asdict(),
+    )
+    depths = {(row["tenant"], row["pool"]): row["depth"] for row in rows}
+    if sum(depths.values()) < limit:
+        return QueuedCount(depths, None)
+    last = rows[0]
+    pool, tenant = last["last_pool"], last["last_tenant"]
+    key = StreamKey(tenant, pool, last["type"], last["priority"], last["lane"])
+    return QueuedCount(depths, QueuedRow(key, JobId(last["id"])))
+
+
 async def count_queued(connection: Connection, shard: int) -> dict[tuple[int, int], int]:
-    """Depth by (tenant, pool)."""
-    rows = await fetch(connection, _SQL["count_queued"], shard=shard)
-    return {(row["tenant"], row["pool"]): row["depth"] for row in rows}
+    """Depth by (tenant, pool), slice by slice; what changes meanwhile is counted or not."""
+    depths: dict[tuple[int, int], int] = {}
+    after: QueuedRow | None = None
+    while True:
+        found, after = await count_slice(connection, shard, after)
+        for key, depth in found.items():
+            depths[key] = depths.get(key, 0) + depth
+        if after is None:
+            return depths

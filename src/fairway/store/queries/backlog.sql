@@ -53,6 +53,19 @@ SELECT count(*) AS ahead FROM (
 ) AS before
 
 -- name: count_queued
--- Depth per tenant and pool; asked once when an owner takes over, never on a live path.
-SELECT pool, tenant, count(*) AS depth FROM jobs
-WHERE shard = :shard AND state = 1 GROUP BY pool, tenant
+-- Depth per tenant and pool of the next so many queued rows after one, in the order of their index; and which
+-- was the last. Asked when an owner takes over, slice by slice: no queue is too long to be counted.
+WITH slice AS MATERIALIZED (
+    SELECT pool, tenant, lane, type, priority, id FROM jobs
+    WHERE shard = :shard AND state = 1
+      AND (pool, tenant, lane, type, priority, id)
+          > (:pool::smallint, :tenant::int, :lane::smallint, :type::int, :priority::smallint, :id::uuid)
+    ORDER BY pool, tenant, lane, type, priority, id LIMIT :limit
+)
+SELECT counted.tenant, counted.pool, counted.depth,
+       last.pool AS last_pool, last.tenant AS last_tenant, last.lane, last.type, last.priority, last.id::text AS id
+FROM (SELECT pool, tenant, count(*) AS depth FROM slice GROUP BY pool, tenant) AS counted
+CROSS JOIN (
+    SELECT * FROM slice
+    ORDER BY pool DESC, tenant DESC, lane DESC, type DESC, priority DESC, id DESC LIMIT 1
+) AS last

@@ -11,5 +11,6 @@ ON CONFLICT (shard, pool, tenant) DO UPDATE SET debt_us = excluded.debt_us
 
 -- name: forget_debts
 DELETE FROM fair_share USING unnest(:pools::smallint[], :tenants::int[]) AS paid (pool, tenant)
-WHERE fair_share.shard = :shard AND fair_share.pool = paid.pool AND fair_share.tenant = paid.tenant
+WHERE (fair_share.shard, fair_share.pool, fair_share.tenant)
+      BETWEEN (:shard, paid.pool, paid.tenant) AND (:shard, paid.pool, paid.tenant)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
