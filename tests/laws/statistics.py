@@ -24,6 +24,7 @@ TODAY = partition_at(NOW)
 DUE = NOW - timedelta(seconds=5)
 TENANTS = 50
 BEFORE = 20_000  # rows that were there when statistics were taken
+OTHERS_MAX = 5000  # rows that come with the queue and are not in it
 QUEUE, DEAD, WAITING = 1_000_000, 2_000_000, 3_000_000  # numbers of rows that came after that
 
 
@@ -138,8 +139,8 @@ async def believing(
 
 
 async def arrive(connection: Connection, first: int, depth: int) -> None:
-    """The queue grows to this depth; a quarter as many die, all of one tenant, or come due."""
-    low, high = first // 4, depth // 4
+    """The queue grows to this depth; some jobs die meanwhile, all of one tenant, or come due."""
+    low, high = min(first, OTHERS_MAX), min(depth, OTHERS_MAX)
     died = {"tenant": "1", "finished_at": "now()", "fingerprint": "7"}
     await put(connection, 1, range(QUEUE + first, QUEUE + depth))
     await put(connection, 4, range(DEAD + low, DEAD + high), **died)

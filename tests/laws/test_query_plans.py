@@ -22,7 +22,7 @@ from tests.store.rows import new_job
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.store import arrays, partitions
-from fairway.store.database import PINNED_PLANS, Connection
+from fairway.store.database import CALM_PLANS, PINNED_PLANS, Connection
 from fairway.store.migrate import migrate
 from fairway.store.partitions import partition_at
 from fairway.store.sql import Statement, load
@@ -180,7 +180,7 @@ async def test_history_is_never_walked_over(hot: Connection, filled: Filled, nam
     assert plan.rows_touched() < DONE_EACH_DAY / 2
 
 
-@pytest.mark.parametrize("settings", [PINNED_PLANS, {"jit": "off"}], ids=["hot", "calm"])
+@pytest.mark.parametrize("settings", [PINNED_PLANS, CALM_PLANS], ids=["hot", "calm"])
 async def test_a_page_of_history_reads_a_page(filled: Filled, settings: dict[str, str]) -> None:
     connection = await asyncpg.connect(filled.dsn, server_settings=settings)
     plan = await plan_of(connection, filled, "list_jobs", states=None, since=LOWEST_JOB_ID)
