@@ -89,25 +89,25 @@ async def test_runs_are_accounted_for_one_by_one(
     await worker.hello(pool="medium")
     location = await submit(tenant, worker.type, pool="medium")
     ends: list[dict[str, Any]] = [
-        {"kind": "returned", "ran_us": 1_000_000},
-        {"kind": "failed", "failure": "worker_crash", "ran_us": 2_000_000},
-        {"kind": "snoozed", "delay_ms": 1, "ran_us": 4_000_000},
-        {"kind": "failed", "failure": "app_error", "delay_ms": 1, "ran_us": 8_000_000},
-        {"kind": "succeeded", "ran_us": 16_000_000},
+        {"kind": "returned", "ran_us": 100_000},
+        {"kind": "failed", "failure": "worker_crash", "ran_us": 200_000},
+        {"kind": "snoozed", "delay_ms": 1, "ran_us": 400_000},
+        {"kind": "failed", "failure": "app_error", "delay_ms": 1, "ran_us": 800_000},
+        {"kind": "succeeded", "ran_us": 1_600_000},
     ]
     for end in ends:
         lease = await worker.lease()
         await worker.tell(worker.report(lease) | end)
     job = (await tenant.get(location)).json()
     assert job["state"] == "succeeded"
-    assert (job["billable_seconds"], job["unbilled_seconds"]) == (28.0, 3.0)
+    assert (job["billable_seconds"], job["unbilled_seconds"]) == (2.8, 0.3)
     assert [run["billable"] for run in job["history"]] == [False, False, True, True]
     (used,) = (await tenant.get("/v1/usage")).json()["pools"]
     assert used == {
         "pool": "medium",
         "jobs": 1,
-        "billable_slot_seconds": 28.0,
-        "unbilled_slot_seconds": 3.0,
+        "billable_slot_seconds": 2.8,
+        "unbilled_slot_seconds": 0.3,
     }
     later = (await tenant.get("/v1/usage", params={"since": "2099-01-01T00:00:00Z"})).json()
     assert later["pools"] == []
