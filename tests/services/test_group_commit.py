@@ -6,10 +6,16 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from tests.services.platform_room import until
 
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
-from fairway.services.group_commit import JOBS_MAX, GroupCommit
+from fairway.services.group_commit import (
+    JOBS_MAX,
+    PATIENCE_SECONDS,
+    GroupCommit,
+    ShardCommits,
+)
 
 
 class Disk:
@@ -158,3 +164,36 @@ async def test_company_is_waited_for_only_when_it_is_likely(disk: Disk) -> None:
     await asyncio.sleep(0.05)
     assert [item for items in disk.groups for item in items] == [1, 2, 3]
     await group.drain()
+
+
+async def test_a_group_that_stands_still_is_passed_by_in_the_next_lane(disk: Disk) -> None:
+    group = group_to(disk, lanes=2)
+    for item in range(4):  # the first stands still, the second is a group of one, the rest waits
+        group.add(item)
+        await turn()
+    assert disk.groups == [[0]]
+    await until(lambda: len(disk.groups) == 2)
+    await asyncio.sleep(2 * PATIENCE_SECONDS)
+    group.add(4)
+    await turn()
+    assert disk.groups == [[0], [1, 2, 3]], "no more lanes than there are"
+    disk.let_through()
+    await group.drain()
+    assert disk.groups == [[0], [1, 2, 3], [4]]
+
+
+async def test_shards_do_not_wait_for_each_other() -> None:
+    disks = {shard: Disk() for shard in range(3)}
+    groups = ShardCommits(
+        lambda shard: group_to(disks[shard]), lambda item: item % 3, shard_count=3
+    )
+    disks[0].let_through()
+    disks[2].let_through()
+    groups.add_many(list(range(6)))
+    await turn()
+    groups.add_many([7, 8])
+    await turn()
+    assert [disk.groups for disk in disks.values()] == [[[0, 3]], [[1, 4]], [[2, 5], [8]]]
+    disks[1].let_through()
+    await groups.drain()
+    assert disks[1].groups == [[1, 4], [7]]
