@@ -1,6 +1,7 @@
-"""Tries a whole transaction again that the store says it undid: a deadlock, a lock, a time-out.
+"""Errors of the store that pass: what is tried again here, and what the caller hears.
 
-Only for work that begins anew each time: nothing of an undone try is left, so nothing is doubled.
+A transaction that the store says it undid (a deadlock, a lock, a time-out) is tried again, if it
+begins anew each time: nothing of an undone try is left, so nothing is doubled.
 """
 
 from __future__ import annotations
@@ -10,13 +11,30 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from fairway.core.errors import Unavailable
 from fairway.runtime.loops import pause
-from fairway.store.database import DISCONNECTED, ROLLED_BACK
+from fairway.store.database import DISCONNECTED, ROLLED_BACK, UNDONE
 
 T = TypeVar("T")
 
 TRIES_MAX = 6
 PAUSE_FIRST_SECONDS = 0.02
+
+
+def refusal_of(error: BaseException) -> Unavailable:
+    """What somebody hears whose writing failed: is it known that nothing was kept?"""
+    if not isinstance(error, UNDONE):
+        return not_known()
+    return Unavailable(
+        "The store cannot take this right now, and nothing of it was kept; try again shortly."
+    )
+
+
+def not_known() -> Unavailable:
+    return Unavailable(
+        "The store did not answer in time, so it is not known whether this was accepted. Send it"
+        " again with the same Idempotency-Key, and it is accepted once."
+    )
 
 
 def may_pass(error: Exception) -> bool:

@@ -10,12 +10,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
+from fairway.services.again import again
 from fairway.services.guesses import Guesses
 from fairway.store import tenants as store
 from fairway.store import tiers
@@ -126,8 +128,14 @@ class Directory:
                 code="TOO_MANY_JOB_TYPES",
                 field="/type",
             )
-        async with self._calm() as connection:
-            self._learn_types(await store.register_job_types(connection, missing))
+        try:
+            await again(partial(self._register, missing), self._database.wait_seconds)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _register(self, names: list[str], seconds: float) -> None:
+        async with self._database.people(seconds) as connection:
+            self._learn_types(await store.register_job_types(connection, names))
 
     def _learn_types(self, types: dict[str, int]) -> None:
         self.type_ids.update(types)

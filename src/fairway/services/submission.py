@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
+from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey, key_of
@@ -23,21 +23,15 @@ from fairway.core.timing import Wish, timing_of
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.admission import Admission
-from fairway.services.again import again
+from fairway.services.again import again, not_known, refusal_of
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
 from fairway.services.store_clock import StoreClock
 from fairway.services.waiters import Waiters
 from fairway.store import submissions as store
-from fairway.store.database import DISCONNECTED, UNDONE, Database
+from fairway.store.database import DISCONNECTED, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
-
-NOTHING_KEPT = "The store cannot take this right now, and nothing of it was kept; try again."
-NOT_KNOWN = (
-    "The store did not answer in time, so it is not known whether this was accepted. Send it again"
-    " with the same Idempotency-Key, and it is accepted once."
-)
 
 
 class NewJob(NamedTuple):
@@ -95,7 +89,7 @@ class Submissions:
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.ids = JobIdFactory(instruments.clock)
         self._groups: dict[int, GroupCommit[Submission]] = {}
-        self._waiters = Waiters(database.wait_seconds, _unknown)
+        self._waiters = Waiters(database.wait_seconds, not_known)
         self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
         self.on_scheduled: Callable[[], None] = lambda: None
 
@@ -178,8 +172,7 @@ class Submissions:
                 lambda seconds: self._write(shard, group, seconds), self._database.wait_seconds
             )
         except DISCONNECTED as error:
-            is_undone = isinstance(error, UNDONE)
-            self._fail(group, Unavailable(NOTHING_KEPT) if is_undone else _unknown(), error)
+            self._fail(group, refusal_of(error), error)
         except Exception as error:  # every waiter must hear of it, whatever it was
             self._fail(group, FairwayError(), error)
             raise
@@ -246,10 +239,6 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
-
-
-def _unknown() -> Unavailable:
-    return Unavailable(NOT_KNOWN)
 
 
 def _is_refused(submission: Submission) -> bool:

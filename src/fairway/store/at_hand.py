@@ -29,6 +29,10 @@ class StoreAway(TimeoutError):
     """The store does not answer."""
 
 
+class NoConnection(StoreAway):
+    """There is no connection to be had, so nothing was asked of the store."""
+
+
 class AtHand:
     def __init__(self, pool: Any, wait_seconds: float) -> None:
         self._pool = pool
@@ -47,7 +51,7 @@ class AtHand:
     def begin(self, use: Use) -> Any:
         """A connection that is at hand, or None."""
         if self._is_away:
-            raise StoreAway
+            raise NoConnection
         self._uses.add(use)
         while self._kept:
             connection = self._kept.pop()
@@ -63,11 +67,11 @@ class AtHand:
             async with asyncio.timeout(wait_seconds):
                 connection = await self._pool.acquire()
         except TimeoutError:
-            raise StoreAway(f"no connection within {wait_seconds:g} s") from None
+            raise NoConnection(f"none within {wait_seconds:g} s") from None
         finally:
             self.waiting -= 1
         if self._is_away:  # since a moment ago
-            await self.give_back(connection, away := StoreAway())
+            await self.give_back(connection, away := NoConnection())
             raise away
         return connection
 
@@ -87,9 +91,8 @@ class AtHand:
             await self.on_read_only()
         try:
             await self._pool.release(connection, timeout=RELEASE_SECONDS)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as broken:
-            if error is None:  # else it is known by now that something is wrong
-                raise StoreAway("a connection could not be left clean") from broken
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            _terminate(connection)  # how the use went is known, and that stands
 
     async def away(self) -> None:
         """The store does not answer: end what waits for it, and refuse what would."""

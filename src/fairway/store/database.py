@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from fairway.store.at_hand import AtHand, Deadline, StoreAway, Use
+from fairway.store.at_hand import AtHand, Deadline, NoConnection, StoreAway, Use
 from fairway.store.places import Places, SlowUse
 from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
@@ -62,7 +62,7 @@ GONE_CLIENTS = {
 }
 
 OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
-UPKEEP_WAIT_SECONDS = 10.0  # for a connection
+PATIENT_WAIT_SECONDS = 10.0  # for a connection, when nobody waits for the answer
 UPKEEP_COMMAND_SECONDS = 40.0
 CONNECT_SECONDS = 5.0
 SLOW_SECONDS = 5.0  # a question that goes through many rows
@@ -113,9 +113,9 @@ class Database:
         )
         return cls(
             dsn,
-            AtHand(hot, wait_seconds),
+            AtHand(hot, PATIENT_WAIT_SECONDS),
             AtHand(people, wait_seconds),
-            AtHand(calm, UPKEEP_WAIT_SECONDS),
+            AtHand(calm, PATIENT_WAIT_SECONDS),
             wait=wait_seconds,
             slow_calls=slow_calls,
         )
@@ -269,9 +269,10 @@ ROLLED_BACK = (
     asyncpg.QueryCanceledError,
 )
 
-#: What the server says of what it surely undid, whether or not another try would go better.
+#: What says that surely nothing was written, whether or not another try would go better.
 UNDONE = (
     *ROLLED_BACK,
+    NoConnection,
     asyncpg.InsufficientResourcesError,  # disk, memory, connections
     asyncpg.ReadOnlySQLTransactionError,
 )
