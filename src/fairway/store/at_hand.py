@@ -17,11 +17,13 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Awaitable, Callable
+from math import inf
 from types import TracebackType
 from typing import Any
 
 import asyncpg
 
+LOOK_SECONDS = 0.1  # how often deadlines are looked at: a timer for each use would cost more
 RELEASE_SECONDS = 3.0  # for a rollback of what a failed use left open
 
 
@@ -39,6 +41,7 @@ class AtHand:
         self._wait_seconds = wait_seconds  # for a connection, unless a use is less patient
         self._kept: list[Any] = []
         self._uses: set[Use] = set()
+        self._look: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._is_away = False
         self.waiting = 0  # uses that have no connection yet
@@ -59,6 +62,19 @@ class AtHand:
                 return connection
             _terminate(connection)
         return None
+
+    def mind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """See to it that somebody looks at deadlines."""
+        if self._look is None:
+            self._look = loop.call_later(LOOK_SECONDS, self._cut_late_ones, loop)
+
+    def _cut_late_ones(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for use in [use for use in self._uses if use.ends_at <= now]:
+            use.cut()
+        self._look = None
+        if self._uses:
+            self.mind(loop)
 
     async def wait(self, seconds: float | None) -> Any:
         wait_seconds = self._wait_seconds if seconds is None else min(seconds, self._wait_seconds)
@@ -125,14 +141,14 @@ class AtHand:
 class Use:
     """A class, because it is hot: a generator's context manager takes three times as long."""
 
-    __slots__ = ("_connection", "_is_cut", "_pool", "_seconds", "_task", "_timer")
+    __slots__ = ("_connection", "_is_cut", "_pool", "_seconds", "_task", "ends_at")
 
     def __init__(self, pool: AtHand, seconds: float | None) -> None:
         self._pool = pool
         self._seconds = seconds
         self._connection: Any = None
-        self._timer: asyncio.TimerHandle | None = None
         self._task: Any = None
+        self.ends_at = inf
         self._is_cut = False
 
     async def __aenter__(self) -> Any:
@@ -140,20 +156,18 @@ class Use:
         if task in _users:
             on_nested(f"{task!r} wants a connection while it has one")
         connection = self._pool.begin(self)
-        loop, seconds = asyncio.get_running_loop(), self._seconds
+        if self._seconds is not None:
+            loop = asyncio.get_running_loop()
+            self.ends_at = loop.time() + self._seconds
+            self._pool.mind(loop)
         if connection is None:
-            began = loop.time()
             try:
-                connection = await self._pool.wait(seconds)
+                connection = await self._pool.wait(self._seconds)
             except BaseException:
                 self._pool.end(self, None)
                 raise
-            if seconds is not None:
-                seconds = max(seconds - (loop.time() - began), 0)
         self._connection = connection
         _users[task] = self
-        if seconds is not None:
-            self._timer = loop.call_later(seconds, self.cut)
         return connection
 
     def cut(self) -> None:
@@ -168,8 +182,6 @@ class Use:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         _users.pop(self._task, None)
         connection, self._connection = self._connection, None
         if not self._pool.end(self, connection if error is None else None):
