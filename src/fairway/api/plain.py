@@ -49,12 +49,12 @@ async def read_body(
 ) -> bytes:
     """The whole body; refuses while reading, so memory stays flat."""
     _refuse_encodings(scope)
-    size = declared_bytes(scope)
-    if size is not None and size > bytes_max:
-        raise _too_large()
     connection = scope.get(CONNECTION)
     if connection is not None and connection.has_whole_body:
         return _part(await receive(), bytes_max)
+    size = declared_bytes(scope)
+    if size is not None and size > bytes_max:
+        raise _too_large()
     seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
     if size is not None:
         seconds_max = min(seconds_max, BODY_SECONDS_MIN + size / BODY_BYTES_PER_SECOND_MIN)

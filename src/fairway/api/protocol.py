@@ -51,9 +51,11 @@ class Door:
             leaving.cut()
 
     def owes(self, connection: GuardedProtocol, now: float) -> None:
+        connection.is_owing = True
         self._owing.setdefault(connection, now + self._head_seconds)
 
     def paid(self, connection: GuardedProtocol) -> None:
+        connection.is_owing = False
         self._owing.pop(connection, None)
 
     def gone(self, connection: GuardedProtocol) -> None:
@@ -111,9 +113,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def __init__(self, door: Door, **given: Any) -> None:
         super().__init__(**given)
         self._door = door
-        self._is_in_head = True  # what comes next belongs to a head
+        self.has_whole_body = True  # of the request under way: what comes next belongs to a head
         self._head_bytes = 0
-        self._heads = 0
+        self.is_owing = False
         self.is_known = False  # it has carried a request with a valid key
 
     # -- asyncio's side ----------------------------------------------------------------------
@@ -130,23 +132,23 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_in_head:
+        if self.has_whole_body:
             room = HEAD_BYTES_MAX - self._head_bytes
             if len(data) > room:
                 self._receive_much(data, room)
                 return
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._is_in_head and self._head_bytes and self._is_unanswered_for():
+        if self.has_whole_body and self._head_bytes and self._is_unanswered_for():
             self._door.owes(self, self.loop.time())
 
     def _receive_much(self, data: bytes, room: int) -> None:
         """The parser sees what a head may have; the rest only when the head was in there."""
-        heads, self._head_bytes = self._heads, HEAD_BYTES_MAX
+        self._head_bytes = HEAD_BYTES_MAX
         super().data_received(data[:room])
         if self.transport.is_closing():
             return  # it was no HTTP
-        if self._heads > heads:
+        if self._head_bytes == 0:  # a head has come to its end
             self.data_received(data[room:])
         else:
             self._door.refuse(self, _HEAD_TOO_LARGE)
@@ -155,18 +157,13 @@ class GuardedProtocol(HttpToolsProtocol):
         """Nobody is being answered here: the next move is the client's."""
         return self.cycle is None or self.cycle.response_complete
 
-    @property
-    def has_whole_body(self) -> bool:
-        """Nothing of the request under way is still to come."""
-        return self._is_in_head
-
     # -- the parser's side -------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
-        self._is_in_head = False
+        self.has_whole_body = False
         self._head_bytes = 0
-        self._heads += 1
-        self._door.paid(self)
+        if self.is_owing:
+            self._door.paid(self)
         if len(self.pipeline) >= PIPELINED_MAX:
             self.cut()
             raise ValueError("too many requests at once")  # stops the parser
@@ -174,8 +171,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self._is_in_head = True
-        self._door.paid(self)
+        self.has_whole_body = True
+        if self.is_owing:
+            self._door.paid(self)
         super().on_message_complete()
         if self.cycle.response_complete:  # the rest of a body came after its answer: idle again
             self._unset_keepalive_if_required()
@@ -186,7 +184,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._flush()
         super().on_response_complete()
-        if not self._is_in_head:  # a body that nobody reads any more must come to its end
+        if not self.has_whole_body:  # a body that nobody reads any more must come to its end
             self._door.owes(self, self.loop.time())
 
     # -- the door's side ---------------------------------------------------------------------
