@@ -12,6 +12,7 @@ import pytest
 from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.api import plain
 from fairway.services.platform import Platform
 
 CONNECTIONS_MAX = 200
@@ -203,3 +204,15 @@ def test_what_is_no_http_is_told_so_in_our_words(narrow: House) -> None:
         reply = heard(connection)
     assert status_of(reply) == 400
     assert json.loads(reply.partition(b"\r\n\r\n")[2])["code"] == "INVALID_HTTP"
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/batch", "/v1/schedule-preview"])
+def test_a_body_that_never_begins_is_cut_off_as_one_that_drips(
+    narrow: House, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(plain, "BODY_SECONDS_MIN", 0.2)
+    _, key = narrow.new_tenant()
+    lines = ["content-type: application/json", "content-length: 100"]
+    with line(narrow) as connection:
+        connection.sendall(asked(path, key, *lines, method="POST"))
+        assert status_of(heard(connection)) == 408

@@ -37,6 +37,17 @@ SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
+class LargeRequest(wire.ExchangeRequest, kw_only=True):
+    """As an exchange, its lists taken apart and not looked into yet."""
+
+    # On the wire the same texts; only how far they are decoded differs.
+    reports: list[msgspec.Raw] = msgspec.field(default_factory=list)  # type: ignore[assignment]
+    running: list[msgspec.Raw] | None = None  # type: ignore[assignment]
+
+
+_decode_large = msgspec.json.Decoder(LargeRequest).decode
+
+
 class ExchangeEndpoint:
     def __init__(self, platform: Platform, relay: Relay) -> None:
         self._platform = platform
@@ -83,11 +94,8 @@ class ExchangeEndpoint:
             for text in large.running:
                 running.append(wire.decode_holding(text))
                 await work.let_others()
-        return wire.ExchangeRequest(
-            session=large.session, call=large.call, hello=large.hello, reports=reports,
-            running=running, wait_ms=large.wait_ms, draining=large.draining,
-            goodbye=large.goodbye,
-        )  # fmt: skip
+        said = {name: getattr(large, name) for name in wire.ExchangeRequest.__struct_fields__}
+        return wire.ExchangeRequest(**said | {"reports": reports, "running": running})
 
     def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
         tenant = principal.tenant
@@ -191,10 +199,10 @@ class ExchangeEndpoint:
         )
 
 
-def _taken_apart(body: bytes) -> wire.LargeExchangeRequest:
+def _taken_apart(body: bytes) -> LargeRequest:
     check_text(body)
     weigh(body, VALUES_MAX)
-    large = wire.decode_large(body)
+    large = _decode_large(body)
     if len(large.reports) + len(large.running or ()) > ITEMS_MAX:
         raise InvalidRequest(
             f"A call brings at most {ITEMS_MAX} reports and holdings; send several calls.",

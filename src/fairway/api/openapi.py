@@ -32,7 +32,7 @@ KEYS = {
     "worker": "A worker's key (`fw_worker_…`): run jobs.",
     "operator": "The operator's key (`fw_operator_…`): manage tenants and keys.",
 }
-OF_EVERY_KEY = ("UNAUTHENTICATED", "FORBIDDEN", "UNAVAILABLE")
+OF_EVERY_KEY = ("UNAUTHENTICATED", "FORBIDDEN", "TOO_MANY_WRONG_KEYS", "UNAVAILABLE")
 
 
 @cache

@@ -167,7 +167,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED_MAX:
             self.cut()
             raise ValueError("too many requests at once")  # stops the parser
-        self.scope[CONNECTION] = self  # type: ignore[literal-required]
+        self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

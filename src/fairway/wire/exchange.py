@@ -116,13 +116,6 @@ class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
     goodbye: bool = False  # the process has ended: what it held is lost, at once
 
 
-class LargeExchangeRequest(ExchangeRequest, kw_only=True, omit_defaults=True):
-    """As an exchange, its lists taken apart and not looked into yet: for bodies of megabytes."""
-
-    reports: list[Raw] = []  # type: ignore[assignment]
-    running: list[Raw] | None = None  # type: ignore[assignment]
-
-
 class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The right to run one job. `attempt` and `delivery` count from one."""
 
@@ -156,7 +149,6 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
 
 
 decode_request = msgspec.json.Decoder(ExchangeRequest).decode
-decode_large = msgspec.json.Decoder(LargeExchangeRequest).decode
 decode_report = msgspec.json.Decoder(Report).decode
 decode_holding = msgspec.json.Decoder(Holding).decode
 decode_reply = msgspec.json.Decoder(ExchangeReply).decode

@@ -62,7 +62,7 @@ READ = Operation(
         ),
         _UNCHANGED,
     ),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", "TOO_MANY_WAITING"),
 )
 
 HEAD = Operation(
@@ -74,7 +74,7 @@ HEAD = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH, shared.PREFER_WAIT, shared.IF_NONE_MATCH),
     replies=(Reply(status=200, about="The job exists.", headers=(shared.ETAG,)), _UNCHANGED),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", "TOO_MANY_WAITING"),
 )
 
 CANCEL = Operation(
@@ -161,7 +161,7 @@ FOLLOW = Operation(
         ),
         Reply(status=204, about="The job is final and you have its last event: stop asking."),
     ),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", "TOO_MANY_STREAMS"),
 )
 
 EXPLAIN = Operation(

@@ -29,6 +29,10 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "The cursor was cut short, changed, or made by somebody else.",
         "Use `next_cursor` exactly as it came, or start again without a cursor.",
     ),
+    "INVALID_HTTP": ProblemNote(
+        "What came over the connection is not an HTTP/1.1 request.",
+        "Speak plain HTTP/1.1 to this port; TLS ends at a proxy before it.",
+    ),
     "UNAUTHENTICATED": ProblemNote(
         "There is no API key with the request, or it is misspelt, unknown, revoked or expired."
         " All of these look the same on purpose.",
@@ -54,7 +58,7 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "The `Allow` header lists the methods that it takes.",
     ),
     "REQUEST_TIMEOUT": ProblemNote(
-        "The request began, but its body did not arrive in time.",
+        "The request began, but its headers or its body did not arrive in time.",
         "Send it again over a better connection, or in smaller batches. Nothing was written.",
     ),
     "CONFLICT": ProblemNote(
@@ -80,6 +84,13 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     "PAYLOAD_TOO_LARGE": ProblemNote(
         "The body of the request, or the payload of a job, is over its limit.",
         "Put large data into storage and send a reference. Split large batches.",
+    ),
+    "TOO_MANY_VALUES": ProblemNote(
+        "The body holds so many values that looking at them would hold up everybody else: 100 000"
+        " in one payload, 300 000 in a batch. What was refused counts towards your rate, by its"
+        " size.",
+        "Send smaller batches. Upload large data first, or keep it in storage of your own, and"
+        " send a reference.",
     ),
     "UNSUPPORTED_MEDIA_TYPE": ProblemNote(
         "The body is declared as something other than plain JSON, or it is compressed.",
@@ -110,6 +121,22 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     "TOO_MANY_SCHEDULES": ProblemNote(
         "You have as many recurring schedules as a tenant may have.",
         "Delete some, or let one schedule's job submit many jobs.",
+    ),
+    "HEAD_TOO_LARGE": ProblemNote(
+        "Request line and headers together have more than 64 KB.",
+        "Put data into the body, and ask for less at once.",
+    ),
+    "TOO_MANY_STREAMS": ProblemNote(
+        "You have as many event streams open as a tenant may have, or the server has.",
+        "Close streams that nobody reads, or ask now and then with `Prefer: wait`.",
+    ),
+    "TOO_MANY_WAITING": ProblemNote(
+        "As many of your requests wait for a job, or to have their large body looked at, as may.",
+        "Wait for `Retry-After` seconds, or ask without `Prefer: wait`.",
+    ),
+    "TOO_MANY_WRONG_KEYS": ProblemNote(
+        "Many requests from your address came with keys that are not valid.",
+        "Check the key. Wait for `Retry-After` seconds before you try again.",
     ),
     "UNKNOWN_POOL": ProblemNote(
         "There is no pool with this name.",

@@ -69,6 +69,8 @@ EXCHANGE = Operation(
         "UNKNOWN_POOL",
         "TOO_MANY_JOB_TYPES",
         "PAYLOAD_TOO_LARGE",
+        "TOO_MANY_VALUES",
+        "TOO_MANY_WAITING",
         "UNSUPPORTED_MEDIA_TYPE",
         "REQUEST_TIMEOUT",
         "NOT_OWNER",
