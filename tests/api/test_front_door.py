@@ -99,7 +99,19 @@ def test_a_large_head_within_the_limit_and_a_large_body_are_taken(narrow: House)
         assert status_of(heard(connection)) == 202
 
 
-@pytest.mark.parametrize("opening", [b"GET / HTTP/1.1\r\nx-a: ", b"GET /"])
+CHUNKED = b"POST /v1/jobs HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        b"GET / HTTP/1.1\r\nx-a: ",
+        b"GET /",
+        CHUNKED + b"1\r\n{\r\n0\r\nx-trailer: ",
+        CHUNKED + b"1;extension=",
+    ],
+    ids=["header", "request line", "trailer", "chunk extension"],
+)
 def test_an_endless_head_costs_next_to_nothing(narrow: House, opening: bytes) -> None:
     """As one header of 100 MB did 16 s of the event loop: it is cut before it is large."""
     watch = narrow.platform.stalls
@@ -157,6 +169,17 @@ def test_an_idle_connection_is_closed_and_a_held_call_is_not(narrow: House) -> N
         held.sendall(asked("/v1/jobs", key, *lines, method="POST") + body)
         assert status_of(heard(idle)) == 200  # and then it ended
         assert status_of(held.recv(1 << 16)) == 202
+
+
+def test_a_body_in_tiny_chunks_is_taken(narrow: House) -> None:
+    _, key = narrow.new_tenant()
+    body = json.dumps({"type": "t", "payload": {"x": "y" * 50_000}}).encode()
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)  # six bytes for one
+    lines = ["content-type: application/json", "transfer-encoding: chunked", "connection: close"]
+    with line(narrow) as connection:
+        connection.sendall(asked("/v1/jobs", key, *lines, method="POST"))
+        connection.sendall(chunks + b"0\r\n\r\n")
+        assert status_of(heard(connection)) == 202
 
 
 def test_a_body_that_nobody_reads_must_end(narrow: House) -> None:

@@ -14,7 +14,7 @@ from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
 from fairway.api.weight import LIGHT_BYTES, check_text, weigh
 from fairway.core.connections import STAFF
-from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.ids import parse_job_id
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
@@ -84,7 +84,10 @@ class ExchangeEndpoint:
     async def _large_request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         """In parts: no call of the codec may take long, and others are answered in between."""
         holder = STAFF if principal.tenant is None else principal.tenant.id
-        large = await self._platform.heavy.run(holder, partial(_taken_apart, body))
+        try:
+            large = await self._platform.heavy.run(holder, partial(_taken_apart, body))
+        except LimitReached as error:
+            raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
         work, reports, running = WorkInParts(), [], None
         for text in large.reports:
             reports.append(wire.decode_report(text))

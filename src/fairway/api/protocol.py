@@ -22,9 +22,11 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from fairway.api.plain import CLOSE, CONNECTION, problem_reply
 from fairway.core.connections import ConnectionBook, ConnectionLimits, address_of
 from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics
 
 HEAD_BYTES_MAX = 64 << 10
+FRAMING_MAX = 16  # bytes that carry one byte of a body in chunks
 PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
 SWEEP_SECONDS = 0.5
 
@@ -69,16 +71,21 @@ class Door:
             if until > now:
                 break
             late.append(connection)
+        work = WorkInParts()
         for connection in late:
-            self._owing.pop(connection, None)
-            self._refused.labels("too slow").inc()
-            connection.too_slow()
+            if self._owing.pop(connection, None) is not None:  # it has not paid meanwhile
+                self._refused.labels("too slow").inc()
+                connection.too_slow()
+                await work.let_others()
         return SWEEP_SECONDS
 
     def refuse(self, connection: GuardedProtocol, error: FairwayError) -> None:
         """Answer what was no request, and close."""
         self._refused.labels(error.code).inc()
-        connection.answer(error)
+        if connection.is_being_answered():
+            connection.cut()  # a second answer would be taken for a part of the first
+        else:
+            connection.answer(error)
 
 
 class Corked:
@@ -115,6 +122,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._door = door
         self.has_whole_body = True  # of the request under way: what comes next belongs to a head
         self._head_bytes = 0
+        self._sent_bytes = self._body_bytes = 0  # after the head, and what of it is body
         self.is_owing = False
         self.is_known = False  # it has carried a request with a valid key
 
@@ -138,9 +146,14 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._receive_much(data, room)
                 return
             self._head_bytes += len(data)
+            super().data_received(data)
+            if self.has_whole_body and self._head_bytes and not self.is_being_answered():
+                self._door.owes(self, self.loop.time())
+            return
+        self._sent_bytes += len(data)
         super().data_received(data)
-        if self.has_whole_body and self._head_bytes and self._is_unanswered_for():
-            self._door.owes(self, self.loop.time())
+        if self._sent_bytes > HEAD_BYTES_MAX + FRAMING_MAX * self._body_bytes:
+            self._door.refuse(self, _HEAD_TOO_LARGE)  # trailers without end, or the like
 
     def _receive_much(self, data: bytes, room: int) -> None:
         """The parser sees what a head may have; the rest only when the head was in there."""
@@ -153,15 +166,15 @@ class GuardedProtocol(HttpToolsProtocol):
         else:
             self._door.refuse(self, _HEAD_TOO_LARGE)
 
-    def _is_unanswered_for(self) -> bool:
-        """Nobody is being answered here: the next move is the client's."""
-        return self.cycle is None or self.cycle.response_complete
+    def is_being_answered(self) -> bool:
+        """A request is under way; else the next move is the client's."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     # -- the parser's side -------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
         self.has_whole_body = False
-        self._head_bytes = 0
+        self._head_bytes = self._sent_bytes = self._body_bytes = 0
         if self.is_owing:
             self._door.paid(self)
         if len(self.pipeline) >= PIPELINED_MAX:
@@ -169,6 +182,10 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests at once")  # stops the parser
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self.has_whole_body = True

@@ -18,6 +18,7 @@ from fairway.runtime.clock import SystemClock
 from fairway.runtime.loops import Loop
 
 STOP_SECONDS = 5
+BACKLOG = 512  # all that wait are taken in at once, some hundredths of a second
 
 
 class HttpServer(uvicorn.Server):
@@ -37,7 +38,7 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 date_header=False,
-                backlog=2048,
+                backlog=BACKLOG,
                 timeout_keep_alive=idle_seconds,  # type: ignore[arg-type]  # seconds, whole or not
                 timeout_graceful_shutdown=STOP_SECONDS,
             )

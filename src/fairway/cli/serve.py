@@ -13,7 +13,7 @@ import uvloop
 
 from fairway.api.app import Api
 from fairway.api.protocol import Door, DoorLimits
-from fairway.cli.http import HttpServer
+from fairway.cli.http import BACKLOG, HttpServer
 from fairway.cli.signals import stop_on_signals
 from fairway.core.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
@@ -42,7 +42,7 @@ def listen(settings: Settings) -> socket.socket:
             f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}."
             " Is another server running? Choose another port with --port."
         ) from None
-    listener.listen(2048)
+    listener.listen(BACKLOG)
     return listener
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
+from fairway.core.connections import STAFF
 from fairway.core.errors import LimitReached
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
@@ -73,14 +74,21 @@ class WaitingRoom:
 
 
 class HeavyLane:
-    """What computes for long without a pause: in a thread, one at a time, few of one tenant."""
+    """What computes for long without a pause: in a thread, one at a time, few of one tenant.
+
+    Shared workers have a lane of their own, and are never refused: they wait.
+    """
 
     def __init__(self, rooms: WaitingRoom) -> None:
         self._rooms = rooms
-        self._one = asyncio.Semaphore(1)
+        self._one, self._one_of_staff = asyncio.Semaphore(1), asyncio.Semaphore(1)
 
-    async def run(self, tenant: int, work: Callable[[], Result]) -> Result:
-        with self._rooms.place("heavy", tenant):
+    async def run(self, holder: int, work: Callable[[], Result]) -> Result:
+        """For a tenant, or for STAFF."""
+        if holder == STAFF:
+            async with self._one_of_staff:
+                return await asyncio.to_thread(work)
+        with self._rooms.place("heavy", holder):
             async with self._one:
                 return await asyncio.to_thread(work)
 

@@ -70,9 +70,9 @@ EXCHANGE = Operation(
         "TOO_MANY_JOB_TYPES",
         "PAYLOAD_TOO_LARGE",
         "TOO_MANY_VALUES",
-        "TOO_MANY_WAITING",
         "UNSUPPORTED_MEDIA_TYPE",
         "REQUEST_TIMEOUT",
+        "OVERLOADED",
         "NOT_OWNER",
     ),
 )
