@@ -1,0 +1,45 @@
+"""Jobs that say too much, or what makes no sense."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tests.acceptance.jobs import Signature, new_run, sign
+
+from fairway import CTX, App, Ctx, DependencyFailed, Snooze
+
+app = App("loud")
+
+MB = 1 << 20
+
+
+@app.job(name="nap", pool="short")
+async def nap(seconds: float = 0.0, ctx: Ctx = CTX) -> Signature:
+    run = new_run()
+    sign("begin", run, ctx)
+    await asyncio.sleep(seconds)
+    return sign("end", run, ctx)
+
+
+@app.job(name="large", pool="medium")
+async def large(megabytes: int, at: float) -> str:
+    """Ends at this moment, as others do."""
+    await asyncio.sleep(max(at - time.time(), 0))
+    return "x" * megabytes * MB
+
+
+@app.job(name="later", pool="medium")
+async def later(seconds: float) -> Snooze:
+    return Snooze(seconds)
+
+
+@app.job(name="away", pool="medium")
+async def away(seconds: float) -> None:
+    raise DependencyFailed("stripe", retry_after=seconds)
+
+
+@app.job(name="chatty", pool="medium")
+async def chatty(ctx: Ctx = CTX) -> None:
+    ctx.progress(1, 2, "x" * 70 * MB)
+    await asyncio.sleep(0.5)
