@@ -22,6 +22,7 @@ from prometheus_client.core import (
 )
 
 from fairway.runtime.clock import Clock
+from fairway.runtime.log_lines import write_unclaimed_as_json
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 TYPES_MAX = 500  # job types with a label of their own
@@ -216,6 +217,8 @@ def configure_logging(*, json_lines: bool) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+    if json_lines:
+        write_unclaimed_as_json()
 
 
 def logger(name: str) -> Any:

@@ -21,6 +21,7 @@ from msgspec import Raw
 
 from fairway.core.limits import RunLimits
 from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.memory import calm_collector
 from fairway.runtime.parent import die_with_parent
 from fairway.sdk.app import App
@@ -280,6 +281,8 @@ def main() -> None:
     if duty is None:
         return
     reaper.stand_above([end, pings])
+    if not sys.stderr.isatty():
+        write_unclaimed_as_json()
     confine.name_process(RUNNER_NAME)
     if duty.limits is None:  # a job by itself may hold the interpreter for as long as it likes
         answer_pings(pings)
