@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, takewhile
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.ids import LOWEST_JOB_ID, make_job_id
 from fairway.core.job import QueuedJob
-from fairway.core.reading import READ_JOBS_MIN
+from fairway.core.reading import READ_BYTES_MAX, READ_JOBS_MIN, Budget, Found
 from fairway.core.streams import StreamKey, key_of
 
 POOL = 1
@@ -169,3 +171,52 @@ def test_windows_are_kept_while_everybody_has_some() -> None:
     assert world.read() == {}
     assert world.backlog.jobs_held == 60
     assert all(s.cursor > LOWEST_JOB_ID for s in world.backlog.streams_of(1, [POOL]))
+
+
+def weighed_read(world: World, streams_max: int) -> int:
+    """One round as the refiller does it; answers how many bytes it brought."""
+    wishes = world.backlog.begin_reads(streams_max)
+    budget = world.backlog.budget_of(wishes)
+    total = 0
+    for stream, limit in wishes:
+        later = [j for j in world.store if key_of(j) == stream.key and j.id > stream.cursor]
+        found = (by_bytes if stream.heavy else by_count)(later[:limit], budget)
+        total += sum(len(job.payload) for job in found.jobs)
+        world.backlog.end_weighed((stream, limit), found, budget, ())
+    return total
+
+
+def by_count(jobs: list[QueuedJob], budget: Budget) -> Found:
+    light = list(takewhile(lambda job: len(job.payload) <= budget.light_bytes, jobs))
+    return Found(light, is_cut=len(light) < len(jobs))
+
+
+def by_bytes(jobs: list[QueuedJob], budget: Budget) -> Found:
+    before = accumulate((len(job.payload) for job in jobs), initial=0)
+    near = [job for job, bytes_ in zip(jobs, before, strict=False) if bytes_ < budget.each_bytes]
+    return Found(near, is_cut=sum(len(job.payload) for job in near) >= budget.each_bytes)
+
+
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.one_of(st.integers(2, 30), st.integers(2, 3000)), min_size=1, max_size=80),
+    tenants=st.integers(1, 6),
+    bytes_total=st.integers(1, 6000),
+)
+def test_windows_hold_no_more_bytes_than_they_may_and_every_job_comes(
+    sizes: list[int], tenants: int, bytes_total: int
+) -> None:
+    limits = WindowLimits(bytes_total=bytes_total, jobs_per_read=20)
+    jobs = [make(n, 1 + n % tenants, size=size) for n, size in enumerate(sizes)]
+    world = World(limits, jobs)
+    world.hint(*range(1, tenants + 1))
+    for _ in range(20 * len(jobs) + 20):
+        room = max(bytes_total - world.backlog.bytes_held, 0)
+        read = weighed_read(world, streams_max=4)
+        assert read <= min(room, READ_BYTES_MAX) + 4 * max(sizes)
+        assert world.backlog.bytes_held <= bytes_total + 4 * max(sizes)
+        if not world.backlog.wants_reads or world.backlog.is_full:
+            world.seconds += 1
+            for tenant in range(1, tenants + 1):
+                world.take(tenant)
+    assert world.store == []

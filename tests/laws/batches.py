@@ -36,7 +36,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "before": HIGHEST, "since": jobs[0].id, "type": None, "pool": None,
         "lane": 0, "priority": 5,
         "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
-        "execute_at": NOW, "error": b"{}",
+        "execute_at": NOW, "error": b"{}", "light_bytes": 1000, "budget_bytes": 1 << 20,
     }  # fmt: skip
 
 

@@ -41,8 +41,9 @@ ALL: dict[str, Statement] = {
 HOT = [
     "record_successes", "record_successes_in_place", "settle", "write_leases", "read_ends",
     "read_waiting", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
-    "reschedule", "promote_due", "read_streams", "streams_with_work", "due_bunches",
-    "next_second", "passed_last_moments", "jobs_ahead", "read_running",
+    "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
+    "due_bunches", "end_refused", "next_second", "passed_last_moments", "jobs_ahead",
+    "read_running",
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
@@ -131,6 +132,11 @@ OTHERS: dict[str, Any] = {
     "object": "o", "size_bytes": 1, "digest": b"d", "cursor": LOWEST_JOB_ID, "fingerprint": None,
     "since": LOWEST_JOB_ID, "began": statistics.NOW, "limit": ASKED,
 }  # fmt: skip
+STREAMS_ASKED: dict[str, Any] = {
+    "pools": [1] * ASKED, "tenants": [n % TENANTS + 1 for n in range(ASKED)],
+    "types": [1] * ASKED, "lanes": [0] * ASKED, "priorities": [5] * ASKED,
+    "cursors": [LOWEST_JOB_ID] * ASKED, "limits": [1] * ASKED,
+}  # fmt: skip
 OWN: Values = {
     "jobs_ahead": {"pool": 1, "type": 1, "tenant": 1, "id": HIGHEST},
     "count_queued": FROM_THE_START | {"id": LOWEST_JOB_ID, "limit": ASKED},
@@ -138,11 +144,8 @@ OWN: Values = {
         "tenants": [1], "limits": [ASKED], "bunch_tenants": [1],
         "bunch_seconds": [int(statistics.DUE.timestamp())],
     },
-    "read_streams": {
-        "pools": [1] * ASKED, "tenants": [n % TENANTS + 1 for n in range(ASKED)],
-        "types": [1] * ASKED, "lanes": [0] * ASKED, "priorities": [5] * ASKED,
-        "cursors": [LOWEST_JOB_ID] * ASKED, "limits": [1] * ASKED,
-    },
+    "read_streams": STREAMS_ASKED,
+    "read_streams_by_bytes": STREAMS_ASKED,
 }  # fmt: skip
 
 

@@ -123,7 +123,8 @@ BY_BATCH = [
 BY_ID = ["cancel_waiting", "reschedule"]
 IN_PLACE = "record_successes_in_place"
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
-BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", "read_streams", *TIMED]
+READS = ["read_streams", "read_streams_by_bytes"]
+BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", *READS, *TIMED]
 ASIDE = [
     "write_debts",
     "forget_debts",

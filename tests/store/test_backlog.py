@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
 
+import pytest
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, add_jobs, new_job, own, schedule, start
 
@@ -16,6 +18,7 @@ from fairway.store.backlog import (
     count_queued,
     count_slice,
     read_streams,
+    read_streams_by_bytes,
     streams_with_work,
 )
 from fairway.store.database import Connection
@@ -50,9 +53,34 @@ async def test_every_stream_is_found_with_its_first_job(connection: Connection) 
 
 async def read(connection: Connection, *reads: StreamRead) -> list[list[QueuedJob]]:
     """What was written, to compare: where it lies is the store's affair."""
-    found = await read_streams(connection, SHARD, reads)
+    found = [part.jobs for part in await read_streams(connection, SHARD, reads, 100)]
+    by_bytes = await read_streams_by_bytes(connection, SHARD, reads, 1 << 20)
+    assert [part.jobs for part in by_bytes] == found, "light jobs are the same by either way"
     assert all(job.place for jobs in found for job in jobs)
     return [[replace(job, place=None) for job in jobs] for jobs in found]
+
+
+async def test_a_read_of_light_jobs_stops_before_a_heavy_one(connection: Connection) -> None:
+    sizes = [10, 100, 101, 10]
+    jobs = [new_job(payload=b"x" * size) for size in sizes]
+    await add_jobs(connection, *jobs)
+    wish = StreamRead(StreamKey(1, 1, 1, 5), LOWEST_JOB_ID, 400)
+    (found,) = await read_streams(connection, SHARD, [wish], 100)
+    assert ([job.id for job in found.jobs], found.is_cut) == ([job.id for job in jobs[:2]], True)
+
+
+@pytest.mark.parametrize(
+    ("budget_bytes", "most"), [(1, 1), (100_001, 2), (400_000, 4), (400_001, 4)]
+)
+async def test_a_read_by_bytes_ends_with_its_budget_and_brings_one_job_at_least(
+    connection: Connection, budget_bytes: int, most: int
+) -> None:
+    jobs = [new_job(payload=os.urandom(100_000)) for _ in range(4)]  # too large for their page
+    await add_jobs(connection, *jobs)
+    wish = StreamRead(StreamKey(1, 1, 1, 5), LOWEST_JOB_ID, 400)
+    (found,) = await read_streams_by_bytes(connection, SHARD, [wish], budget_bytes)
+    assert [job.payload for job in found.jobs] == [job.payload for job in jobs[:most]]
+    assert found.is_cut == (budget_bytes <= 400_000)
 
 
 async def test_reads_go_on_after_their_cursor_in_order(connection: Connection) -> None:

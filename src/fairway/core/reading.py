@@ -10,12 +10,37 @@ outside, in the order they came, and are let in as others leave, and a few at a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
+from fairway.core.job import QueuedJob
 from fairway.core.streams import Stream, StreamKey
 
 READ_JOBS_MIN = 16  # enough to be worth a read
+READ_BYTES_MAX = 4 << 20  # of payloads in one answer: it is decoded at a stretch
+
+
+class Budget(NamedTuple):
+    """How much one read may bring of each stream, by bytes of payload."""
+
+    each_bytes: int  # of one stream; its first job comes whatever it weighs
+    light_bytes: int  # all jobs asked for may come if none is heavier than this
+
+
+class Found(NamedTuple):
+    """What a read brought of one stream."""
+
+    jobs: list[QueuedJob]
+    is_cut: bool = False  # there are more, left in the store for their weight
+
+
+def budget_of(wishes: Sequence[tuple[Stream, int]], room_bytes: int) -> Budget:
+    """An even part of what one answer, and the memory, have room for."""
+    room_bytes = max(min(room_bytes, READ_BYTES_MAX), 0)
+    each_bytes = max(room_bytes // max(len(wishes), 1), 1)
+    most = max((limit for _, limit in wishes), default=1)
+    return Budget(each_bytes, each_bytes // most)
 
 
 class Reading:

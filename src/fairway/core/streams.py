@@ -51,8 +51,8 @@ class Stream:
     """The head of a stream in memory, and how far it was read."""
 
     __slots__ = (
-        "blocked", "cursor", "key", "late", "missed", "more", "reading", "rewound", "shard",
-        "type", "window",
+        "blocked", "cursor", "heavy", "key", "late", "missed", "more", "reading", "rewound",
+        "shard", "type", "window",
     )  # fmt: skip
 
     def __init__(self, key: StreamKey, shard: int) -> None:
@@ -61,6 +61,7 @@ class Stream:
         self.shard = shard
         self.window: deque[QueuedJob] = deque()
         self.cursor: str = LOWEST_JOB_ID  # everything up to here was in the window once
+        self.heavy = False  # its last read met jobs that must be read by bytes
         self.more = False  # the store may hold jobs past the cursor
         self.reading = False
         self.missed = False  # a job arrived that a read under way may not see

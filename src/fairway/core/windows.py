@@ -1,18 +1,19 @@
 """The windows in memory: how much they hold, what is read into them, and who makes room.
 
-A read brings as many jobs as there is room for, shared among those that want one. When there is no
+A read brings as many jobs as there is room for, by count and by bytes, shared among those that want
+one. When there is no
 room, whoever holds the most gives its windows up: its jobs are in the store. So a tenant that fills
 the memory and then may not run, say at its cap, keeps nobody else from being read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 
 from fairway.core.backlog_counts import BacklogCounts
 from fairway.core.holds import Holds
 from fairway.core.job import QueuedJob
-from fairway.core.reading import READ_JOBS_MIN, Reading
+from fairway.core.reading import READ_JOBS_MIN, Budget, Found, Reading, budget_of
 from fairway.core.streams import Stream, StreamKey, WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
 
@@ -131,6 +132,20 @@ class Windows(BacklogCounts):
         chosen = self.reading.begin(streams_max)
         share = min(share, max(room // max(len(chosen), 1), 1))
         return [(stream, self.reading.portion(stream, share)) for stream in chosen]
+
+    def budget_of(self, wishes: Sequence[tuple[Stream, int]]) -> Budget:
+        """How many bytes these reads may bring of each stream."""
+        return budget_of(wishes, self.limits.bytes_total - self.bytes_held)
+
+    def end_weighed(
+        self, wish: tuple[Stream, int], found: Found, budget: Budget, held: Container[str]
+    ) -> bool:
+        """As `end_read`, for a read that may have been cut for its weight."""
+        stream, limit = wish
+        asked = len(found.jobs) if found.is_cut else limit
+        weights = [len(job.payload) for job in found.jobs] if stream.heavy else []
+        stream.heavy = found.is_cut or max(weights, default=0) > budget.light_bytes
+        return self.end_read(stream, found.jobs, asked, held)
 
     def end_read(
         self, stream: Stream, jobs: list[QueuedJob], asked: int, held: Container[str]

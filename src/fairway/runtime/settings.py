@@ -44,7 +44,7 @@ POSITIVE = (
     "schedule_seconds_min", "schedules_per_tenant", "store_wait_seconds", "connections_max",
     "connections_per_address", "head_seconds", "idle_seconds", "streams_max",
     "streams_per_tenant", "waits_per_tenant", "upload_bytes_max", "uploads_in_flight",
-    "unclaimed_bytes_max",
+    "unclaimed_bytes_max", "window_bytes",
 )  # fmt: skip
 
 
@@ -73,6 +73,7 @@ class Settings:
     timeout_grace_seconds: float = 30.0  # past a job's time limit its lease is taken back
     lazy_running_ms: int = 100  # a short job that outlives this is written as running
     window_jobs: int = 150_000  # jobs held in memory, whatever the depth
+    window_bytes: int = 64 << 20  # of their payloads
     submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
     promote_per_second: int = 3000  # due jobs that move to the backlog, per shard
     promote_tenant_per_second: int = 1500  # and of one tenant

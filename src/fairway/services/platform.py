@@ -101,7 +101,7 @@ class Platform:
     def _join_dispatching(self) -> None:
         """Who decides what runs, and those that keep it told."""
         database, settings = self.database, self.settings
-        limits = WindowLimits(jobs_total=settings.window_jobs)
+        limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
         scheduler = FirstCome if settings.scheduler == "fifo" else PoolShare
         self.dispatcher = Dispatcher(
             clock=self.clock, metrics=self.metrics, limits=limits, scheduler=scheduler

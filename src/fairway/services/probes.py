@@ -11,6 +11,7 @@ from collections import defaultdict
 from fairway.core.holds import Hold
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
+from fairway.core.reading import READ_BYTES_MAX
 from fairway.core.streams import Stream, key_of
 from fairway.runtime.telemetry import logger
 from fairway.services.aftermath import Aftermath
@@ -86,8 +87,10 @@ class Prober:
         for shard, group in by_shard.items():
             reads = [StreamRead(stream.key, LOWEST_JOB_ID, count) for stream in group]
             async with self._database.hot() as connection:
-                read = await store.read_streams(connection, shard, reads)
+                read = await store.read_streams_by_bytes(
+                    connection, shard, reads, READ_BYTES_MAX // len(reads)
+                )
             found += [
-                (stream, job) for stream, jobs in zip(group, read, strict=True) for job in jobs
+                (stream, job) for stream, part in zip(group, read, strict=True) for job in part.jobs
             ]
         return found

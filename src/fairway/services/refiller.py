@@ -1,14 +1,22 @@
-"""Keeps windows full: reads the next jobs of streams that run low, many streams in a query."""
+"""Keeps windows full: reads the next jobs of streams that run low, many streams in a query.
+
+Small jobs are read by count. A stream whose jobs are heavy is read by bytes, so that one answer,
+and all windows together, stay within their bounds whatever a job weighs.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TypeAlias
 
+from fairway.core.reading import Budget
 from fairway.core.streams import Stream
 from fairway.runtime.loops import pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import backlog as store
 from fairway.store.database import Database
+
+Wish: TypeAlias = tuple[Stream, int]  # a stream, and how many of its jobs
 
 STREAMS_PER_READ = 24
 REST_SECONDS = 0.006  # between reads while many streams want one: the moment's work goes first
@@ -31,29 +39,35 @@ class Refiller:
         reads = backlog.begin_reads(STREAMS_PER_READ)
         if not reads:
             return IDLE_SECONDS
-        by_shard: dict[int, list[tuple[Stream, int]]] = defaultdict(list)
-        for stream, limit in reads:
-            by_shard[stream.shard].append((stream, limit))
+        budget = backlog.budget_of(reads)
+        left: dict[tuple[int, bool], list[Wish]] = defaultdict(list)
+        for wish in reads:
+            left[wish[0].shard, wish[0].heavy].append(wish)
         try:
-            for shard in list(by_shard):
-                await self._read(shard, by_shard[shard])
-                del by_shard[shard]
+            for shard, heavy in list(left):
+                await self._read(shard, left[shard, heavy], budget)
+                del left[shard, heavy]
         finally:  # what was begun and not read is asked for again
-            for stream, _ in (wish for group in by_shard.values() for wish in group):
+            for stream, _ in (wish for group in left.values() for wish in group):
                 self._dispatcher.backlog.fail_read(stream)
         if len(reads) == STREAMS_PER_READ:
             await pause(REST_SECONDS)
         return 0.0
 
-    async def _read(self, shard: int, group: list[tuple[Stream, int]]) -> None:
+    async def _read(self, shard: int, group: list[Wish], budget: Budget) -> None:
         backlog = self._dispatcher.backlog
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:
-            found = await store.read_streams(connection, shard, wishes)
+            if group[0][0].heavy:
+                found = await store.read_streams_by_bytes(
+                    connection, shard, wishes, budget.each_bytes
+                )
+            else:
+                found = await store.read_streams(connection, shard, wishes, budget.light_bytes)
         held = self._dispatcher.leases
         filled = [
-            stream.key
-            for (stream, limit), jobs in zip(group, found, strict=True)
-            if backlog.end_read(stream, jobs, limit, held)
+            wish[0].key
+            for wish, part in zip(group, found, strict=True)
+            if backlog.end_weighed(wish, part, budget, held)
         ]
         self._dispatcher.refilled(filled)

@@ -8,10 +8,11 @@ Every read starts after a cursor or at a stream's head; none walks over finished
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.job import QueuedJob
+from fairway.core.reading import Found
 from fairway.core.streams import StreamKey
 from fairway.store.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
@@ -21,6 +22,8 @@ _SQL = load("backlog.sql")
 
 _BEFORE_ALL = StreamKey(-1, -1, -1, -1, -1)
 COUNT_SLICE = 50_000  # rows; some tens of milliseconds
+
+PAYLOAD = 6  # its place in a row of `read_streams`
 
 
 class StreamRead(NamedTuple):
@@ -53,27 +56,54 @@ async def streams_with_work(
 
 
 async def read_streams(
-    connection: Connection, shard: int, reads: Sequence[StreamRead]
-) -> list[list[QueuedJob]]:
-    """What was found, stream by stream."""
+    connection: Connection, shard: int, reads: Sequence[StreamRead], light_bytes: int
+) -> list[Found]:
+    """What was found, stream by stream, up to the first job that is heavier than said."""
     rows = await fetch(
         connection,
         _SQL["read_streams"],
         shard=shard,
-        pools=[read.key.pool for read in reads],
-        tenants=[read.key.tenant for read in reads],
-        lanes=[read.key.lane for read in reads],
-        types=[read.key.type for read in reads],
-        priorities=[read.key.priority for read in reads],
-        cursors=[read.cursor for read in reads],
-        limits=[read.limit for read in reads],
+        light_bytes=light_bytes,
+        **_wishes(reads),
     )
-    found: list[list[QueuedJob]] = [[] for _ in reads]
+    found = [Found([]) for _ in reads]
     keys = [read.key for read in reads]
     for row in rows:
-        stream = row[0] - 1
-        found[stream].append(QueuedJob(row[1], *keys[stream], *row[2:]))
+        number = row[0] - 1
+        if row[PAYLOAD] is None:
+            found[number] = Found(found[number].jobs, is_cut=True)
+        elif not found[number].is_cut:
+            found[number].jobs.append(QueuedJob(row[1], *keys[number], *row[2:]))
     return found
+
+
+async def read_streams_by_bytes(
+    connection: Connection, shard: int, reads: Sequence[StreamRead], budget_bytes: int
+) -> list[Found]:
+    """As `read_streams`, each up to so many bytes: jobs of any weight, and one in any case."""
+    rows = await fetch(
+        connection,
+        _SQL["read_streams_by_bytes"],
+        shard=shard,
+        budget_bytes=budget_bytes,
+        **_wishes(reads),
+    )
+    jobs: list[list[QueuedJob]] = [[] for _ in reads]
+    for row in rows:
+        jobs[row[0] - 1].append(QueuedJob(row[1], *reads[row[0] - 1].key, *row[2:]))
+    return [Found(each, sum(len(job.payload) for job in each) >= budget_bytes) for each in jobs]
+
+
+def _wishes(reads: Sequence[StreamRead]) -> dict[str, list[Any]]:
+    return {
+        "pools": [read.key.pool for read in reads],
+        "tenants": [read.key.tenant for read in reads],
+        "lanes": [read.key.lane for read in reads],
+        "types": [read.key.type for read in reads],
+        "priorities": [read.key.priority for read in reads],
+        "cursors": [read.cursor for read in reads],
+        "limits": [read.limit for read in reads],
+    }
 
 
 async def jobs_ahead(

@@ -22,10 +22,12 @@ SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream LIMIT :
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor. What a stream's jobs have in
 -- common is not said again for each: `number` is that of the stream. The rest is in the order of
--- QueuedJob. (From cursor to end in the order of the index of queued rows, so that no other will do: five
+-- QueuedJob. A payload over the limit stays away: the reader stops before it and asks by bytes.
+-- (From cursor to end in the order of the index of queued rows, so that no other will do: five
 -- equalities and `ORDER BY id` could as well be a walk over all that the tenant ever had.)
 SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
-       job.payload, job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
+       CASE WHEN octet_length(job.payload) <= :light_bytes::int THEN job.payload END AS payload,
+       job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
        job.ctid::text AS place
 FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
             :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
@@ -39,6 +41,29 @@ CROSS JOIN LATERAL (
           <= (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority)
     ORDER BY pool, tenant, lane, type, priority, id LIMIT stream.most
 ) AS job
+
+-- name: read_streams_by_bytes
+-- The same for streams with heavy jobs: each up to a sum of bytes, and its first job in any case. The
+-- sum is known before a large payload is fetched. It costs a third more than `read_streams`.
+SELECT stream.number, job.id::text AS id, job.epoch, job.attempts, job.deliveries, job.timeout_ms,
+       job.payload, job.failures, job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
+       job.ctid::text AS place
+FROM unnest(:pools::smallint[], :tenants::int[], :lanes::smallint[], :types::int[],
+            :priorities::smallint[], :cursors::uuid[], :limits::int[]) WITH ORDINALITY
+     AS stream (pool, tenant, lane, type, priority, cursor, most, number)
+CROSS JOIN LATERAL (
+    SELECT *, sum(octet_length(payload)) OVER (ROWS UNBOUNDED PRECEDING) - octet_length(payload) AS before
+    FROM (
+        SELECT ctid, * FROM jobs
+        WHERE shard = :shard AND state = 1
+          AND (pool, tenant, lane, type, priority, id)
+              > (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority, stream.cursor)
+          AND (pool, tenant, lane, type, priority)
+              <= (stream.pool, stream.tenant, stream.lane, stream.type, stream.priority)
+        ORDER BY pool, tenant, lane, type, priority, id LIMIT stream.most
+    ) AS near
+) AS job
+WHERE job.before < :budget_bytes::bigint
 
 -- name: jobs_ahead
 -- How many jobs of a stream come before this one; counts so far and no further.

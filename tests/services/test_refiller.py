@@ -1,0 +1,78 @@
+"""Windows are bounded in bytes: whatever jobs weigh, and however many streams are read at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.services.platform_room import QUICK, add_tenant, freeze, owner_on
+
+from fairway.core.ids import make_job_ids
+from fairway.core.reading import READ_BYTES_MAX, Found
+from fairway.core.streams import StreamKey
+from fairway.services.refiller import STREAMS_PER_READ, Refiller
+from fairway.store import backlog as store
+from fairway.store.database import Connection
+
+HEAVY_BYTES = 60_000
+LANES, EACH = 24, 60  # 86 MB in all, and 14 MB for each of the first reads if count alone decided
+BOUND_BYTES = 16 << 20
+
+
+async def fill(connection: Connection, tenant: int, kind: int) -> None:
+    payload = b'"' + os.urandom(HEAVY_BYTES // 2).hex().encode() + b'"'
+    columns = ("shard", "id", "tenant", "type", "pool", "priority", "lane", "state", "payload")
+    for lane in range(1, LANES + 1):
+        ids = make_job_ids(0, 1_700_000_000_000, 0, lane, EACH)
+        rows = [(0, job, tenant, kind, 1, 5, lane, 1, payload) for job in ids]
+        await connection.copy_records_to_table("jobs", columns=columns, records=rows)
+
+
+class Answers:
+    """Notes how many bytes of payload each answer of the store brought."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        for name in ("read_streams", "read_streams_by_bytes"):
+            monkeypatch.setattr(store, name, self._weighed(getattr(store, name)))
+
+    def _weighed(self, read: Any) -> Any:  # the same shape as what it wraps
+        async def weighed(
+            connection: Connection, shard: int, reads: Sequence[store.StreamRead], most_bytes: int
+        ) -> list[Found]:
+            found: list[Found] = await read(connection, shard, reads, most_bytes)
+            self.sizes.append(sum(len(job.payload) for part in found for job in part.jobs))
+            return found
+
+        return weighed
+
+
+async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = Answers(monkeypatch)
+    async with owner_on(database_url, replace(QUICK, window_bytes=BOUND_BYTES)) as platform:
+        tenant = await add_tenant(platform)
+        await platform.directory.know_types(["work"])
+        kind = platform.directory.type_ids["work"]
+        await freeze(platform)
+        backlog = platform.dispatcher.backlog
+        async with platform.database.calm() as connection:
+            await fill(connection, tenant.id, kind)
+        for lane in range(1, LANES + 1):
+            first = make_job_ids(0, 1_700_000_000_000, 0, lane, 1)[0]
+            backlog.hinted(StreamKey(tenant.id, 1, kind, 5, lane), first)
+        refiller = Refiller(platform.database, platform.dispatcher)
+        most, taken = 0, 0
+        while taken < LANES * EACH:
+            while not await refiller.run_once(0):  # until there is no room, or nothing to read
+                most = max(most, backlog.bytes_held)
+            while backlog.take(1, tenant.id, {kind}, ()) is not None:
+                taken += 1
+    assert most > BOUND_BYTES // 2, "the room there is gets used"
+    over_bytes = STREAMS_PER_READ * HEAVY_BYTES  # of each stream one job comes, whatever it weighs
+    assert most <= BOUND_BYTES + over_bytes
+    assert max(answers.sizes) <= READ_BYTES_MAX + over_bytes
