@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.job import QueuedJob
-from fairway.core.tombstones import KEEP_US, Tombstones
+from fairway.core.tombstones import KEEP_US, STONES_MAX, Tombstones
 
 
 def job(number: int) -> QueuedJob:
@@ -45,3 +45,35 @@ def test_old_stones_go_as_new_ones_come() -> None:
         stones.raise_for(f"new-{number}", KEEP_US)
     assert not any(f"old-{number}" in stones for number in range(100))
     assert all(f"new-{number}" in stones for number in range(50))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30_000_000), st.integers(0, 30)), min_size=1, max_size=200),
+    st.integers(1, 20),
+)
+def test_there_are_never_more_stones_than_there_may_be(
+    steps: list[tuple[int, int]], most: int
+) -> None:
+    stones, now_us = Tombstones(most), 0
+    last: dict[str, int] = {}
+    for step_us, number in steps:
+        now_us += step_us
+        stones.raise_for(str(number), now_us)
+        last.pop(str(number), None)
+        last[str(number)] = now_us
+        assert len(stones) <= most
+        youngest = list(last)[-most:]
+        assert all(one in stones for one in youngest if last[one] > now_us - KEEP_US)
+    stones.clear_old(now_us)
+    assert {one for one in last if one in stones} <= {
+        one for one, at_us in last.items() if at_us > now_us - KEEP_US
+    }
+
+
+def test_a_storm_of_cancellations_is_forgotten_when_nobody_cancels_any_more() -> None:
+    stones = Tombstones()
+    for number in range(2 * STONES_MAX):
+        stones.raise_for(str(number), 0)
+    assert len(stones) == STONES_MAX
+    stones.clear_old(KEEP_US)
+    assert len(stones) == 0
