@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from importlib import resources
 from typing import Any
 
 import pytest
 from tests.postgres import Server, connected, fresh_database
+from tests.store.rows import add_jobs, new_job
 
 from fairway.core.errors import Unavailable
+from fairway.store import partitions
 from fairway.store.database import Connection
-from fairway.store.migrate import all_migrations, migrate, pending
+from fairway.store.migrate import LOCK_KEY, all_migrations, migrate, migrate_at, pending
+from fairway.store.online_index import NewIndex, add_index, parse_index
 
 CATALOGS = {
     "columns": """
@@ -100,3 +104,121 @@ async def test_a_migration_that_fails_leaves_nothing(
             await migrate(connection)
         assert await connection.fetchval("SELECT to_regclass('half')") is None
         assert await connection.fetchval("SELECT count(*) FROM migrations") == 0
+
+
+async def test_a_server_waits_for_another_that_migrates_and_says_so(
+    empty_database_url: str,
+) -> None:
+    """However long it takes: the everyday limits of statements and locks do not hold for it."""
+    reasons: list[str] = []
+    async with connected(empty_database_url) as other, connected(empty_database_url) as observer:
+        name = await other.fetchval("SELECT current_database()")
+        await other.execute(f"ALTER DATABASE {name} SET lock_timeout = '50ms'")
+        await other.execute(f"ALTER DATABASE {name} SET statement_timeout = '1s'")
+        await other.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
+
+        async def waiting(reason: str) -> None:
+            reasons.append(reason)
+            await asyncio.sleep(0.05)
+            if len(reasons) == 5:
+                await other.execute("SELECT pg_advisory_unlock($1)", LOCK_KEY)
+
+        assert await migrate_at(empty_database_url, waiting) == all_migrations()
+        assert await migrate_at(empty_database_url, waiting) == []
+        assert await observer.fetchval("SELECT count(*) FROM migrations") == len(all_migrations())
+    assert len(reasons) == 5
+    assert "another server migrates" in reasons[0]
+
+
+async def test_a_migration_may_take_longer_than_a_statement(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = all_migrations()[0]._replace(text="SELECT pg_sleep(0.5)")
+    monkeypatch.setattr("fairway.store.migrate.all_migrations", lambda: [slow])
+    async with connected(empty_database_url) as connection:
+        name = await connection.fetchval("SELECT current_database()")
+        await connection.execute(f"ALTER DATABASE {name} SET statement_timeout = '100ms'")
+    assert await migrate_at(empty_database_url) == [slow]
+
+
+async def test_a_migration_asks_for_its_lock_again_and_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for no lock long enough to hold up those behind it."""
+    last = all_migrations()[-1]
+    wider = last._replace(number=9999, name="9999_wider", text="ALTER TABLE jobs ADD wide int")
+    known = [*all_migrations(), wider]
+    monkeypatch.setattr("fairway.store.migrate.all_migrations", lambda: known)
+    reasons: list[str] = []
+    async with connected(database_url) as reader:
+        reading = reader.transaction()
+        await reading.start()
+        await reader.execute("LOCK TABLE jobs IN ACCESS SHARE MODE")  # a long report
+
+        async def waiting(reason: str) -> None:
+            reasons.append(reason)
+            if len(reasons) == 2:
+                await reading.rollback()
+
+        assert await migrate_at(database_url, waiting) == [wider]
+    assert len(reasons) == 2
+    assert "9999_wider waits for a lock" in reasons[0]
+
+
+# -- an index on a large table -------------------------------------------------------------------
+
+INDEX = NewIndex("jobs_by_pool", "(shard, pool, id) WHERE state = 1")
+
+
+def test_a_file_that_asks_for_an_index_does_nothing_else() -> None:
+    text = "-- index: jobs_by_pool\n-- Why.\n(shard, pool, id) WHERE state = 1;\n"
+    assert parse_index(text) == INDEX
+    assert parse_index("CREATE TABLE t (i int); -- index: no") is None
+
+
+@pytest.mark.parametrize("small_bytes", [-1, 1 << 40])
+async def test_an_index_is_added_beside_the_work_and_can_be_begun_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, small_bytes: int
+) -> None:
+    monkeypatch.setattr("fairway.store.online_index.SMALL_BYTES", small_bytes)
+    async with connected(database_url) as connection, connected(database_url) as writer:
+        await add_jobs(connection, *(new_job() for _ in range(50)))
+        await connection.execute(f"CREATE INDEX jobs_by_pool ON ONLY jobs {INDEX.definition}")
+        if small_bytes > 0:
+            await connection.execute("DROP INDEX jobs_by_pool")
+        async with writer.transaction():
+            await add_jobs(writer, new_job())
+        for _ in range(2):
+            await add_index(connection, INDEX)
+        await partitions.make_ahead(connection, datetime.now(UTC) + timedelta(days=50))
+        tables = await connection.fetchval(
+            "SELECT count(*) FROM pg_inherits WHERE inhparent = 'jobs'::regclass"
+        )
+        parts = await connection.fetch(
+            "SELECT indisvalid FROM pg_index JOIN pg_inherits ON inhrelid = indexrelid"
+            " WHERE inhparent = 'jobs_by_pool'::regclass"
+        )
+        assert await connection.fetchval(
+            "SELECT indisvalid FROM pg_index WHERE indexrelid = 'jobs_by_pool'::regclass"
+        )
+    assert [row["indisvalid"] for row in parts] == [True] * tables
+
+
+async def test_an_index_that_was_left_half_built_is_built_anew(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.store.online_index.SMALL_BYTES", -1)
+    async with connected(database_url) as connection:
+        await connection.execute(
+            f"CREATE INDEX jobs_carried_by_pool ON jobs_carried {INDEX.definition}"
+        )
+        await connection.execute(
+            "UPDATE pg_index SET indisvalid = false"
+            " WHERE indexrelid = 'jobs_carried_by_pool'::regclass"
+        )
+        await add_index(connection, INDEX)
+        rows = await connection.fetch(
+            "SELECT indexrelid::regclass::text AS name, indisvalid FROM pg_index"
+            " WHERE indexrelid::regclass::text ~ 'by_pool'"
+        )
+        assert [row["name"] for row in rows if not row["indisvalid"]] == []

@@ -1,19 +1,39 @@
 """Brings a database to the present schema: numbered SQL files, in order, under a lock.
 
 Each file runs in one transaction with its own record, so a crash in the middle leaves either all
-of it or none. A database from the future is refused rather than guessed at.
+of it or none. A new index on `jobs` is a file of its own that begins with `-- index:`; it is built
+partition by partition beside the work (`online_index.py`). Other servers wait, and say so. A
+database from the future is refused rather than guessed at.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import Awaitable, Callable
 from importlib import resources
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import asyncpg
 
 from fairway.core.errors import Unavailable
 from fairway.store.database import Connection
+from fairway.store.online_index import NewIndex, add_index, parse_index
 
 LOCK_KEY = 0x66616972  # "fair": one migrator at a time; a plain session lock, released on any end
+
+CONNECT_SECONDS = 10.0
+LOCK_TIMEOUT = "200ms"
+LOCK_TRIES = 120
+REST_SECONDS = 0.5  # between two tries
+
+Waiting: TypeAlias = Callable[[str], Awaitable[None]]
+
+
+async def silent(reason: str) -> None:
+    """Wait a moment and tell nobody."""
+    await asyncio.sleep(REST_SECONDS)
+
 
 _HISTORY = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -33,6 +53,11 @@ class Migration(NamedTuple):
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+
+def index_of(migration: Migration) -> NewIndex | None:
+    """The index that a file asks for, if that is all it does."""
+    return parse_index(migration.text)
 
 
 def all_migrations() -> list[Migration]:
@@ -62,25 +87,73 @@ async def pending(connection: Connection) -> list[Migration]:
     return [migration for migration in known if migration.number not in applied]
 
 
-async def migrate(connection: Connection) -> list[Migration]:
-    """Apply what is pending; answers what was applied."""
-    await connection.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
+async def migrate_at(dsn: str, waiting: Waiting = silent) -> list[Migration]:
+    """Bring the database at this address to the present schema; answers what was applied.
+
+    On a connection of its own, without the time limits of everyday statements: a migration of a
+    large table takes as long as it takes. It only never waits long for a lock.
+    """
+    connection = await asyncpg.connect(
+        dsn, timeout=CONNECT_SECONDS, server_settings={"application_name": "fairway-migrate"}
+    )
+    try:
+        await connection.execute("SET statement_timeout = 0")
+        return await migrate(connection, waiting)
+    finally:
+        await connection.close()
+
+
+async def migrate(connection: Connection, waiting: Waiting = silent) -> list[Migration]:
+    """Apply what is pending; answers what was applied. `waiting` hears why it takes long."""
+    is_founded = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
+    if is_founded and not await pending(connection):
+        return []
+    await _become_the_migrator(connection, waiting)
     try:
         to_apply = await pending(connection)
         for migration in to_apply:
-            await _apply(connection, migration)
+            await _apply_patiently(connection, migration, waiting)
         return to_apply
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", LOCK_KEY)
 
 
+async def _become_the_migrator(connection: Connection, waiting: Waiting) -> None:
+    """Ask, do not queue: a wait for a lock runs into time-outs, and nobody hears of it."""
+    while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", LOCK_KEY):
+        await waiting("another server migrates the database; this one starts when that is done")
+
+
+async def _apply_patiently(connection: Connection, migration: Migration, waiting: Waiting) -> None:
+    """A lock is asked for briefly and often: who waits for one holds up everybody behind it."""
+    for _ in range(LOCK_TRIES):
+        try:
+            await _apply(connection, migration)
+            return
+        except asyncpg.LockNotAvailableError:
+            await waiting(f"migration {migration.name} waits for a lock that others hold")
+    raise Unavailable(
+        f"Migration {migration.name!r} found its tables in use {LOCK_TRIES} times. End long"
+        " statements and transactions on them, then start again.",
+        code="SCHEMA_IN_USE",
+    )
+
+
 async def _apply(connection: Connection, migration: Migration) -> None:
+    if (index := index_of(migration)) is not None:
+        await add_index(connection, index)
+        await _note(connection, migration)
+        return
     async with connection.transaction():
-        await connection.execute("SET LOCAL lock_timeout = '5s'")
+        await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
         await connection.execute(migration.text)
-        await connection.execute(
-            "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)",
-            migration.number,
-            migration.name,
-            migration.checksum,
-        )
+        await _note(connection, migration)
+
+
+async def _note(connection: Connection, migration: Migration) -> None:
+    await connection.execute(
+        "INSERT INTO migrations (number, name, checksum) VALUES ($1, $2, $3)",
+        migration.number,
+        migration.name,
+        migration.checksum,
+    )
