@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.services.platform_room import QUICK, add_tenant, freeze, owner_on
@@ -31,6 +30,9 @@ async def fill(connection: Connection, tenant: int, kind: int) -> None:
         await connection.copy_records_to_table("jobs", columns=columns, records=rows)
 
 
+Read = Callable[[Connection, int, Sequence[store.StreamRead], int], Awaitable[list[Found]]]
+
+
 class Answers:
     """Notes how many bytes of payload each answer of the store brought."""
 
@@ -39,11 +41,11 @@ class Answers:
         for name in ("read_streams", "read_streams_by_bytes"):
             monkeypatch.setattr(store, name, self._weighed(getattr(store, name)))
 
-    def _weighed(self, read: Any) -> Any:  # the same shape as what it wraps
+    def _weighed(self, read: Read) -> Read:
         async def weighed(
             connection: Connection, shard: int, reads: Sequence[store.StreamRead], most_bytes: int
         ) -> list[Found]:
-            found: list[Found] = await read(connection, shard, reads, most_bytes)
+            found = await read(connection, shard, reads, most_bytes)
             self.sizes.append(sum(len(job.payload) for part in found for job in part.jobs))
             return found
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.store.rows import (
@@ -11,6 +13,7 @@ from tests.store.rows import (
     add_job,
     add_jobs,
     finish,
+    is_blocked,
     lease_for,
     look,
     new_job,
@@ -32,7 +35,14 @@ from fairway.store.partitions import (
     existing,
     make_ahead,
     partition_at,
-    retire,
+)
+from fairway.store.retirement import (
+    carry_missed,
+    detach,
+    detached,
+    drop,
+    late_rows,
+    page_count,
     sweep_carried,
 )
 
@@ -50,6 +60,18 @@ async def home_of(connection: Connection, job: QueuedJob) -> str:
 async def old_partition(connection: Connection) -> Partition:
     await make_ahead(connection, OLD)
     return partition_at(OLD)
+
+
+async def retire(connection: Connection, partition: Partition, keep_since: datetime) -> int:
+    """All steps of a small partition's end; answers how many rows were carried."""
+    pages = range(await page_count(connection, partition.name))
+    late = await late_rows(connection, partition.name, pages, keep_since)
+    carried = await detach(connection, partition.name, late)
+    assert await detached(connection) == [partition.name]
+    carried += await carry_missed(connection, partition.name, pages, keep_since)
+    await drop(connection, partition.name)
+    assert await detached(connection) == []
+    return carried
 
 
 @given(st.floats(1_600_000_000, 3_800_000_000))
@@ -88,6 +110,60 @@ async def test_jobs_that_came_before_their_partition_move_into_it(connection: Co
     assert await home_of(connection, job) == "jobs_carried"
     assert partition_at(early).name in await make_ahead(connection, early)
     assert await home_of(connection, job) == partition_at(early).name
+    assert (await look(connection, job)).state == State.QUEUED
+
+
+async def test_a_partition_is_made_without_reading_a_large_default_one_under_the_lock(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.store.partitions.SMALL_BYTES", 0)
+    await add_job(connection, at=OLD)  # carried on, say
+    said: list[str] = []
+    connection.add_log_listener(lambda _, message: said.append(str(message)))
+    await connection.execute("SET client_min_messages = debug1")
+    later = NOW + SPAN * 10
+    try:
+        made = await make_ahead(connection, later)
+    finally:
+        await connection.execute("RESET client_min_messages")
+    assert len(made) == AHEAD + 1
+    proven = [line for line in said if "is implied by existing constraints" in line]
+    assert len(proven) >= AHEAD - 1, "all but today's and one next to it"
+    rules = "SELECT count(*) FROM pg_constraint WHERE conname ~ '^none_of_'"
+    assert await connection.fetchval(rules) == 0, "they would refuse the jobs of that day"
+    job = await add_job(connection, at=later)
+    assert await home_of(connection, job) == partition_at(later).name
+
+
+async def test_a_rule_that_a_crash_left_behind_is_dropped(connection: Connection) -> None:
+    await connection.execute(
+        "ALTER TABLE jobs_carried ADD CONSTRAINT none_of_20300101 CHECK (tenant < 0) NOT VALID"
+    )
+    await make_ahead(connection, NOW)
+    assert await home_of(connection, await add_job(connection, at=OLD)) == "jobs_carried"
+
+
+async def test_many_jobs_that_came_before_their_partition_stay_where_they_are(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moving them would stop everybody; they are swept row by row when they are old."""
+    monkeypatch.setattr("fairway.store.partitions.STRAYS_MAX", 2)
+    early = NOW + SPAN * 30
+    jobs = [await add_job(connection, at=early) for _ in range(3)]
+    assert partition_at(early).name not in await make_ahead(connection, early)
+    assert {await home_of(connection, job) for job in jobs} == {"jobs_carried"}
+
+
+async def test_a_carried_job_that_is_replayed_meanwhile_is_not_swept(
+    connection: Connection, other_connection: Connection
+) -> None:
+    job = await add_job(connection, at=OLD)
+    await finish(connection, job, OLD)
+    async with connection.transaction():
+        await connection.execute("UPDATE jobs SET state = 1, finished_at = NULL")
+        late = asyncio.create_task(sweep_carried(other_connection, KEEP_SINCE, 10))
+        assert await is_blocked(connection, other_connection)
+    assert await late == 0
     assert (await look(connection, job)).state == State.QUEUED
 
 

@@ -69,6 +69,20 @@ async def test_old_keys_are_forgotten_a_few_at_a_time(connection: Connection) ->
     assert [await forget_keys(connection, SHARD, 3) for _ in range(3)] == [3, 2, 0]
 
 
+async def test_a_key_that_is_taken_anew_is_not_forgotten(
+    connection: Connection, other_connection: Connection
+) -> None:
+    """It was old when the pruner saw it; whoever took it meanwhile has it for a day."""
+    await claim_keys(connection, SHARD, [claim("k")])
+    await connection.execute("UPDATE idempotency SET expires_at = now() - interval '1 ms'")
+    async with connection.transaction():
+        assert await claim_keys(connection, SHARD, [claim("k")]) == {}
+        late = asyncio.create_task(forget_keys(other_connection, SHARD, 10))
+        assert await is_blocked(connection, other_connection)
+    assert await late == 0
+    assert await connection.fetchval("SELECT count(*) FROM idempotency") == 1
+
+
 async def test_of_two_claims_at_once_one_wins_and_the_other_sees_it(
     connection: Connection, other_connection: Connection
 ) -> None:

@@ -11,7 +11,7 @@ class Clock(Protocol):
         """Monotonic microseconds: for spans, never for dates."""
 
     def unix_ms(self) -> int:
-        """Wall-clock milliseconds: for ids and for people."""
+        """Wall-clock milliseconds: for people; ids and dates of jobs follow the store's."""
 
 
 class SystemClock:

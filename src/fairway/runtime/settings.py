@@ -44,7 +44,7 @@ POSITIVE = (
     "schedule_seconds_min", "schedules_per_tenant", "store_wait_seconds", "connections_max",
     "connections_per_address", "head_seconds", "idle_seconds", "streams_max",
     "streams_per_tenant", "waits_per_tenant", "upload_bytes_max", "uploads_in_flight",
-    "unclaimed_bytes_max", "window_bytes",
+    "unclaimed_bytes_max", "window_bytes", "audit_days",
 )  # fmt: skip
 
 
@@ -57,6 +57,7 @@ class Settings:
     advertised_url: str | None = None  # how other servers reach this one; made from host and port
     shard_count: int = 1  # written once, when the database is founded
     retention_days: int = 7
+    audit_days: int = 365  # how long it is known who changed what
     storage_url: str | None = None  # object storage; a folder in data_dir unless told otherwise
     checkpoint_bytes_max: int = 64 << 20
     body_bytes_max: int = 16 << 20

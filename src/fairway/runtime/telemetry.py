@@ -122,6 +122,11 @@ class Metrics:
             "fairway_restraints", "Circuits open, types in quarantine, throttles.", ["kind"], **r
         )
         self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
+        self.clock_skew = Gauge(
+            "fairway_clock_skew_seconds",
+            "How far the store's clock is ahead of this machine's.",
+            **r,
+        )
         self.waiters = Gauge(
             "fairway_database_waiters", "Calls that wait for a connection to the store.", **r
         )

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+from datetime import datetime
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare
 from fairway.core.first_come import FirstCome
 from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Loop
+from fairway.runtime.loops import Loop, pause
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
@@ -60,14 +61,15 @@ from fairway.services.vault import Vault
 from fairway.services.waiting import HeavyLane, waiting_room
 from fairway.services.watch import Watchers
 from fairway.store import leadership, partitions
-from fairway.store.database import DISCONNECTED, Database
-from fairway.store.migrate import migrate
+from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.migrate import migrate_at
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
 
 READY_SECONDS_MAX = 2.0
+MIGRATION_REST_SECONDS = 0.5  # while another server migrates, or holds a lock
 STOP_SECONDS_MAX = 10.0  # workers report to the next owner what could not be written by then
 
 
@@ -104,7 +106,7 @@ class Platform:
         limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
         scheduler = FirstCome if settings.scheduler == "fifo" else PoolShare
         self.dispatcher = Dispatcher(
-            clock=self.clock, metrics=self.metrics, limits=limits, scheduler=scheduler
+            clock=self.store_clock, metrics=self.metrics, limits=limits, scheduler=scheduler
         )
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
@@ -147,7 +149,7 @@ class Platform:
             self.instruments,
             shard_count=self.cluster.shard_count,
         )
-        self.submissions.store_clock = self.store_clock
+        self.submissions.follow(self.store_clock)
         self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
         self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
@@ -210,16 +212,17 @@ class Platform:
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
+        await _migrate(dsn)
         database = await Database.open(dsn, wait_seconds=settings.store_wait_seconds)
         async with database.calm() as connection:
-            for migration in await migrate(connection):
-                log.info("migration applied", migration=migration.name)
             cluster = await found_cluster(
                 connection, settings.shard_count, secrets.token_urlsafe(32)
             )
-            store_clock = StoreClock(clock)
-            await partitions.make_ahead(connection, store_clock.now())
-        return cls(database, cluster, settings, clock)
+            now, read_us = await leadership.database_now(connection), clock.now_us()
+            await _make_partitions(connection, now)
+        platform = cls(database, cluster, settings, clock)
+        platform.store_clock.was_read(now, read_us)
+        return platform
 
     def _loops(self) -> dict[str, Loop]:
         dispatcher, database = self.dispatcher, self.database
@@ -232,7 +235,7 @@ class Platform:
         expirer = Expirer(database, dispatcher, self.watchers, self.lateness)
         marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
         overtime = Overtime(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
-        pruner = Pruner(database, dispatcher, self.store_clock, self.settings.retention_days)
+        pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
         replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
         janitor = Janitor(
             database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
@@ -261,7 +264,7 @@ class Platform:
             "checkpoint watch": self.checkpoint_watch.run_once,
             "insight": self.insight.run_once,
             "slow statements": self.slow_statements.run_once,
-            "gauges": Gauges(dispatcher, self.metrics, self.clock).run_once,
+            "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
         }
         loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
         watch.on_back = lambda: _wake(loops)
@@ -331,3 +334,25 @@ def _wake(loops: dict[str, Loop]) -> None:
     """The store is back: nobody need rest any longer because it was away."""
     for loop in loops.values():
         loop.wake()
+
+
+async def _migrate(dsn: str) -> None:
+    last = ""
+
+    async def waiting(reason: str) -> None:
+        nonlocal last
+        if reason != last:
+            log.info(reason)
+        last = reason
+        await pause(MIGRATION_REST_SECONDS)
+
+    for migration in await migrate_at(dsn, waiting):
+        log.info("migration applied", migration=migration.name)
+
+
+async def _make_partitions(connection: Connection, now: datetime) -> None:
+    """A server need not wait for them: jobs find a place, and the pruner tries again."""
+    try:
+        await partitions.make_ahead(connection, now)
+    except partitions.NOT_NOW as error:
+        log.warning("jobs in use, partitions are made later", error=repr(error))

@@ -1,7 +1,8 @@
-"""The database's clock, as seen from here: it decides when things are due.
+"""The database's clock, as seen from here: it decides when things are due, and dates new jobs.
 
 It is read with every renewal of ownership; between two readings it is carried on by the local
-monotonic clock, so a wrong or jumping wall clock on this machine changes nothing.
+monotonic clock, so a wrong or jumping wall clock on this machine changes nothing. It is a `Clock`
+itself, for those whose dates must agree with the ids of jobs.
 """
 
 from __future__ import annotations
@@ -10,22 +11,30 @@ from datetime import UTC, datetime, timedelta
 
 from fairway.runtime.clock import Clock
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
 
 class StoreClock:
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._read_us = clock.now_us()
-        self._read_at = datetime.fromtimestamp(clock.unix_ms() / 1000, UTC)
+        self._own = clock
+        self.now_us = clock.now_us  # monotonic: the same for all
+        self._ahead_us = clock.unix_ms() * 1000 - clock.now_us()  # of the monotonic clock
 
     def was_read(self, moment: datetime, read_us: int) -> None:
-        self._read_at, self._read_us = moment, read_us
+        self._ahead_us = (moment - _EPOCH) // _MICROSECOND - read_us
 
     def now(self) -> datetime:
-        return self.at_us(self._clock.now_us())
+        return self.at_us(self.now_us())
 
     def unix_ms(self) -> int:
-        return int(self.now().timestamp() * 1000)
+        return (self.now_us() + self._ahead_us) // 1000
 
     def at_us(self, moment_us: int) -> datetime:
         """The database's time at a moment of the local monotonic clock."""
-        return self._read_at + timedelta(microseconds=moment_us - self._read_us)
+        return _EPOCH + timedelta(microseconds=moment_us + self._ahead_us)
+
+    @property
+    def skew_seconds(self) -> float:
+        """How far the database's clock is ahead of this machine's wall clock."""
+        return (self.unix_ms() - self._own.unix_ms()) / 1000

@@ -84,14 +84,18 @@ class Submissions:
         self._shard_count = shard_count
         self._instruments = instruments
         self._metrics = instruments.metrics
-        self.store_clock = StoreClock(instruments.clock)  # the platform's, once it is joined
         self._chance = random.Random()
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
-        self.ids = JobIdFactory(instruments.clock)
+        self.follow(StoreClock(instruments.clock))
         self._groups: dict[int, GroupCommit[Submission]] = {}
         self._waiters = Waiters(database.wait_seconds, not_known)
         self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
         self.on_scheduled: Callable[[], None] = lambda: None
+
+    def follow(self, store_clock: StoreClock) -> None:
+        """Date jobs by this clock: their ids, and with them their partitions, are the store's."""
+        self.store_clock = store_clock
+        self.ids = JobIdFactory(store_clock)
 
     def admit(self, tenant: Tenant, count: int) -> None:
         """Let so many jobs in, or refuse; for those who must write something before `submit`."""

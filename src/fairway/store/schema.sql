@@ -163,6 +163,7 @@ CREATE TABLE jobs (
 ) PARTITION BY RANGE (id);
 
 CREATE TABLE jobs_carried PARTITION OF jobs DEFAULT;
+CREATE INDEX jobs_carried_finished ON jobs_carried (finished_at);
 
 -- The backlog of a tenant in a pool, as streams by lane, type and priority; only queued rows are in it.
 CREATE INDEX jobs_queued ON jobs (shard, pool, tenant, lane, type, priority, id) WHERE state = 1;
@@ -201,6 +202,9 @@ CREATE TABLE idempotency (
     job          uuid        NOT NULL,
     expires_at   timestamptz NOT NULL,
     PRIMARY KEY (shard, tenant, key)
+) WITH (                                                  -- keys come and go as quickly as jobs do
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000,
+    autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
 );
 CREATE INDEX idempotency_expiry ON idempotency (shard, expires_at);
 

@@ -30,8 +30,9 @@ JOIN idempotency AS held
   ON held.shard = :shard AND held.tenant = wanted.tenant AND held.key = wanted.key
 
 -- name: forget_keys
--- Bounded: at most so many a round.
-DELETE FROM idempotency WHERE (shard, tenant, key) IN (
-    SELECT shard, tenant, key FROM idempotency
+-- Bounded: at most so many a round. A key that is taken anew meanwhile is asked again, and stays.
+DELETE FROM idempotency
+WHERE shard = :shard AND expires_at < now() AND ctid = ANY(ARRAY(
+    SELECT ctid FROM idempotency
     WHERE shard = :shard AND expires_at < now() ORDER BY expires_at LIMIT :limit
-)
+))
