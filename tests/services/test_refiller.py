@@ -17,8 +17,8 @@ from fairway.store import backlog as store
 from fairway.store.database import Connection
 
 HEAVY_BYTES = 60_000
-LANES, EACH = 24, 60  # 86 MB in all, and 14 MB for each of the first reads if count alone decided
-BOUND_BYTES = 16 << 20
+LANES, EACH = 24, 30  # 43 MB in all, and in one answer if count alone decided
+BOUND_BYTES = 12 << 20
 
 
 async def fill(connection: Connection, tenant: int, kind: int) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import pytest
 from tests.postgres import connected
 from tests.services.platform_room import until
@@ -16,6 +17,7 @@ from tests.store.rows import SHARD, add_jobs, is_blocked, look, new_job, own, st
 
 from fairway.core.ids import lowest_id_at
 from fairway.core.lifecycle import State
+from fairway.core.retention import Load
 from fairway.runtime.clock import SystemClock
 from fairway.services.retirement import Retirement
 from fairway.store import outcomes, partitions, retirement, submissions
@@ -187,12 +189,12 @@ async def test_a_detach_that_would_wait_gives_up_at_once_and_comes_again(
 async def test_heavy_rows_are_few_by_bytes(database: Database) -> None:
     async with database.calm() as connection:
         await partitions.make_ahead(connection, OLD)
-        heavy = [new_job(at=OLD, payload=b"x" * 60_000) for _ in range(150)]
+        heavy = [new_job(at=OLD, payload=b"x" * 60_000) for _ in range(300)]
         await add_jobs(connection, *heavy)
         assert not (await retirement.weigh_waiting(connection, TABLE)).is_small
     await rounds(database)
     async with database.calm() as connection:
-        assert await count_at(connection, TABLE) == 150
+        assert await count_at(connection, TABLE) == 300
 
 
 @pytest.mark.parametrize("name", ["late_rows", "thin"])
@@ -207,3 +209,26 @@ async def test_a_walk_reads_the_pages_it_was_given(connection: Connection, name:
     step = getattr(retirement, name)
     found = await step(connection, TABLE, range(0), KEEP_SINCE)
     assert not found, "no page, no row"
+
+
+async def test_a_table_that_cannot_be_retired_keeps_no_other_from_going(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with database.calm() as connection:
+        await partitions.make_ahead(connection, OLD)
+        names = [one.name for one in await partitions.existing(connection) if one.ends < KEEP_SINCE]
+    weigh = retirement.weigh_waiting
+
+    async def unreadable(connection: Connection, table: str) -> Load:
+        if table == names[0]:
+            raise asyncpg.DataCorruptedError("a page is damaged")
+        return await weigh(connection, table)
+
+    monkeypatch.setattr(retirement, "weigh_waiting", unreadable)
+    retire = Retirement(database, SystemClock())
+    for _ in range(4):
+        assert await retire.run_once(KEEP_SINCE) is not None
+    async with database.calm() as connection:
+        left = {one.name for one in await partitions.existing(connection)}
+        assert await retirement.detached(connection) == []
+    assert left & set(names) == {names[0]}

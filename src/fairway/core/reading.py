@@ -18,7 +18,7 @@ from fairway.core.job import QueuedJob
 from fairway.core.streams import Stream, StreamKey
 
 READ_JOBS_MIN = 16  # enough to be worth a read
-READ_BYTES_MAX = 4 << 20  # of payloads in one answer: it is decoded at a stretch
+READ_BYTES_MAX = 8 << 20  # of payloads in one answer: it is decoded at a stretch
 
 
 class Budget(NamedTuple):

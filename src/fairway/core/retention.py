@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-CARRY_ROWS_MAX = 2_000  # what is written within some tens of milliseconds
-CARRY_BYTES_MAX = 8 << 20
+CARRY_ROWS_MAX = 10_000  # written within some tenths of a second
+CARRY_BYTES_MAX = 16 << 20
 CLOCKS_APART_SECONDS_MAX = 3_600.0
 
 
@@ -35,7 +35,7 @@ def may_forget(skew_seconds: float) -> bool:
     """Whether the store's clock can be believed that history is old.
 
     What is dropped is gone for good, and a clock that jumped a month ahead makes all of it old.
-    Two clocks that agree to the hour are not both wrong.
+    Two machines' clocks that agree to the hour are hardly both wrong.
     """
     return abs(skew_seconds) <= CLOCKS_APART_SECONDS_MAX
 

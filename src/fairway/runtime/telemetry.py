@@ -122,11 +122,6 @@ class Metrics:
             "fairway_restraints", "Circuits open, types in quarantine, throttles.", ["kind"], **r
         )
         self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
-        self.clock_skew = Gauge(
-            "fairway_clock_skew_seconds",
-            "How far the store's clock is ahead of this machine's.",
-            **r,
-        )
         self.waiters = Gauge(
             "fairway_database_waiters", "Calls that wait for a connection to the store.", **r
         )
@@ -178,6 +173,11 @@ class Metrics:
         r: dict[str, Any] = {"registry": self.registry}
         self.slow_statements = Counter(
             "fairway_slow_statements_total", "Hot statements of over a second.", ["statement"], **r
+        )
+        self.clock_skew = Gauge(
+            "fairway_clock_skew_seconds",
+            "How far the store's clock is ahead of this machine's.",
+            **r,
         )
         self.promoted = Counter("fairway_jobs_promoted_total", "Scheduled jobs that came due.", **r)
         self.oldest_due = Gauge(

@@ -15,7 +15,7 @@ from fairway.core.fairness import PoolShare
 from fairway.core.first_come import FirstCome
 from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Loop, pause
+from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
@@ -69,7 +69,6 @@ from fairway.store.tenants import Cluster, found_cluster
 log = logger("platform")
 
 READY_SECONDS_MAX = 2.0
-MIGRATION_REST_SECONDS = 0.5  # while another server migrates, or holds a lock
 STOP_SECONDS_MAX = 10.0  # workers report to the next owner what could not be written by then
 
 
@@ -337,16 +336,14 @@ def _wake(loops: dict[str, Loop]) -> None:
 
 
 async def _migrate(dsn: str) -> None:
-    last = ""
+    said: set[str] = set()
 
-    async def waiting(reason: str) -> None:
-        nonlocal last
-        if reason != last:
+    def say(reason: str) -> None:
+        if reason not in said:
             log.info(reason)
-        last = reason
-        await pause(MIGRATION_REST_SECONDS)
+        said.add(reason)
 
-    for migration in await migrate_at(dsn, waiting):
+    for migration in await migrate_at(dsn, say):
         log.info("migration applied", migration=migration.name)
 
 

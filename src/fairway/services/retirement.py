@@ -63,8 +63,14 @@ class Retirement:
             ]
         self._walks = {name: walk for name, walk in self._walks.items() if name in {*left, *old}}
         until_us = self._clock.now_us() + ROUND_US
-        rests: list[float | None] = [await self._drop(name, keep_since, until_us) for name in left]
-        rests += [await self._retire(name, keep_since, until_us) for name in old]
+        rests = []
+        for name in (*left, *old):
+            step = self._drop if name in left else self._retire
+            try:
+                rests.append(await step(name, keep_since, until_us))
+            except Exception as error:  # a table that cannot be read keeps no other from going
+                log.warning("partition not retired yet", partition=name, error=repr(error))
+                rests.append(NOT_NOW_SECONDS)
         return min((rest for rest in rests if rest is not None), default=None)
 
     async def _retire(self, name: str, keep_since: datetime, until_us: int) -> float | None:
@@ -105,7 +111,7 @@ class Retirement:
         del self._walks[name]
         return SOON_SECONDS
 
-    async def _drop(self, name: str, keep_since: datetime, until_us: int) -> float:
+    async def _drop(self, name: str, keep_since: datetime, until_us: int) -> float | None:
         """What was taken off: carry what was missed, then drop it."""
         walk = self._walks.setdefault(name, Walk())
         async for pages in self._pages(name, walk, until_us):

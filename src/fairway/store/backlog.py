@@ -66,15 +66,16 @@ async def read_streams(
         light_bytes=light_bytes,
         **_wishes(reads),
     )
-    found = [Found([]) for _ in reads]
+    jobs: list[list[QueuedJob]] = [[] for _ in reads]
     keys = [read.key for read in reads]
+    cut: set[int] = set()
     for row in rows:
-        number = row[0] - 1
+        stream = row[0] - 1
         if row[PAYLOAD] is None:
-            found[number] = Found(found[number].jobs, is_cut=True)
-        elif not found[number].is_cut:
-            found[number].jobs.append(QueuedJob(row[1], *keys[number], *row[2:]))
-    return found
+            cut.add(stream)
+        elif not cut or stream not in cut:
+            jobs[stream].append(QueuedJob(row[1], *keys[stream], *row[2:]))
+    return [Found(each, number in cut) for number, each in enumerate(jobs)]
 
 
 async def read_streams_by_bytes(

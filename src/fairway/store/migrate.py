@@ -8,9 +8,8 @@ database from the future is refused rather than guessed at.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib import resources
 from typing import NamedTuple, TypeAlias
 
@@ -27,12 +26,11 @@ LOCK_TIMEOUT = "200ms"
 LOCK_TRIES = 120
 REST_SECONDS = 0.5  # between two tries
 
-Waiting: TypeAlias = Callable[[str], Awaitable[None]]
+Say: TypeAlias = Callable[[str], None]
 
 
-async def silent(reason: str) -> None:
-    """Wait a moment and tell nobody."""
-    await asyncio.sleep(REST_SECONDS)
+def silent(reason: str) -> None:
+    """Tell nobody."""
 
 
 _HISTORY = """
@@ -87,7 +85,7 @@ async def pending(connection: Connection) -> list[Migration]:
     return [migration for migration in known if migration.number not in applied]
 
 
-async def migrate_at(dsn: str, waiting: Waiting = silent) -> list[Migration]:
+async def migrate_at(dsn: str, say: Say = silent) -> list[Migration]:
     """Bring the database at this address to the present schema; answers what was applied.
 
     On a connection of its own, without the time limits of everyday statements: a migration of a
@@ -98,40 +96,46 @@ async def migrate_at(dsn: str, waiting: Waiting = silent) -> list[Migration]:
     )
     try:
         await connection.execute("SET statement_timeout = 0")
-        return await migrate(connection, waiting)
+        return await migrate(connection, say)
     finally:
         await connection.close()
 
 
-async def migrate(connection: Connection, waiting: Waiting = silent) -> list[Migration]:
-    """Apply what is pending; answers what was applied. `waiting` hears why it takes long."""
+async def migrate(connection: Connection, say: Say = silent) -> list[Migration]:
+    """Apply what is pending; answers what was applied. `say` hears why it takes long."""
     is_founded = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
     if is_founded and not await pending(connection):
         return []
-    await _become_the_migrator(connection, waiting)
+    await _become_the_migrator(connection, say)
     try:
         to_apply = await pending(connection)
         for migration in to_apply:
-            await _apply_patiently(connection, migration, waiting)
+            await _apply_patiently(connection, migration, say)
         return to_apply
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", LOCK_KEY)
 
 
-async def _become_the_migrator(connection: Connection, waiting: Waiting) -> None:
+async def _become_the_migrator(connection: Connection, say: Say) -> None:
     """Ask, do not queue: a wait for a lock runs into time-outs, and nobody hears of it."""
     while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", LOCK_KEY):
-        await waiting("another server migrates the database; this one starts when that is done")
+        say("another server migrates the database; this one starts when that is done")
+        await _rest(connection)
 
 
-async def _apply_patiently(connection: Connection, migration: Migration, waiting: Waiting) -> None:
+async def _rest(connection: Connection) -> None:
+    await connection.execute("SELECT pg_sleep($1)", REST_SECONDS)
+
+
+async def _apply_patiently(connection: Connection, migration: Migration, say: Say) -> None:
     """A lock is asked for briefly and often: who waits for one holds up everybody behind it."""
     for _ in range(LOCK_TRIES):
         try:
             await _apply(connection, migration)
             return
         except asyncpg.LockNotAvailableError:
-            await waiting(f"migration {migration.name} waits for a lock that others hold")
+            say(f"migration {migration.name} waits for a lock that others hold")
+            await _rest(connection)
     raise Unavailable(
         f"Migration {migration.name!r} found its tables in use {LOCK_TRIES} times. End long"
         " statements and transactions on them, then start again.",

@@ -82,18 +82,29 @@ async def _make(connection: Connection, partition: Partition, now: datetime) -> 
     if strays > STRAYS_MAX:
         return False
     is_of_now = partition.begins - NEAR < now < partition.ends + NEAR
-    if strays or is_of_now or await _carried_bytes(connection) <= SMALL_BYTES:
+    if strays:
         await _make_around(connection, partition)
+    elif is_of_now or await _carried_bytes(connection) <= SMALL_BYTES:
+        await _make_at_once(connection, partition)
     else:
         await _make_beside(connection, partition)
     return True
+
+
+async def _make_at_once(connection: Connection, partition: Partition) -> None:
+    try:
+        async with briefly(connection):
+            await connection.execute(_creation(partition))
+    except asyncpg.CheckViolationError:  # a job came before it after all
+        await _make_around(connection, partition)
 
 
 async def _make_around(connection: Connection, partition: Partition) -> None:
     """Move the jobs that were born into the default partition over into their own."""
     strays = _range_of(partition)
     async with briefly(connection):
-        await connection.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+        # The other partitions are left out: one is being vacuumed most of the time.
+        await connection.execute("LOCK TABLE ONLY jobs, jobs_carried IN ACCESS EXCLUSIVE MODE")
         await connection.execute(
             f"CREATE TEMP TABLE strays ON COMMIT DROP AS SELECT * FROM jobs_carried WHERE {strays}"
         )
