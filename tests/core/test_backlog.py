@@ -6,6 +6,7 @@ the refiller whose reads see an old snapshot, workers, the recorder, the sweeper
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -59,6 +60,9 @@ class BacklogMachine(RuleBasedStateMachine):
         self.leases: dict[str, QueuedJob] = {}
         self.unrecorded: list[tuple[QueuedJob, bool]] = []  # ended; goes back to the queue?
         self.waiting_retry: list[QueuedJob] = []  # scheduled: due later, id from the past
+        self.promoted: list[QueuedJob] = []  # due on disk, not told yet
+        self.look = ExitStack()
+        self.look_number = 0
         self.reads: list[Read] = []
         self.number = 0
         self.ms = 0
@@ -190,12 +194,21 @@ class BacklogMachine(RuleBasedStateMachine):
         self.backlog.ended([job.id])
         self.waiting_retry.append(job)
 
-    @precondition(lambda self: self.waiting_retry)
+    @precondition(lambda self: self.waiting_retry and not self.promoted)
+    @rule(count=st.integers(1, 3))
+    def retries_come_due(self, count: int) -> None:
+        """Their rows are queued from now on, for whoever reads; the promoter hears of it later."""
+        self.look.enter_context(self.backlog.reading.looking())
+        self.promoted, self.waiting_retry = self.waiting_retry[:count], self.waiting_retry[count:]
+        self.look_number = self.backlog.reading._number
+        self.queued.update((job.id, job) for job in self.promoted)
+
+    @precondition(lambda self: self.promoted)
     @rule()
-    def a_retry_comes_due(self) -> None:
-        job = self.waiting_retry.pop(0)
-        self.queued[job.id] = job
-        self.backlog.arrived([job])
+    def a_promotion_is_answered(self) -> None:
+        self.backlog.promoted(self.promoted, self.leases, self.look_number)
+        self.promoted = []
+        self.look.close()
 
     @precondition(lambda self: self.queued)
     @rule(place=st.integers(0, 30))
@@ -256,6 +269,7 @@ class BacklogMachine(RuleBasedStateMachine):
         for job in self.unannounced:
             self.backlog.arrived([job])
             self.backlog.coming.discard(job.id)
+        self.a_promotion_is_answered()
         while self.reads:
             self.a_read_fails()
         while self.unrecorded:
@@ -480,3 +494,44 @@ def test_the_oldest_head_is_known(backlog: Backlog) -> None:
     assert POOL not in surveyed(backlog).oldest_ms
     backlog.arrived([make(1, ms=50), make(2, tenant=2, ms=20)])
     assert surveyed(backlog).oldest_ms[POOL] == START_MS + 20
+
+
+def test_a_promoted_job_that_a_read_brought_first_stands_there_once(backlog: Backlog) -> None:
+    job = make(1)
+    with backlog.reading.looking() as look:
+        backlog.noticed(key_of(job), job.id)  # a sweep saw the row that the promoter wrote
+        read(backlog, [job])
+        backlog.promoted([job], (), look)
+    assert take_all(backlog) == [job.id]
+
+
+def test_a_promoted_job_that_ran_before_its_promoter_heard_does_not_run_again(
+    backlog: Backlog,
+) -> None:
+    job = make(1)
+    with backlog.reading.looking() as look:
+        backlog.noticed(key_of(job), job.id)
+        read(backlog, [job])
+        assert take_all(backlog) == [job.id]
+        backlog.ending.add(job.id)
+        backlog.ended([job.id])
+        backlog.promoted([job], (), look)
+    assert take_all(backlog) == []
+
+
+def test_a_job_promoted_after_its_last_end_is_news_whatever_else_is_read(backlog: Backlog) -> None:
+    job = make(1)
+    with backlog.reading.looking():  # a slow read of something else
+        backlog.ended([job.id])
+        with backlog.reading.looking() as look:
+            backlog.promoted([job], (), look)
+    assert take_all(backlog) == [job.id]
+
+
+def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: Backlog) -> None:
+    bare, whole = make(1, size=0), make(1)
+    backlog.put_back(bare)
+    assert backlog.depth(1, [POOL]) == 1
+    assert take_all(backlog) == []
+    read(backlog, [whole])
+    assert backlog.take(POOL, 1, {1}, ()) == whole

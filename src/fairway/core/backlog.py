@@ -8,10 +8,11 @@ later from its cursor. Memory is bounded by the limits. Losing a window loses no
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from itertools import groupby
 
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
-from fairway.core.job import QueuedJob
+from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.streams import Stream, StreamKey, is_same_stream, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
@@ -56,11 +57,27 @@ class Backlog(Windows):
             tenant.depth += 1
         return woken
 
+    def promoted(
+        self, jobs: Iterable[QueuedJob], held: Container[str], look: int
+    ) -> set[tuple[int, int]]:
+        """Jobs came due. Others may have seen their rows first, so each is looked for here.
+
+        `look` is of `reading.looking()`, open since before the rows were written: what was read
+        meanwhile, ran and ended is known by that.
+        """
+        fresh: list[QueuedJob] = []
+        for key, group in groupby(jobs, key=key_of):
+            fresh += self._news(list(group), self._known(key), held, look)
+        return self.arrived(fresh)
+
     def put_back(self, job: QueuedJob) -> None:
         """A job that was taken is free again: it keeps its place at the head."""
         stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
-        if stream.blocked:
+        if job.payload == NO_PAYLOAD:
+            stream.rewind()
+            self._leave_in_store(stream)  # a read brings it whole
+        elif stream.blocked:
             self._evict(stream)
         else:
             stream.window.appendleft(job)

@@ -14,9 +14,15 @@ from msgspec import Struct
 
 from fairway.core.ids import JobId, unix_ms_of
 
+NO_PAYLOAD = b""  # of a job whose payload was not read; JSON text is never empty
+
 
 class QueuedJob(Struct, frozen=True, order=True, gc=False):
-    """What the dispatcher must know of a job that waits for a slot; the payload is JSON text."""
+    """What the dispatcher must know of a job that waits for a slot; the payload is JSON text.
+
+    A job that ran when its owner changed comes without its payload (`NO_PAYLOAD`): only who sends
+    it out again needs that, and reads it then.
+    """
 
     id: JobId
     tenant: int

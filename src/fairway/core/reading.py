@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -49,8 +50,9 @@ class Reading:
         self._patient: set[int] = set()  # tenants that wait outside while their pool is crowded
         self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
         self._outside: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
-        self._under_way = 0
-        self.ended_lately: set[str] = set()  # since reads under way began: they may show them yet
+        self._looks: dict[int, None] = {}  # numbers of the reads under way, oldest first
+        self._number = 0
+        self._ended: dict[str, int] = {}  # job → number of the last read begun before it ended
 
     def __bool__(self) -> bool:
         """Whether somebody wants a read now."""
@@ -120,18 +122,44 @@ class Reading:
 
     def start(self, stream: Stream) -> None:
         self.forget(stream)
-        self._under_way += 1
+        stream.look = self._begin()
         stream.reading, stream.missed, stream.rewound = True, False, False
 
     def over(self, stream: Stream) -> None:
         stream.reading = False
-        self._under_way -= 1
-        if not self._under_way:
-            self.ended_lately.clear()
+        self._finish(stream.look)
+
+    @contextmanager
+    def looking(self) -> Iterator[int]:
+        """Rows that will come here are read otherwise: what ends meanwhile is remembered."""
+        look = self._begin()
+        try:
+            yield look
+        finally:
+            self._finish(look)
+
+    def _begin(self) -> int:
+        self._number += 1
+        self._looks[self._number] = None
+        return self._number
+
+    def _finish(self, look: int) -> None:
+        self._looks.pop(look, None)
+        if not self._looks:
+            self._ended.clear()
+            return
+        oldest = next(iter(self._looks))
+        while self._ended and next(iter(self._ended.values())) < oldest:
+            del self._ended[next(iter(self._ended))]
 
     def ended(self, ids: Iterable[str]) -> None:
-        if self._under_way:
-            self.ended_lately.update(ids)
+        if self._looks:
+            self._ended.update(dict.fromkeys(ids, self._number))
+
+    def ended_since(self, look: int, ids: set[str]) -> set[str]:
+        """Those of the ids that ended after this read began: it may show them as they were."""
+        ended = self._ended
+        return {job_id for job_id in ids & ended.keys() if ended[job_id] >= look}
 
     def is_old_news(self, job_id: str) -> bool:
-        return job_id in self.ended_lately
+        return job_id in self._ended

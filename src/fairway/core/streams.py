@@ -51,8 +51,8 @@ class Stream:
     """The head of a stream in memory, and how far it was read."""
 
     __slots__ = (
-        "blocked", "cursor", "heavy", "key", "late", "missed", "more", "reading", "rewound",
-        "shard", "type", "window",
+        "blocked", "cursor", "heavy", "key", "late", "look", "missed", "more", "reading",
+        "rewound", "shard", "type", "window",
     )  # fmt: skip
 
     def __init__(self, key: StreamKey, shard: int) -> None:
@@ -64,6 +64,7 @@ class Stream:
         self.heavy = False  # its last read met jobs that must be read by bytes
         self.more = False  # the store may hold jobs past the cursor
         self.reading = False
+        self.look = 0  # the number of its last read
         self.missed = False  # a job arrived that a read under way may not see
         self.rewound = False  # the cursor went back while a read was under way
         self.late: str | None = None  # a job before the cursor that came during a read

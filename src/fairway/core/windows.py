@@ -161,7 +161,7 @@ class Windows(BacklogCounts):
         if stream.rewound:  # since this read began: what comes first is still to be read
             jobs = []
         backlog = self._tenants[stream.key.pool, stream.key.tenant]
-        fresh = self._news(jobs, stream, held)
+        fresh = self._news(jobs, stream, held, stream.look)
         stream.window += fresh
         backlog.ready += len(fresh)
         self.jobs_held += len(fresh)
@@ -176,12 +176,15 @@ class Windows(BacklogCounts):
             self._ready(stream)
         return bool(stream.window)
 
-    def _news(self, jobs: list[QueuedJob], stream: Stream, held: Container[str]) -> list[QueuedJob]:
+    def _news(
+        self, jobs: list[QueuedJob], stream: Stream | None, held: Container[str], look: int
+    ) -> list[QueuedJob]:
         """Those that are neither here nor under way; mostly all, which sets find out quickly."""
         ids = {job.id for job in jobs}
         old = {job_id for job_id in ids if job_id in held}
-        old |= ids & self.coming | ids & self.ending | ids & self.reading.ended_lately
-        old |= ids.intersection([job.id for job in stream.window])
+        old |= ids & self.coming | ids & self.ending | self.reading.ended_since(look, ids)
+        if stream is not None:
+            old |= ids.intersection([job.id for job in stream.window])
         return [job for job in jobs if job.id not in old] if old else jobs
 
     def _is_underway(self, job_id: str) -> bool:

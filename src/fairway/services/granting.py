@@ -63,6 +63,12 @@ class Granting(SessionBook):
         if shard in self.open_shards:
             self._wake(self.backlog.arrived(self.tombstones.without_dead(jobs)))
 
+    def promoted(self, shard: int, jobs: Sequence[QueuedJob], look: int) -> None:
+        """Jobs of one shard came due; a read may have brought some of them already."""
+        if shard in self.open_shards:
+            alive = self.tombstones.without_dead(jobs)
+            self._wake(self.backlog.promoted(alive, self.leases, look))
+
     def hinted(self, shard: int, firsts: Mapping[StreamKey, str]) -> None:
         """Another server wrote jobs, here the oldest of each stream; they are read from there."""
         self.hinted_us = self._clock.now_us()

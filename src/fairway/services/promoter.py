@@ -103,12 +103,13 @@ class Promoter:
         shares = progress.allowances.allot({bunch.tenant for bunch in due}, self._clock.now_us())
         if not shares:
             return 0, bool(due)
-        jobs = await store.promote_due(connection, shard, progress.term, due, shares)
+        with self._dispatcher.backlog.reading.looking() as look:
+            jobs = await store.promote_due(connection, shard, progress.term, due, shares)
+            if jobs:
+                self._dispatcher.promoted(shard, jobs, look)
         promoted = Counter(job.tenant for job in jobs)
         progress.allowances.spend(promoted, self._clock.now_us())
-        if jobs:
-            self._metrics.promoted.inc(len(jobs))
-            self._dispatcher.arrived(shard, jobs)
+        self._metrics.promoted.inc(len(jobs))
         tenants = {bunch.tenant for bunch in due}
         is_capped = any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)
         return len(jobs), is_capped
