@@ -8,9 +8,12 @@ another epoch or token than the one in force can write nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
 
 TERM_SHIFT = 24  # grants of one job within one term; far above any delivery bound
 
@@ -24,6 +27,22 @@ class LeaseProof(NamedTuple):
     job: JobId
     epoch: int
     token: str
+
+
+class StoredLease(NamedTuple):
+    """What a job's row says of its lease."""
+
+    state: int
+    epoch: int
+    token: str | None
+
+
+class Standing(Enum):
+    """What becomes of a lease that a worker says it holds and the owner's memory lacks."""
+
+    WRITTEN = "written"  # the row says so: it is in force
+    UNWRITTEN = "unwritten"  # an earlier owner granted it and had no time to write it down
+    OVER = "over"  # ended, lost, or never granted
 
 
 def next_epoch(stored_epoch: int, term: int) -> int:
@@ -57,3 +76,44 @@ def longest_us(timeout_ms: int, grace_seconds: float, large_bytes: int) -> int:
     """
     timeout_us = timeout_ms * 1000
     return timeout_us + max(round(grace_seconds * 1e6), timeout_us // 10) + large_bytes
+
+
+def standing_of(stored: StoredLease | None, epoch: int, token: str, term: int | None) -> Standing:
+    """Whether the lease can still be in force; `term` is the owner's, None for one we are not."""
+    if stored is None:
+        return Standing.OVER
+    if stored.state == State.RUNNING:
+        is_it = (stored.epoch, stored.token) == (epoch, token)
+        return Standing.WRITTEN if is_it else Standing.OVER
+    if stored.state != State.QUEUED:
+        return Standing.OVER
+    is_newer = stored.epoch < epoch if term is None else may_adopt(stored.epoch, epoch, term)
+    return Standing.UNWRITTEN if is_newer else Standing.OVER
+
+
+class Naming(NamedTuple):
+    """What a worker's list of all it runs means for the leases that it was sent."""
+
+    missed_since_us: dict[tuple[str, int], int]  # (job, epoch) → when it was first not named
+    lost: list[str]  # jobs not named for so long that nobody runs them
+
+
+def judge_naming(
+    sent: Iterable[tuple[str, int]],
+    named: Collection[tuple[str, int]],
+    missed_since_us: Mapping[tuple[str, int], int],
+    now_us: int,
+    grace_us: int,
+) -> Naming:
+    """Which of the leases sent to a worker it does not run; leases are (job, epoch).
+
+    One list proves nothing: it was made before it came, and a lease, or a report, may have crossed
+    it on the way. What is missing from every list for as long as a call can be under way is lost.
+    """
+    missed = {
+        lease: missed_since_us.get(lease, now_us) for lease in sent if lease not in named
+    }  # fmt: skip
+    lost = [lease for lease, since_us in missed.items() if now_us - since_us >= grace_us > 0]
+    for lease in lost:
+        del missed[lease]
+    return Naming(missed, [job for job, _ in lost])
