@@ -207,15 +207,17 @@ async def test_rare_expressions_that_come_due_hold_nobody_up(
 # -- overlap -------------------------------------------------------------------------------------
 
 
-async def tick_again(platform: Platform, place: Place) -> None:
-    """One more tick: the minute before those that were."""
+async def tick_again(platform: Platform, place: Place) -> Ticker:
+    """One more tick: the minute before those that were. Answers who fired it."""
     async with platform.database.calm() as connection:
         await connection.execute("DELETE FROM schedule_runs WHERE job IS NULL AND outcome = 1")
         await connection.execute(
             "UPDATE schedule_runs SET tick = tick - interval '100 days' WHERE outcome = 0"
         )
     await turn_back(platform, place, 1.01)
-    await ticker_of(platform).run_once(0)
+    ticker = ticker_of(platform)
+    await ticker.run_once(0)
+    return ticker
 
 
 @pytest.mark.parametrize(
@@ -260,8 +262,9 @@ async def test_a_tick_can_cancel_the_run_before_it(platform: Platform, tenant: T
     place = await put(platform, tenant, overlap=Overlap.CANCEL_RUNNING, catch_up=CatchUp.LAST)
     await turn_back(platform, place, 1.01)
     await ticker_of(platform).run_once(0)
-    await tick_again(platform, place)
-    await ticker_of(platform).run_once(0)
+    ticker = await tick_again(platform, place)
+    await ticker.cancel_runs(0)
+    await ticker.run_once(0)
     states = [job["state"] for job in await jobs(platform)]
     assert states[0] == State.CANCELLED
     assert len(states) == 2

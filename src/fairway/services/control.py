@@ -21,7 +21,8 @@ from fairway.services.watch import Watchers
 from fairway.store import history, outcomes, promotion
 from fairway.store.database import DISCONNECTED, Database
 
-END_LOOK_SECONDS = 0.01
+END_LOOK_SECONDS = 0.02
+CANCEL_SECONDS_MAX = 2.0  # then it is asked for again: an end on its way takes milliseconds
 
 
 class Cancelled(NamedTuple):
@@ -54,10 +55,13 @@ class Control:
         sight = await self._insight.job(tenant, job)
         if State(sight.record.state).is_final:
             raise Conflict(f"The job has ended already: it is {State(sight.record.state).label}.")
+        deadline_us = self._dispatcher.backlog.now_us() + round(CANCEL_SECONDS_MAX * 1e6)
         while not (
             self._ask_to_stop(tenant, job) or await self._cancel_waiting(tenant, job, sight)
         ):
             # Its run has ended and that is on its way to disk: then it waits again, or is final.
+            if self._dispatcher.backlog.now_us() >= deadline_us:
+                raise Unavailable("The job runs, and its worker is not known yet. Try again.")
             await pause(END_LOOK_SECONDS)
             sight = await self._insight.job(tenant, job)
             if State(sight.record.state).is_final:
@@ -88,7 +92,7 @@ class Control:
 
     def _term(self, shard: int) -> int:
         term = self._dispatcher.terms.get(shard)
-        if term is None:
+        if term is None or shard in self._dispatcher.restoring:
             raise Unavailable(code="NOT_OWNER")
         return term
 

@@ -258,6 +258,7 @@ class Platform:
             "expirer": expirer.run_once,
             "replayer": replayer.run_once,
             "ticker": self.ticker.run_once,
+            "overlapping runs": self.ticker.cancel_runs,
             "pruner": pruner.run_once,
             "janitor": janitor.run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
@@ -274,6 +275,7 @@ class Platform:
         self.submissions.on_scheduled = loops["promoter"].wake
         self.control.on_scheduled = self.ticker.on_scheduled = loops["promoter"].wake
         self.schedules.on_change = loops["ticker"].wake
+        self.ticker.on_cancel = loops["overlapping runs"].wake
         return loops
 
     def _restrain(self, keeper: Loop) -> None:

@@ -9,6 +9,7 @@ the promoter takes them from there, under its caps. The database's clock decides
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,6 +36,8 @@ log = logger("ticker")
 SCHEDULES_PER_ROUND = 200
 REST_MAX_SECONDS = 1.0
 REST_WAITING_SECONDS = 0.25  # a tick waits for the run before it: look whether it is over
+CANCELS_AT_ONCE = 8
+CANCEL_TRIES = 20
 BROKEN_AGAIN = timedelta(minutes=1)
 
 
@@ -78,7 +81,9 @@ class Ticker:
         self._ids = ids
         self._metrics = metrics
         self._waiting_after: dict[int, tuple[int, str]] = {}
+        self._cancels: dict[tuple[int, JobId], int] = {}  # runs to stop → tries left
         self.on_scheduled: Callable[[], None] = lambda: None
+        self.on_cancel: Callable[[], None] = lambda: None
 
     async def run_once(self, now_us: int) -> float:
         rests = [await self._round(shard) for shard in list(self._dispatcher.open_shards)]
@@ -99,7 +104,7 @@ class Ticker:
             if known:
                 outcomes = await self._settle(connection, shard, known)
             seconds = await store.seconds_to_next(connection, shard)
-        await self._after(outcomes)
+        self._after(outcomes)
         rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
         return min(rest, REST_WAITING_SECONDS if is_waiting else REST_MAX_SECONDS)
 
@@ -177,8 +182,8 @@ class Ticker:
         cancel = schedule.last_job if made.cancel else None
         return Outcome(settled, firings, others, due.missed, cancel)
 
-    async def _after(self, outcomes: list[Outcome]) -> None:
-        """The transaction stands: tell the promoter, ask running ones to stop, count."""
+    def _after(self, outcomes: list[Outcome]) -> None:
+        """The transaction stands: tell the promoter, ask for running ones to be stopped, count."""
         for outcome in outcomes:
             self._metrics.ticks.labels("fired").inc(len(outcome.firings))
             self._metrics.ticks.labels("missed").inc(outcome.missed)
@@ -186,15 +191,30 @@ class Ticker:
                 sum(run.outcome == RunOutcome.SKIPPED for run in outcome.others)
             )
             if outcome.cancel is not None:
-                await self._cancel(outcome.settled.tenant, outcome.cancel)
+                self._cancels[outcome.settled.tenant, outcome.cancel] = CANCEL_TRIES
+                self.on_cancel()
         if any(outcome.firings for outcome in outcomes):
             self.on_scheduled()
 
-    async def _cancel(self, tenant: int, job: JobId) -> None:
+    async def cancel_runs(self, now_us: int) -> float:
+        """A loop of its own: a run that cannot be stopped now stops nobody's schedules."""
+        some = list(self._cancels)[:CANCELS_AT_ONCE]
+        tries = [self._cancels.pop(run) for run in some]
+        done = await asyncio.gather(*(self._is_cancelled(*run) for run in some))
+        for run, left, is_done in zip(some, tries, done, strict=True):
+            if not is_done and left > 1:
+                self._cancels.setdefault(run, left - 1)
+        return REST_MAX_SECONDS if all(done) and not self._cancels else REST_WAITING_SECONDS
+
+    async def _is_cancelled(self, tenant: int, job: JobId) -> bool:
         try:
             await self._control.cancel(tenant, job)
         except Refused as error:
             log.info("a run was over before it could be stopped", job=job, error=error.message)
+        except Exception as error:
+            log.warning("a run is not stopped yet", job=job, error=repr(error))
+            return False
+        return True
 
 
 def _reckoning(
