@@ -40,7 +40,7 @@ ALL: dict[str, Statement] = {
 }
 HOT = [
     "record_successes", "record_successes_in_place", "settle", "write_leases", "read_ends",
-    "read_waiting", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
+    "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
     "due_bunches", "end_refused", "next_second", "passed_last_moments", "jobs_ahead",
     "read_running",

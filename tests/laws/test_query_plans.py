@@ -114,7 +114,7 @@ BY_BATCH = [
     "end_refused",
     "write_leases",
     "read_ends",
-    "read_waiting",
+    "read_held",
     "read_states",
     "read_jobs",
     "expire",

@@ -139,6 +139,7 @@ class Hand:
         self.slots = slots or {"short": 4}
         self.tenant: int | None = None
         self.build = ""
+        self.names_all = False  # `running` is all that runs, also without a hello
         self.number = 0
         self.call = 0  # of the next call, for tests that count them
 
@@ -159,7 +160,7 @@ class Hand:
                 self.key, self.call, "hand", self.tenant, greeting, running,
                 [word for word in reports if word.outcome is None],
                 [word.reported() for word in reports if word.outcome is not None],
-                wait_seconds, draining, goodbye,
+                wait_seconds, draining, goodbye, self.names_all,
             )
         )  # fmt: skip
 
@@ -194,6 +195,17 @@ class Hand:
                 refused.update(news.refused)
                 waiting = [r for r in waiting if r.number not in recorded | refused]
         return recorded, refused
+
+
+async def open_pair(dsn: str) -> tuple[Platform, Platform]:
+    """An owner, and a standby that waits for it to go."""
+    pair = []
+    for _ in range(2):
+        platform = await Platform.prepare(dsn, QUICK, SystemClock())
+        await platform.start()
+        pair.append(platform)
+        await until(lambda: owns_all(pair[0]))
+    return pair[0], pair[1]
 
 
 def holding(lease: Lease) -> Holding:

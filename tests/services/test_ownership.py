@@ -18,6 +18,7 @@ from tests.services.platform_room import (
     holding,
     kill,
     new,
+    open_pair,
     owner_on,
     owns_all,
     platform_on,
@@ -31,17 +32,6 @@ from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
 from fairway.services.sessions import End
-
-
-async def open_pair(dsn: str) -> tuple[Platform, Platform]:
-    """An owner, and a standby that waits for it to go."""
-    pair = []
-    for _ in range(2):
-        platform = await Platform.prepare(dsn, QUICK, SystemClock())
-        await platform.start()
-        pair.append(platform)
-        await until(lambda: owns_all(pair[0]))
-    return pair[0], pair[1]
 
 
 async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
@@ -146,7 +136,7 @@ async def test_running_jobs_are_adopted_not_run_again(database_url: str) -> None
     while True:
         news = await hand.say(hello=True, running=[holding(lease) for lease in leases])
         assert news is not None
-        assert news.leases == []
+        assert (news.leases, news.revoked) == ([], [])
         if owns_all(second):
             break
         await asyncio.sleep(0.05)

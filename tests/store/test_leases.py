@@ -5,14 +5,16 @@ from __future__ import annotations
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, lease_for, look, new_job, own, schedule, start
 
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import NO_PAYLOAD
 from fairway.core.lifecycle import State
 from fairway.runtime.identity import session_key
 from fairway.store.database import Connection
 from fairway.store.leases import (
     forget_sessions,
     live_sessions,
+    read_held,
     read_running,
-    read_waiting,
     see_sessions,
     silent_sessions,
     write_leases,
@@ -53,21 +55,40 @@ async def test_a_new_owner_finds_every_written_lease(connection: Connection) -> 
     job, waiting = await add_job(connection, tenant=7, type=4), await add_job(connection)
     lease = await start(connection, job, term)
     await connection.execute("UPDATE jobs SET started_at = now() - interval '5 s' WHERE state = 2")
-    (found,) = await read_running(connection, SHARD)
-    assert found.job == replace(job, epoch=lease.epoch)
+    (found,) = await read_running(connection, SHARD, LOWEST_JOB_ID, 10)
+    assert found.job == replace(job, epoch=lease.epoch, payload=NO_PAYLOAD)
     assert (found.session, found.token) == (lease.session, lease.token)
     assert 5 <= found.running_seconds < 15
     assert (await look(connection, waiting)).state == State.QUEUED
 
 
-async def test_jobs_whose_lease_was_never_written_are_found_by_name(
+async def test_written_leases_are_found_a_page_at_a_time(connection: Connection) -> None:
+    term = await own(connection)
+    jobs = sorted([await add_job(connection) for _ in range(5)])
+    for job in jobs:
+        await start(connection, job, term)
+    after, pages = LOWEST_JOB_ID, []
+    while page := await read_running(connection, SHARD, after, 2):
+        pages.append([found.job.id for found in page])
+        after = page[-1].job.id
+    ids = [job.id for job in jobs]
+    assert pages == [ids[:2], ids[2:4], ids[4:]]
+
+
+async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
     connection: Connection,
 ) -> None:
     term = await own(connection)
     waiting, running, foreign = [await add_job(connection) for _ in range(3)]
-    await start(connection, running, term)
+    lease = await start(connection, running, term)
     asked = [(1, waiting.id), (1, running.id), (2, foreign.id), (1, new_job().id)]
-    assert await read_waiting(connection, SHARD, asked) == [waiting]
+    held = await read_held(connection, SHARD, asked)
+    assert held.keys() == {waiting.id, running.id}
+    assert held[waiting.id].stored == (State.QUEUED, 0, None)
+    assert held[running.id].stored == (State.RUNNING, lease.epoch, lease.token)
+    assert held[waiting.id].job == replace(waiting, payload=NO_PAYLOAD)
+    whole = await read_held(connection, SHARD, asked, with_payloads=True)
+    assert whole[waiting.id].job == waiting
 
 
 async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connection) -> None:

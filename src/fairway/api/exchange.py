@@ -115,6 +115,7 @@ class ExchangeEndpoint:
             wait_seconds=request.wait_ms / 1000,
             draining=request.draining,
             goodbye=request.goodbye,
+            is_whole=request.running_is_all,
         )
 
     def _hello(self, hello: wire.Hello | None) -> Hello | None:

@@ -180,7 +180,7 @@ class Windows(BacklogCounts):
         self, jobs: list[QueuedJob], stream: Stream | None, held: Container[str], look: int
     ) -> list[QueuedJob]:
         """Those that are neither here nor under way; mostly all, which sets find out quickly."""
-        ids = {job.id for job in jobs}
+        ids: set[str] = {job.id for job in jobs}
         old = {job_id for job_id in ids if job_id in held}
         old |= ids & self.coming | ids & self.ending | self.reading.ended_since(look, ids)
         if stream is not None:

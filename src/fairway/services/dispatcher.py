@@ -24,6 +24,9 @@ from fairway.core.tenant import Tenant
 from fairway.services.granting import Granting
 from fairway.services.sessions import End, Holding, Lease, Session
 
+SILENT = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}'
+UNNAMED = b'{"type":"WorkerLost","message":"The worker no longer names this among what it runs."}'
+
 
 class Dispatcher(Granting):
     # -- runs end ----------------------------------------------------------------------------
@@ -51,11 +54,11 @@ class Dispatcher(Granting):
         lease.session.recording.add(number)
         self.record_ends([end])
 
-    def lost(self, leases: Iterable[Lease]) -> None:
-        """Their worker died or fell silent: costs a delivery, never an attempt."""
+    def lost(self, leases: Iterable[Lease], error: bytes = SILENT) -> None:
+        """Nobody runs them any more: costs a delivery, never an attempt."""
         now_us, lost = self._clock.now_us(), list(leases)
         for lease in lost:
-            outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0))
+            outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0), error=error)
             end = self.aftermath.end_of(lease, None, outcome)
             self._end([lease], now_us)
             self.record_ends([end])
@@ -119,15 +122,23 @@ class Dispatcher(Granting):
 
     def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
         """A worker runs a job under a lease that an earlier owner granted and never wrote."""
-        is_foreign = session.tenant is not None and session.tenant != job.tenant
         term = self.terms.get(shard_of(job.id))
-        if is_foreign or term is None or job.id in self.leases:
+        if not session.may_run(job.tenant) or term is None or job.id in self.leases:
             return False
         if not may_adopt(job.epoch, holding.epoch, term):
             return False
         self.backlog.remove(job.id, key_of(job))  # perhaps read as waiting before this was said
         self.restore(session, job, holding.epoch, holding.token, running_seconds=0.0)
         return True
+
+    def restore_written(
+        self, session: Session, job: QueuedJob, token: str, running_seconds: float
+    ) -> None:
+        """A lease that the store has and this memory lacks: it stands."""
+        lease = self.restore(session, job, job.epoch, token, running_seconds=running_seconds)
+        lease.written = True
+        if not session.may_run(job.tenant):
+            self.lost([lease])  # its session is another tenant's worker by now: nobody runs it
 
     def restore(
         self, session: Session, job: QueuedJob, epoch: int, token: str, *, running_seconds: float
@@ -146,20 +157,41 @@ class Dispatcher(Granting):
 
     # -- shards ------------------------------------------------------------------------------
 
+    def claim_shard(self, shard: int, term: int) -> None:
+        """This server owns it from now on; its leases must be found before anybody is judged.
+
+        Whoever greeted before has not said what it runs of this shard: all say hello again.
+        """
+        self.terms[shard] = term
+        self.claims += 1
+        self.restoring.add(shard)
+        self.all_restored.clear()
+        self._forget_greetings()
+
+    def _forget_greetings(self) -> None:
+        if any(session.greeted for session in self.sessions.values()):
+            for session in self.sessions.values():
+                session.doubt()
+            self._recount()
+
+    def leases_restored(self, shard: int) -> None:
+        """Every written lease of the shard is here, or it is another's: workers may be heard."""
+        self.restoring.discard(shard)
+        if not self.restoring:
+            self.all_restored.set()
+
     def open_shard(self, shard: int) -> None:
         self.open_shards.add(shard)
 
     def close_shard(self, shard: int) -> None:
         """Another server owns it now: forget all of it, write nothing."""
         self.open_shards.discard(shard)
+        self.leases_restored(shard)
         self.terms.pop(shard, None)
         self.backlog.forget_shard(shard)
         foreign = [lease for lease in self.leases.values() if lease.shard == shard]
         self._release(foreign, self._clock.now_us())
-        for session in self.sessions.values():
-            session.greeted = False  # the next owner, be it this server, must hear what it runs
-            session.ring()
-        self._recount()
+        self._forget_greetings()  # the next owner, be it this server, must hear what they run
 
     # -- what operators decide -----------------------------------------------------------------
 
@@ -178,9 +210,4 @@ class Dispatcher(Granting):
             self.want_reads()
 
 
-_LOST = Outcome(
-    OutcomeKind.FAILED,
-    0,
-    failure=FailureClass.WORKER_CRASH,
-    error=b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}',
-)
+_LOST = Outcome(OutcomeKind.FAILED, 0, failure=FailureClass.WORKER_CRASH)

@@ -13,25 +13,27 @@ from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
-from fairway.core.job import QueuedJob
 from fairway.core.job_type import TypeFacts
-from fairway.core.lease import RAN_SLACK_US
+from fairway.core.lease import RAN_SLACK_US, Standing, standing_of
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome
 from fairway.core.pools import SHORT, missing_labels
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
 from fairway.services.sessions import End, Hello, Holding, Lease, News, Session
 from fairway.services.watch import Watchers
-from fairway.store import history, leases
+from fairway.store import leases
 from fairway.store.database import DISCONNECTED, Database
 
 log = logger("exchange")
 
 WAIT_MAX_SECONDS = 20.0
 BEATS_PER_LEASE = 3
+DOUBT_SECONDS = 1.0
+RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
 
 
 class Success(Protocol):
@@ -71,6 +73,7 @@ class Call(NamedTuple):
     wait_seconds: float
     draining: bool
     goodbye: bool
+    is_whole: bool = False  # `running` names all that it runs, also without a hello
 
 
 class Exchange:
@@ -88,6 +91,7 @@ class Exchange:
         self._directory = registry.directory
         self._settings = settings
         self._dispatcher = dispatcher
+        self._reconciler = Reconciler(database, dispatcher)
         self._watchers = watchers
         self._metrics = metrics
         self.has_room: Callable[[Lease, int], bool] = lambda lease, size_bytes: True
@@ -100,34 +104,65 @@ class Exchange:
             raise Unavailable() from error
 
     async def _converse(self, call: Call) -> News | None:
+        if call.hello is not None and self._dispatcher.restoring:
+            await self._until_restored()
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
             return _nothing(session)  # given up by its worker, and overtaken by the next hello
         if call.wait_seconds > 0 or call.hello is not None:
             session.ring()  # an older call that is still held has nothing more to wait for
+        if call.hello is None and not session.greeted:
+            return None
         if call.hello is not None:
             session.hello_number = call.number
             session.hellos += 1
             self._take_over(session, call)
         hellos = session.hellos
-        if call.hello is not None:
-            await self._greet(session, call.hello, call.running or [])
-        elif not session.greeted:
-            return None
-        elif call.running:
-            self._note_progress(session, call.running)
-        await self._hear(session, call)
+        await self._listen(session, call)
         if session.hellos != hellos:
             return _nothing(session)
+        if not session.greeted or self._dispatcher.sessions.get(session.key) is not session:
+            return None
         session.draining = call.draining
         if call.goodbye:
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
         return await self._answer(session, hellos, call.wait_seconds)
 
+    async def _listen(self, session: Session, call: Call) -> None:
+        """What it runs, then what has ended; then what it no longer names, if it named all."""
+        running, unknown = call.running or [], []
+        if call.hello is not None:
+            await self._greet(session, call.hello, [*running, *self._claimed(call)])
+        elif running:
+            unknown = self._note_running(session, running, is_whole=call.is_whole)
+        if await self._hear(session, call):
+            self._ask_again(session, call)
+        if call.hello is None and call.is_whole:
+            await self._reconciler.agree(session, running, unknown)
+
     # -- hello -------------------------------------------------------------------------------
 
+    async def _until_restored(self) -> None:
+        """While leases are being read from the store nobody can tell what a worker holds."""
+        try:
+            async with asyncio.timeout(RESTORE_WAIT_SECONDS):
+                await self._dispatcher.all_restored.wait()
+        except TimeoutError:
+            raise Unavailable(code="NOT_OWNER") from None
+
+    def _claimed(self, call: Call) -> list[Holding]:
+        """The leases that the reports of a hello claim: they stand or fall with the others."""
+        named = {(one.job, one.epoch) for one in call.running or ()}
+        reports: list[Success | Reported] = [*call.successes, *call.reports]
+        return [
+            Holding(one.job, self._directory.id_of(one.tenant), one.epoch, one.token)
+            for one in reports
+            if (one.job, one.epoch) not in named and parse_job_id(one.job) is not None
+        ]
+
     async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
+        claims = self._dispatcher.claims
         await self._directory.know_types(terms.name for terms in hello.types)
         type_ids = self._directory.type_ids
         session.types = frozenset(type_ids[terms.name] for terms in hello.types)
@@ -143,7 +178,9 @@ class Exchange:
             await self._registry.register(said)
         session.warm_types = self._registry.warm_types(session.types, hello.warm_keys)
         session.labels = hello.labels
-        await self._reconcile(session, holdings)
+        await self._reconciler.greeted(session, holdings)
+        if self._dispatcher.claims != claims:  # a shard came to us meanwhile: begin again
+            raise Unavailable(code="NOT_OWNER")
         slots = self._slots(hello)
         session.beat_ms = self._beat_ms(slots)
         self._dispatcher.equip(session, slots)
@@ -173,64 +210,30 @@ class Exchange:
             lease = self._dispatcher.leases.get(job)
             if lease is None or (lease.epoch, lease.token) != (epoch, token):
                 continue
-            if lease.session is not session and session.tenant in (None, lease.job.tenant):
+            if lease.session is not session and session.may_run(lease.job.tenant):
                 session.take_over(lease)
                 taken = True
         return taken
 
-    async def _reconcile(self, session: Session, holdings: list[Holding]) -> None:
-        """Bring both sides to one truth: what it runs, and what we think it runs."""
-        said = {holding.job for holding in holdings}
-        unknown = [h for h in holdings if not self._is_known(session, h)]
-        if unknown:
-            await self._adopt(session, unknown)
-        for lease in session.leases.values():
-            if lease.delivered and lease.job.id not in said:
-                session.outbox.append(lease)  # the reply that carried it was lost
-            if lease.cancelling:
-                session.cancels.append(lease.job.id)  # so may be the one that asked to stop
-
-    def _is_known(self, session: Session, holding: Holding) -> bool:
-        return (
-            self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
-            is not None
-        )
-
-    async def _adopt(self, session: Session, holdings: list[Holding]) -> None:
-        waiting = await self._read_waiting(holdings)
-        for holding in holdings:
-            job = waiting.get(holding.job)
-            is_adopted = job is not None and self._dispatcher.adopt(session, job, holding)
-            if not is_adopted and not self._is_known(session, holding):
-                session.revoked.append(holding.job)
-
-    async def _read_waiting(self, holdings: list[Holding]) -> dict[str, QueuedJob]:
-        by_shard: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        for holding in holdings:
-            if shard_of(holding.job) in self._dispatcher.terms:
-                by_shard[shard_of(holding.job)].append((holding.tenant, holding.job))
-        found: dict[str, QueuedJob] = {}
-        for shard, wanted in by_shard.items():
-            async with self._database.hot() as connection:
-                for job in await leases.read_waiting(connection, shard, wanted):
-                    found[job.id] = job
-        return found
-
-    def _note_progress(self, session: Session, holdings: list[Holding]) -> None:
+    def _note_running(
+        self, session: Session, holdings: list[Holding], *, is_whole: bool
+    ) -> list[Holding]:
+        """Progress of runs. Answers those of a whole list that the memory does not know."""
         for holding in holdings:
             lease = self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
             if lease is not None and holding.progress is not None:
                 lease.progress = holding.progress
-        self._watchers.tell(holding.job for holding in holdings)
+        self._watchers.tell(one.job for one in holdings if one.progress is not None)
+        return self._reconciler.unknown(session, holdings) if is_whole else []
 
     # -- reports -----------------------------------------------------------------------------
 
-    async def _hear(self, session: Session, call: Call) -> None:
+    async def _hear(self, session: Session, call: Call) -> bool:
+        """Answers whether some report can be judged only after a hello."""
         doubtful = self._hear_reports(session, call)
         if doubtful and self._take_over(session, call):
             doubtful = self._hear_reports(session, call)  # what was heard before is not heard twice
-        if doubtful:
-            await self._judge(session, doubtful)
+        return await self._judge(session, doubtful) if doubtful else False
 
     def _hear_reports(self, session: Session, call: Call) -> list[Reported]:
         """Take what is under a lease of this session; answers what is not."""
@@ -247,6 +250,13 @@ class Exchange:
         if crashed:  # what a worker says in one breath died together
             self._dispatcher.aftermath.worker_died(crashed)
         return doubtful
+
+    def _ask_again(self, session: Session, call: Call) -> None:
+        """A hello brings a report together with its lease. After one that did not help, rest."""
+        if call.hello is None:
+            session.doubt()
+        else:
+            asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
 
     def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
         """Take what is under a lease in force; answers what is not.
@@ -270,11 +280,13 @@ class Exchange:
             self._dispatcher.succeeded(ends)
         return doubtful
 
-    async def _judge(self, session: Session, reports: list[Reported]) -> None:
+    async def _judge(self, session: Session, reports: list[Reported]) -> bool:
         """Reports without a lease: recorded before and heard again, or too late.
 
-        The job's row tells: it carries the epoch of the run that was recorded last.
+        The job's row tells: it carries the epoch of the run that was recorded last. A lease that
+        stands although the memory lacks it is put into force by a hello; then its report counts.
         """
+        in_doubt = False
         by_shard: dict[int, list[Reported]] = defaultdict(list)
         for report in reports:
             if parse_job_id(report.job) is None:
@@ -282,19 +294,29 @@ class Exchange:
             else:
                 by_shard[shard_of(report.job)].append(report)
         for shard, group in by_shard.items():
-            wanted = [(self._directory.id_of(report.tenant), report.job) for report in group]
-            states = await self._read_states(shard, wanted)
+            rows = await self._reconciler.rows(
+                shard, [(self._directory.id_of(one.tenant), one.job) for one in group]
+            )
             for report in group:
-                state, epoch = states.get(report.job, (State.RUNNING, -1))
-                is_recorded = epoch == report.epoch and _may_be_from(report, state)
-                (session.recorded if is_recorded else session.refused).append(report.number)
-                self._metrics.fenced.inc(not is_recorded)
+                in_doubt |= self._answer_report(session, report, rows.get(report.job))
+        return in_doubt
 
-    async def _read_states(
-        self, shard: int, wanted: list[tuple[int, str]]
-    ) -> dict[str, tuple[int, int]]:
-        async with self._database.hot() as connection:
-            return await history.read_states(connection, shard, wanted)
+    def _answer_report(
+        self, session: Session, report: Reported, row: leases.HeldJob | None
+    ) -> bool:
+        """Answers True when it gives no answer and this server must."""
+        term = self._dispatcher.terms.get(shard_of(report.job))
+        stored = row.stored if row is not None else None
+        if stored and stored.epoch == report.epoch and _may_be_from(report, stored.state):
+            session.recorded.append(report.number)
+            return False
+        stands = standing_of(stored, report.epoch, report.token, term) is not Standing.OVER
+        stands = stands and report.job not in self._dispatcher.leases  # granted anew since
+        if stands and row is not None and session.may_run(row.job.tenant):
+            return term is not None  # of a shard that is another's, its owner decides
+        session.refused.append(report.number)
+        self._metrics.fenced.inc()
+        return False
 
     # -- answer ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ become leases, and leases go out: lazy ones at once, others when they are on dis
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -44,6 +45,10 @@ class Granting(SessionBook):
         self.shares = Shares(self.pools, scheduler)
         self.backlog.reading.is_crowded = self.shares.is_crowded
         self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
+        self.restoring: set[int] = set()  # owned; their written leases are not all here yet
+        self.all_restored = asyncio.Event()
+        self.all_restored.set()
+        self.claims = 0  # of shards so far
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}
@@ -204,10 +209,12 @@ class Granting(SessionBook):
         self.backlog.ending.update([lease.job.id for lease in leases])
 
     def _release(self, leases: Iterable[Lease], now_us: int) -> None:
-        forget, shares, backlog = self.leases.pop, self.shares, self.backlog
+        held, shares, backlog = self.leases, self.shares, self.backlog
         for lease in leases:
             job, running = lease.job, lease.running
-            forget(job.id, None)
+            if held.get(job.id) is not lease:
+                continue  # over since; the job may have been granted anew
+            del held[job.id]
             lease.session.drop(lease)
             if backlog.has_lanes:
                 backlog.run_ended(job)

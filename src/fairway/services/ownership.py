@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.pools import SHORT
+from fairway.core.streams import StreamKey
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
@@ -30,6 +32,9 @@ from fairway.store.leadership import Owner
 log = logger("ownership")
 
 PATIENCE_SECONDS = 3.0  # for all statements of a round, on the leader's own connection
+RUNNING_PAGE = 500  # leases of a statement
+STREAMS_PAGE = 1000
+COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no haste
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 
 
@@ -114,7 +119,7 @@ class Ownership:
             held=self._dispatcher.terms.keys(),  # renewed a moment ago, however late
         )  # fmt: skip
         for shard, term in taken.items():
-            self._dispatcher.terms[shard] = term
+            self._dispatcher.claim_shard(shard, term)
             task = asyncio.create_task(self._take_over(shard, term), name=f"takeover:{shard}")
             self._takeovers.add(task)
             task.add_done_callback(self._took_over)
@@ -127,46 +132,82 @@ class Ownership:
     # -- taking over -------------------------------------------------------------------------
 
     async def _take_over(self, shard: int, term: int) -> None:
+        """Each step is tried until it succeeds; what later ones meet does not undo it."""
+        for step in (self._restore, self._hear_from_workers, self._open, self._discover):
+            if not await self._is_done(step, shard, term):
+                return
+        log.info("shard owned", shard=shard, term=term)
+        await self._is_done(self._count, shard, term, COUNT_PAUSE_SECONDS)
+
+    async def _is_done(
+        self,
+        step: Callable[[int], Awaitable[None]],
+        shard: int,
+        term: int,
+        pause_seconds: float = 0.2,
+    ) -> bool:
+        """Do a step of the take-over; False when the shard went to another owner meanwhile."""
         while self._dispatcher.terms.get(shard) == term:
             try:
-                await self._adopt(shard)
-                await self.before_open(shard)
-                self._dispatcher.open_shard(shard)
-                await self._discover(shard)
-                log.info("shard owned", shard=shard, term=term)
-                return
+                await step(shard)
+                return self._dispatcher.terms.get(shard) == term
             except Exception as error:
-                log.warning("take-over tries again", shard=shard, error=repr(error))
-                await pause(0.2)
+                log.warning(
+                    "take-over tries again", shard=shard, step=step.__name__, error=repr(error)
+                )
+                await pause(pause_seconds)
+        return False
 
-    async def _adopt(self, shard: int) -> None:
+    async def _restore(self, shard: int) -> None:
+        """Leases that were written stand until their worker is silent for too long."""
+        term, after = self._dispatcher.terms.get(shard), str(LOWEST_JOB_ID)
+        while True:
+            async with self._database.hot() as connection:
+                page = await lease_store.read_running(connection, shard, after, RUNNING_PAGE)
+            if self._dispatcher.terms.get(shard) != term:
+                return
+            for found in page:
+                if found.job.id not in self._dispatcher.leases:
+                    session = self._dispatcher.restored_session(found.session)
+                    self._dispatcher.restore_written(
+                        session, found.job, found.token, found.running_seconds
+                    )
+            if len(page) < RUNNING_PAGE:
+                break
+            after = page[-1].job.id
+            await pause(0)
+        self._dispatcher.leases_restored(shard)
+
+    async def _hear_from_workers(self, shard: int) -> None:
         async with self._database.hot() as connection:
-            running = await lease_store.read_running(connection, shard)
-            self._restore(running)
             silence = self._settings.lease_seconds_of(SHORT)
             live = await lease_store.live_sessions(connection, shard, silence)
         await self._hear_from(live)
 
+    async def _open(self, shard: int) -> None:
+        await self.before_open(shard)
+        self._dispatcher.open_shard(shard)
+
     async def _discover(self, shard: int) -> None:
         """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
-        async with self._database.hot() as connection:
-            streams = await backlog_store.streams_with_work(connection, shard)
-        for key, first in streams.items():
-            self._dispatcher.backlog.noticed(key, first)
-        self._dispatcher.want_reads()
+        after: StreamKey | None = None
+        while True:
+            async with self._database.hot() as connection:
+                heads = await backlog_store.streams_with_work(
+                    connection, shard, after, STREAMS_PAGE
+                )
+            for key, first in heads.items():
+                self._dispatcher.backlog.noticed(key, first)
+            self._dispatcher.want_reads()
+            if len(heads) < STREAMS_PAGE:
+                return
+            after = next(reversed(heads))
+            await pause(0)
+
+    async def _count(self, shard: int) -> None:
+        """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         async with self._database.calm() as connection:
             self._dispatcher.backlog.counted(await backlog_store.count_queued(connection, shard))
-
-    def _restore(self, running: list[lease_store.RunningJob]) -> None:
-        """Leases that were written stand until their worker is silent for too long."""
-        for found in running:
-            if found.job.id not in self._dispatcher.leases:
-                session = self._dispatcher.session(found.session, "", None)
-                lease = self._dispatcher.restore(
-                    session, found.job, found.job.epoch, found.token,
-                    running_seconds=found.running_seconds,
-                )  # fmt: skip
-                lease.written = True
 
     async def _hear_from(self, live: set[str]) -> None:
         """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""

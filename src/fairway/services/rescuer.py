@@ -45,7 +45,7 @@ class Rescuer:
         ]
         rows = [(session.key, session.worker) for session in heard]
         shortest = self._shortest
-        for shard in list(self._dispatcher.terms):
+        for shard in self._dispatcher.terms.keys() - self._dispatcher.restoring:
             async with self._database.hot() as connection:
                 if rows:
                     await store.see_sessions(connection, shard, rows)

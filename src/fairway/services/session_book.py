@@ -20,12 +20,17 @@ class SessionBook:
         self._waiting: dict[str, Session] = {}  # sessions whose call is held open
 
     def session(self, key: str, worker: str, tenant: int | None) -> Session:
-        """The session of this key, heard of just now."""
+        """The session of this key, whose worker speaks just now."""
+        session = self.restored_session(key)
+        session.claim(worker, tenant)
+        session.seen_us = self._clock.now_us()
+        return session
+
+    def restored_session(self, key: str) -> Session:
+        """The session as it is; one that leases are found of and that is not here is nobody's."""
         session = self.sessions.get(key)
         if session is None:
-            session = self.sessions[key] = Session(key, worker, tenant, self._clock.now_us())
-        session.seen_us = self._clock.now_us()
-        session.worker, session.tenant = worker, tenant
+            session = self.sessions[key] = Session(key, self._clock.now_us())
         return session
 
     def is_run(self, type_id: int, pool: int, tenant: int) -> bool:

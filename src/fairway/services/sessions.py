@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from fairway.core.errors import Forbidden
 from fairway.core.fairness import Running
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob, due_ms_of
@@ -50,22 +51,24 @@ class Lease(Struct, eq=False, gc=False):
 class Session:
     __slots__ = (
         "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted",
-        "hello_number", "hellos", "in_use", "key", "labels", "leases", "limits", "outbox", "poll",
-        "recorded", "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us", "slots",
-        "tenant", "types", "warm_types", "worker",
+        "hello_number", "hellos", "in_use", "is_claimed", "key", "labels", "leases", "limits",
+        "missed_since_us", "outbox", "poll", "recorded", "recording", "refused", "revoked",
+        "ring_due", "rung_us", "seen_us", "slots", "tenant", "types", "warm_types", "worker",
     )  # fmt: skip
 
-    def __init__(self, key: str, worker: str, tenant: int | None, now_us: int) -> None:
+    def __init__(self, key: str, now_us: int) -> None:
         self.key = key
-        self.worker = worker
+        self.is_claimed = False  # nobody's, until its worker speaks: it is given nothing
+        self.worker = ""
         self.build = ""  # which build of the code it runs, as it says
-        self.tenant = tenant  # a worker of one tenant gets that tenant's jobs only
+        self.tenant: int | None = None  # of its key; None: it runs every tenant's jobs
         self.types: frozenset[int] = frozenset()
         self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
         self.labels: tuple[str, ...] = ()
         self.slots: dict[int, int] = {}  # pool → slots in all
         self.in_use: dict[int, int] = {}  # pool → leases held
         self.leases: dict[str, Lease] = {}
+        self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
         self.seen_us = now_us
         self.beat_ms = 3000
         self.greeted = False  # has said hello to this owner
@@ -86,6 +89,18 @@ class Session:
         self.ring_due = False
         self.rung_us = 0
 
+    def claim(self, worker: str, tenant: int | None) -> None:
+        """Its worker speaks; the key that it shows says whose jobs it may run."""
+        if not self.is_claimed:
+            if tenant is not None and any(one.job.tenant != tenant for one in self.leases.values()):
+                raise Forbidden("This session holds leases of another tenant's jobs.")
+            self.is_claimed = True
+        self.worker, self.tenant = worker, tenant
+
+    def may_run(self, tenant: int) -> bool:
+        """Whether it may hold leases of this tenant's jobs."""
+        return self.tenant is None or self.tenant == tenant
+
     def free(self, pool: int) -> int:
         return 0 if self.draining else self.slots.get(pool, 0) - self.in_use.get(pool, 0)
 
@@ -95,7 +110,8 @@ class Session:
         self.in_use[pool] = self.in_use.get(pool, 0) + 1
 
     def drop(self, lease: Lease) -> None:
-        if self.leases.pop(lease.job.id, None) is not None:
+        if self.leases.get(lease.job.id) is lease:
+            del self.leases[lease.job.id]
             self.in_use[lease.moved_to or lease.job.pool] -= 1
 
     def take_over(self, lease: Lease) -> None:
@@ -112,6 +128,11 @@ class Session:
     @property
     def has_news(self) -> bool:
         return bool(self.outbox or self.cancels or self.revoked or self.refused or self.must_drain)
+
+    def doubt(self) -> None:
+        """It must say hello again: what it holds, and what it has to report."""
+        self.greeted = False
+        self.ring()
 
     def ring(self) -> None:
         """Answer the held call now."""

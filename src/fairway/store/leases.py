@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
+from fairway.core.lease import StoredLease
 from fairway.store.database import Connection, execute, fetch
 from fairway.store.sql import load
 
@@ -24,6 +25,14 @@ class LeaseRow(NamedTuple):
     epoch: int
     session: str
     token: str
+
+
+class HeldJob(NamedTuple):
+    """A job that somebody says is leased, as its row tells."""
+
+    job: QueuedJob
+    stored: StoredLease
+    running_seconds: float
 
 
 class RunningJob(NamedTuple):
@@ -55,8 +64,11 @@ async def write_leases(
     return {row["id"] for row in rows}
 
 
-async def read_running(connection: Connection, shard: int) -> list[RunningJob]:
-    rows = await fetch(connection, _SQL["read_running"], shard=shard)
+async def read_running(
+    connection: Connection, shard: int, after: str, limit: int
+) -> list[RunningJob]:
+    """The written leases after this job, by id; the jobs come without payloads."""
+    rows = await fetch(connection, _SQL["read_running"], shard=shard, after=after, limit=limit)
     running = []
     for *job, session, token, seconds in rows:
         session, token = session.replace("-", ""), token.replace("-", "")
@@ -64,18 +76,28 @@ async def read_running(connection: Connection, shard: int) -> list[RunningJob]:
     return running
 
 
-async def read_waiting(
-    connection: Connection, shard: int, wanted: Sequence[tuple[int, str]]
-) -> list[QueuedJob]:
-    """Those of the (tenant, job) pairs that are still queued."""
+async def read_held(
+    connection: Connection,
+    shard: int,
+    wanted: Sequence[tuple[int, str]],
+    *,
+    with_payloads: bool = False,
+) -> dict[str, HeldJob]:
+    """Those of the (tenant, job) pairs that there are, by job."""
     rows = await fetch(
         connection,
-        _SQL["read_waiting"],
+        _SQL["read_held"],
         shard=shard,
         tenants=[tenant for tenant, _ in wanted],
         ids=[job for _, job in wanted],
+        with_payloads=with_payloads,
     )
-    return [QueuedJob(*row) for row in rows]
+    held: dict[str, HeldJob] = {}
+    for *columns, state, token, seconds in rows:
+        job = QueuedJob(*columns)
+        token = token and token.replace("-", "")
+        held[job.id] = HeldJob(job, StoredLease(state, job.epoch, token), seconds)
+    return held
 
 
 async def see_sessions(

@@ -13,6 +13,8 @@ Three rules make it safe over any network:
   whole of `running`, with what it has reported and not heard of since; the server answers with
   the leases it believes are held and are not in that list;
 - a session is one life of one worker process: a new process makes a new one.
+
+Now and then a worker also names all that it runs, so that a disagreement does not live long.
 """
 
 from __future__ import annotations
@@ -111,6 +113,7 @@ class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
     hello: Hello | None = None
     reports: list[Report] = []
     running: list[Holding] | None = None  # the whole truth on a resync, else only news of progress
+    running_is_all: bool = False  # this list names everything that runs, also without a hello
     wait_ms: WaitMilliseconds = 0
     draining: bool = False  # no more leases, please
     goodbye: bool = False  # the process has ended: what it held is lost, at once

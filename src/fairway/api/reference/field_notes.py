@@ -166,6 +166,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "hello": "On the first call and on every resync.",
         "reports": "Outcomes that are new, and on a resync all that are not heard of.",
         "running": "With hello, every lease held or reported and not heard of; else progress only.",
+        "running_is_all": "Without hello: `running` names all that runs, not only progress.",
         "wait_ms": "Hold the reply this long for news, at most 20 000.",
         "draining": "No more leases, please.",
         "goodbye": "The process ends: what it still holds is lost at once.",

@@ -13,23 +13,14 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, lease.tenant, lease.id
 RETURNING jobs.id::text AS id
 
 -- name: read_running
--- Every written lease of a shard, for an owner that has just taken over.
+-- The written leases of a shard after one job, for an owner that has just taken over. Without their
+-- payloads: who runs them has those.
 SELECT id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
-       payload, failures, job_timing(execute_at, not_after, on_late) AS timing,
+       ''::bytea AS payload, failures, job_timing(execute_at, not_after, on_late) AS timing,
        session::text AS session, token::text AS token,
        extract(epoch FROM now() - started_at)::float8 AS running_seconds
-FROM jobs WHERE shard = :shard AND state = 2
-
--- name: read_waiting
--- Jobs that workers say they run although no lease was written: the short pool after a failover.
-SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
-       job.deliveries, job.timeout_ms, job.payload, job.failures,
-       job_timing(job.execute_at, job.not_after, job.on_late) AS timing
-FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
-CROSS JOIN LATERAL (
-    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
-) AS job
-WHERE job.state = 1
+FROM jobs WHERE shard = :shard AND state = 2 AND id > :after::uuid
+ORDER BY id LIMIT :limit
 
 -- name: see_sessions
 -- One narrow row a worker, not one a job.
@@ -50,3 +41,17 @@ WHERE shard = :shard AND seen_at >= now() - :silence::interval
 
 -- name: forget_sessions
 DELETE FROM sessions WHERE shard = :shard AND session = ANY(:sessions::uuid[])
+
+-- name: read_held
+-- What the store knows of leases that workers say they hold, or that must be sent again (with their
+-- payloads then). Rows of any state: the lease may be written, unwritten or over.
+SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
+       job.deliveries, job.timeout_ms,
+       CASE WHEN :with_payloads::bool THEN job.payload ELSE ''::bytea END AS payload, job.failures,
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
+       job.state, job.token::text AS token,
+       coalesce(extract(epoch FROM now() - job.started_at), 0)::float8 AS running_seconds
+FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
+) AS job
