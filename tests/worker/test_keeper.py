@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from fairway.wire import exchange as wire
-from fairway.worker import keeper
+from fairway.worker import keeper, ledger
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
 
@@ -96,3 +96,25 @@ async def test_a_hello_that_was_given_up_is_said_again(desk: Desk) -> None:
     assert again.running is not None
     assert {one.job for one in again.running} == {one.job for one in leases}
     assert again.call > hello.call
+
+
+async def test_all_that_runs_is_named_now_and_then(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "NAMING_SECONDS", 0.2)
+    async with asyncio.timeout(20):
+        hello, first = await desk.calls.get()
+        assert not hello.running_is_all
+        leases = [lease(1, 60), lease(2, 60)]
+        answer(first, wire.ExchangeReply(leases=leases, beat_ms=5000))
+        while True:
+            call, door = await desk.calls.get()
+            if call.running_is_all:
+                break
+            await asyncio.sleep(0.05)
+            answer(door, wire.ExchangeReply(beat_ms=5000))
+    assert call.hello is None
+    assert call.running is not None
+    assert [(one.job, one.token) for one in call.running] == [
+        (one.job, one.token) for one in leases
+    ]

@@ -23,7 +23,7 @@ from fairway.worker.confine import adopt_orphans
 from fairway.worker.courier import Courier
 from fairway.worker.ends import returned
 from fairway.worker.fleet import Fleet
-from fairway.worker.ledger import End
+from fairway.worker.ledger import End, Naming
 from fairway.worker.levels import Levels
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe import Words
@@ -67,6 +67,7 @@ class Keeper:
         self._call_number = 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
         self._beat_ms = 3000
+        self._naming = Naming()
         self._begun = 0  # jobs that came with the last reply
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
@@ -151,6 +152,9 @@ class Keeper:
 
     def _listen(self) -> None:
         """While reports gather, leases should find an open door: a call that says nothing."""
+        if self._naming.is_due:
+            self._call(wait_ms=self._beat_ms)
+            return
         self._call_number += 1
         self._send(
             wire.ExchangeRequest(
@@ -185,6 +189,7 @@ class Keeper:
     def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
         hello = None
         self._call_number += 1
+        is_naming = self._naming.done() and not self._must_greet
         if self._must_greet:
             hello = wire.Hello(
                 types=self._fleet.types, slots=self._options.slots, build=self._options.build,
@@ -196,9 +201,12 @@ class Keeper:
             self._must_greet = False
         else:
             running, reports = self._ledger.take_progress(), self._ledger.take_fresh()
+            if is_naming:
+                running = self._ledger.with_all_held(running or [])
         return wire.ExchangeRequest(
             session=self._key, call=self._call_number, hello=hello, running=running,
-            reports=reports, wait_ms=wait_ms, draining=not self._takes_work, goodbye=goodbye,
+            running_is_all=is_naming, reports=reports, wait_ms=wait_ms,
+            draining=not self._takes_work, goodbye=goodbye,
         )  # fmt: skip
 
     @property

@@ -6,6 +6,7 @@ it was sent once and *unheard* until its number comes back.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from msgspec import Raw
 
 from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.pipe import Ended
+
+NAMING_SECONDS = 15.0  # between two lists of all that runs
 
 
 class End(NamedTuple):
@@ -25,6 +28,24 @@ class End(NamedTuple):
     failure: str | None = None
     error: Raw = NULL
     delay_ms: int = 0
+
+
+class Naming:
+    """When to name all that runs; a hello does it, too."""
+
+    def __init__(self) -> None:
+        self._done_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() - self._done_at >= NAMING_SECONDS
+
+    def done(self) -> bool:
+        """Answers whether it was due; from now on it is not."""
+        was_due = self.is_due
+        if was_due:
+            self._done_at = time.monotonic()
+        return was_due
 
 
 class Ledger:
@@ -150,6 +171,17 @@ class Ledger:
             if job in self.running
         ]
         return found or None
+
+    def with_all_held(self, progress: list[Holding]) -> list[Holding]:
+        """News of progress, and whatever else runs or has ended without being heard of.
+
+        A report may take minutes on a slow link; until it is there its lease must stand.
+        """
+        named = {(one.job, one.epoch) for one in progress}
+        unnamed = self._unnamed | self._inherited
+        held: list[Lease | Report] = list(self.running.values())
+        held += [one for one in self._unheard.values() if one.n not in unnamed]
+        return progress + [_holding(one) for one in held if (one.job, one.epoch) not in named]
 
     def unheard(self, number: int) -> Report | None:
         return self._unheard.get(number)
