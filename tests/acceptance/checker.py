@@ -140,7 +140,7 @@ class Ledger:
     def ended(self, job: str) -> list[dict[str, Any]]:
         return [line for line in self.lines() if line["job"] == job and line["event"] == "end"]
 
-    async def begins(self, job: str, times: int = 1, within_seconds: float = 10.0) -> list[Any]:
+    async def begins(self, job: str, times: int = 1, within_seconds: float = 30.0) -> list[Any]:
         await until(lambda: len(self.begun(job)) >= times, within_seconds, f"run {times} of {job}")
         return self.begun(job)
 

@@ -42,6 +42,7 @@ class Load:
         self._run_seconds = run_seconds
         self._numbers = itertools.count()
         self._stopping = asyncio.Event()
+        self.call_seconds_max = CALL_SECONDS_MAX
         self._tasks: list[asyncio.Task[None]] = []
         self.accepted: list[str] = []
         self.accepted_at: list[float] = []
@@ -68,7 +69,7 @@ class Load:
         dice = random.Random(number)
         headers = {"authorization": f"Bearer {self._api_key}"}
         async with httpx2.AsyncClient(
-            headers=headers, timeout=CALL_SECONDS_MAX, trust_env=False
+            headers=headers, timeout=self.call_seconds_max, trust_env=False
         ) as http:
             while not self._stopping.is_set():
                 await self._one_job(http, dice)

@@ -142,3 +142,12 @@ def is_alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def is_resting(pid: int) -> bool:
+    """Whether all its threads wait for something: none runs, or would if there were room."""
+    try:
+        stats = [path.read_text() for path in Path("/proc", str(pid), "task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return all(text.rpartition(")")[2].split()[0] == "S" for text in stats)

@@ -19,6 +19,7 @@ import pytest
 from tests.acceptance.checker import Book, Ledger, check
 from tests.acceptance.house import APP, QUICK, answers, free_port
 from tests.acceptance.load import Load
+from tests.acceptance.pace import Pace
 from tests.acceptance.processes import ROOT, Program, command_of, is_alive, send, tree, until
 
 from fairway.store.postmaster import read_pid_file
@@ -43,8 +44,8 @@ class Machine:
         }
         self.log.unlink(missing_ok=True)
         self.up = Program(["up", app, "--port", str(self.port)], environment, self.log)
-        await self.up.says("worker ready", within_seconds=40)
-        await answers(f"{self.url}/readyz", 20)
+        await self.up.says("worker ready", within_seconds=90)
+        await answers(f"{self.url}/readyz", 60)
         return self.up
 
     @property
@@ -122,15 +123,18 @@ async def test_kill_9_of_the_postmaster_under_load(
     up = await machine.start()
     await machine.book.trace()
     kills, outages = 3, []
-    async with machine.load() as load:
-        for _ in range(kills):
-            await load.has_accepted(30)
-            outages.append(await _kill_postgres(machine, load))
+    load = machine.load()
+    load.call_seconds_max = 60  # who gives up sooner does not see how long it would have taken
+    with Pace() as pace:
+        async with load:
+            for _ in range(kills):
+                await load.has_accepted(30, within_seconds=60)
+                outages.append(await _kill_postgres(machine, load))
     book = machine.book
-    await book.drained(30)
+    await book.drained(60)
     verdict = await check(book, machine.ledger, load.accepted)
     assert load.answers["503"] > 0, load.answers
-    assert load.longest_seconds < 4, "a client was left hanging"
+    assert load.longest_seconds < 4 * pace.slowdown, f"a client was left hanging: {pace.slowdown}"
     assert set(load.answers) <= {"202", "503"}, (load.answers, errors_in(up.said))
     figures["kill -9 of the postmaster"] = (
         f"{verdict.jobs} jobs, {kills} kills, accepting again after {max(outages):.1f} s at most,"
@@ -148,8 +152,8 @@ async def _kill_postgres(machine: Machine, load: Load) -> float:
     killed = machine.postmaster
     killed_at = time.time()
     send(killed, signal.SIGKILL)
-    await until(lambda: machine.postmaster not in (0, killed), 15, "another postmaster")
-    await until(lambda: load.accepted_at[-1] > killed_at + 0.1, 15, "an accepted job")
+    await until(lambda: machine.postmaster not in (0, killed), 60, "another postmaster")
+    await until(lambda: load.accepted_at[-1] > killed_at + 0.1, 60, "an accepted job")
     return next(at for at in load.accepted_at if at > killed_at + 0.1) - killed_at
 
 
