@@ -31,7 +31,7 @@ from fairway.store.sql import Statement, load
 ASKED = 50  # rows a statement asks for
 PAGES_PER_ROW = 25  # an UPDATE writes into every index of its row
 DEPTH, DEPTH_LARGE = 20_000, 200_000
-SECONDS_MAX = 3  # a plan that needs longer walks
+SECONDS_MAX = 10  # a plan that needs longer walks
 
 ALL: dict[str, Statement] = {
     name: statement

@@ -99,7 +99,8 @@ async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_ur
 
 async def test_the_only_server_never_takes_a_shard_from_itself(database_url: str) -> None:
     """Its own writes may take longer than a term, and its renewals may come late."""
-    async with owner_on(database_url) as platform, connected(database_url) as slow:
+    patient = replace(QUICK, lease_seconds={"short": 60.0, "medium": 60.0, "long": 60.0})
+    async with owner_on(database_url, patient) as platform, connected(database_url) as slow:
         tenant = await add_tenant(platform)
         await submit(platform, tenant, new(), new(pool=MEDIUM))
         hand = Hand(platform, short=1, medium=1)

@@ -30,6 +30,14 @@ async def believed_rows(connection: Connection) -> float:
     return rows
 
 
+async def is_waited_for(holder: Connection) -> bool:
+    waiting: int = await holder.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        " AND application_name = 'fairway-hot' AND datname = current_database()"
+    )
+    return waiting > 0
+
+
 def counted(metrics: Metrics, name: str) -> float:
     value = metrics.registry.get_sample_value("fairway_slow_statements_total", {"statement": name})
     return value or 0.0
@@ -51,7 +59,8 @@ async def test_a_statement_that_waits_for_a_lock_is_noticed_and_nobody_waits_for
             async with holder.transaction():
                 await holder.fetch("SELECT FROM jobs WHERE id = $1 FOR UPDATE", job)
                 report = asyncio.create_task(hand.report(hand.done(lease)))
-                await holder.execute(f"SELECT pg_sleep({SLOW_SECONDS + 0.3})")
+                await until(lambda: is_waited_for(holder))
+                await holder.execute(f"SELECT pg_sleep({SLOW_SECONDS + 0.1})")
             assert await report == ({1}, set())
             await until(lambda: bool(said(entries)))
             name = said(entries)[0]["statement"]

@@ -32,7 +32,7 @@ PINNED_PLANS = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
     "enable_material": "off",
-    "cpu_index_tuple_cost": "100",
+    "cpu_index_tuple_cost": "10",
     "jit": "off",
 }
 
