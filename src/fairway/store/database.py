@@ -33,6 +33,7 @@ PINNED_PLANS = {
     "enable_bitmapscan": "off",
     "enable_material": "off",
     "cpu_index_tuple_cost": "10",
+    "random_page_cost": "1.1",
     "jit": "off",
 }
 
