@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from tests.acceptance.house import House
+from tests.acceptance.processes import until
 
 LOUD = "tests.acceptance.loud_jobs:app"
 LEASES = {"FAIRWAY_LEASE_SECONDS": "short=6,medium=6,long=6"}
@@ -63,6 +64,24 @@ async def test_a_large_result_on_a_slow_link_costs_nobody_a_lease(
         for nap in naps:
             view = await house.finished(nap, within_seconds=40)
             assert (view["state"], view["deliveries"]) == ("succeeded", 1)
+
+
+async def test_a_large_outcome_survives_its_worker(house: House) -> None:
+    """The server is away when the job ends, and then its worker dies: the next one reports it."""
+    house.settings |= {"FAIRWAY_LEASE_SECONDS": "short=2,medium=60,long=60"}
+    (worker,) = await house.open(app=LOUD)
+    (server,) = house.servers
+    job = await house.post("large", "medium", megabytes=2, at=time.time() + 3)
+    await asyncio.sleep(1)
+    await server.kill()
+    folder = house.room / "journal"
+    written = lambda: sum(path.stat().st_size for path in folder.iterdir())  # noqa: E731  (short)
+    await until(lambda: written() > 2 << 20, 20, "the outcome in the journal")
+    await worker.kill()
+    await house.restart(server).ready()
+    house.start_worker(app=LOUD)
+    view = await house.finished(job, within_seconds=40)
+    assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 1), view
 
 
 @asynccontextmanager

@@ -201,9 +201,8 @@ class Exchange:
         pools = [self._dispatcher.pools.by_number[number] for number in slots] or [SHORT]
         return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / BEATS_PER_LEASE)
 
-    def _take_over(self, session: Session, call: Call) -> bool:
+    def _take_over(self, session: Session, call: Call) -> None:
         """A worker's next life reports what the last one finished: the token proves its right."""
-        taken = False
         said = [(one.job, one.epoch, one.token) for one in call.successes]
         said += [(one.job, one.epoch, one.token) for one in call.reports]
         for job, epoch, token in said:
@@ -212,8 +211,6 @@ class Exchange:
                 continue
             if lease.session is not session and session.may_run(lease.job.tenant):
                 session.take_over(lease)
-                taken = True
-        return taken
 
     def _note_running(
         self, session: Session, holdings: list[Holding], *, is_whole: bool
@@ -230,13 +227,6 @@ class Exchange:
 
     async def _hear(self, session: Session, call: Call) -> bool:
         """Answers whether some report can be judged only after a hello."""
-        doubtful = self._hear_reports(session, call)
-        if doubtful and self._take_over(session, call):
-            doubtful = self._hear_reports(session, call)  # what was heard before is not heard twice
-        return await self._judge(session, doubtful) if doubtful else False
-
-    def _hear_reports(self, session: Session, call: Call) -> list[Reported]:
-        """Take what is under a lease of this session; answers what is not."""
         doubtful = self._hear_successes(session, call.successes)
         crashed = []
         for report in call.reports:
@@ -249,7 +239,7 @@ class Exchange:
                 doubtful.append(report)
         if crashed:  # what a worker says in one breath died together
             self._dispatcher.aftermath.worker_died(crashed)
-        return doubtful
+        return await self._judge(session, doubtful) if doubtful else False
 
     def _ask_again(self, session: Session, call: Call) -> None:
         """A hello brings a report together with its lease. After one that did not help, rest."""

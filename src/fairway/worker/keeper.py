@@ -61,7 +61,9 @@ class Keeper:
             self._fleet.orphans = Orphans()
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._courier = Courier(self._session, self._ledger, self._fleet, self._has_word.set)
-        keeping = Keeping(self._hear, self._failed, self._books.heard, lambda: self._takes_work)
+        keeping = Keeping(
+            self._hear, self._failed, self._books.heard, lambda: self._takes_work, self._greeting
+        )
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._must_greet = True
         self._call_number = 0
@@ -187,26 +189,31 @@ class Keeper:
         self._has_word.set()
 
     def _compose(self, wait_ms: int, goodbye: bool) -> wire.ExchangeRequest:
-        hello = None
-        self._call_number += 1
         is_naming = self._naming.done() and not self._must_greet
         if self._must_greet:
-            hello = wire.Hello(
-                types=self._fleet.types, slots=self._options.slots, build=self._options.build,
-                limits=self._levels.words(), labels=self._options.labels,
-                warm_keys=self._options.warm_keys,
-            )  # fmt: skip
-            reports = self._reporting.light_of(self._ledger.take_unheard())
-            running: list[wire.Holding] | None = self._ledger.everything(reports)
+            request = self._greeting()
+            request.reports = self._reporting.light_of(self._ledger.take_unheard())
+            request.running = self._ledger.everything(request.reports)
             self._must_greet = False
+            self._reporting.unknown()
         else:
-            running, reports = self._ledger.take_progress(), self._ledger.take_fresh()
+            self._call_number += 1
+            request = wire.ExchangeRequest(
+                session=self._key, call=self._call_number, draining=not self._takes_work,
+                running=self._ledger.take_progress(), reports=self._ledger.take_fresh(),
+                running_is_all=is_naming,
+            )  # fmt: skip
             if is_naming:
-                running = self._ledger.with_all_held(running or [])
+                request.running = self._ledger.with_all_held(request.running or [])
+        request.wait_ms, request.goodbye = wait_ms, goodbye
+        return request
+
+    def _greeting(self) -> wire.ExchangeRequest:
+        self._call_number += 1
+        hello = self._options.hello(self._fleet.types, self._levels.words())
         return wire.ExchangeRequest(
-            session=self._key, call=self._call_number, hello=hello, running=running,
-            running_is_all=is_naming, reports=reports, wait_ms=wait_ms,
-            draining=not self._takes_work, goodbye=goodbye,
+            session=self._key, call=self._call_number, hello=hello, running=[],
+            draining=not self._takes_work,
         )  # fmt: skip
 
     @property

@@ -186,6 +186,9 @@ class Ledger:
     def unheard(self, number: int) -> Report | None:
         return self._unheard.get(number)
 
+    def has_inherited(self, reports: Iterable[Report]) -> bool:
+        return bool(self._inherited) and any(one.n in self._inherited for one in reports)
+
     def replace(self, report: Report) -> None:
         """Something else is to be said of that run."""
         if report.n in self._unheard:

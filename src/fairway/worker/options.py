@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.core.limits import RunLimits
+from fairway.wire.exchange import Hello, TypeTerms
 
 CEILING = RunLimits(processes=512)  # of one job, unless the operator says otherwise
 
@@ -25,3 +26,10 @@ class WorkerOptions:
     labels: list[str] = field(default_factory=list)
     warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
     owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
+
+    def hello(self, types: list[TypeTerms], limits: dict[str, str]) -> Hello:
+        """Who this worker is: with these job types, whose limits are held so."""
+        return Hello(
+            types=types, slots=self.slots, build=self.build, limits=limits, labels=self.labels,
+            warm_keys=self.warm_keys,
+        )  # fmt: skip

@@ -2,7 +2,8 @@
 
 They go in calls of their own, one at a time and bounded in bytes and number, while the keeper's
 conversation goes on beside them; so a large result on a slow link costs nobody a lease. Such a call
-has no number: it is heard however many hellos overtook it.
+has no number: it is heard however many hellos overtook it. What an earlier life left is said with a
+hello of its own, which names nothing: leases that are sent again for it are known here.
 
 A call that is refused is halved until the one report is found that the platform will not take. The
 job then ends as `permanent`, with the reason; a report that is refused even so is dropped. Nothing
@@ -48,6 +49,7 @@ class Keeping(NamedTuple):
     fail: Callable[[FairwayError], None]  # a call failed: it will say hello
     drop: Callable[[list[int]], None]  # these reports are nobody's any more
     takes_work: Callable[[], bool]
+    greeting: Callable[[], ExchangeRequest]  # a hello that names nothing
 
 
 class Reporting:
@@ -106,11 +108,11 @@ class Reporting:
 
     def greeted(self) -> None:
         """The platform knows this session: it will hear reports."""
-        self._greetings += not self._is_greeted.is_set()
+        self._greetings += 1
         self._is_greeted.set()
 
     def unknown(self) -> None:
-        """Until the next hello is answered, nobody hears."""
+        """Until the next hello is answered, nobody may hear."""
         self._is_greeted.clear()
 
     async def stop(self) -> None:
@@ -164,17 +166,19 @@ class Reporting:
                 await self._broke(batch, error)
             return
         self._broken_in_row = 0
-        if not self._is_greeted.is_set():
-            self._parts.append(batch)  # the reply was: who are you?
-        elif self._greetings != greetings:
-            await pause(ACK_SECONDS)  # the server that heard it may be gone
-            self._parts.append(batch)
-        else:
+        if self._greetings == greetings and self._is_greeted.is_set():
             self._forget(one.n for one in batch)
+            return
+        # A hello has overtaken it, or the reply was: who are you? Perhaps nobody heard it.
+        self._parts.append(batch)
+        await pause(ACK_SECONDS)
 
     async def _call(self, batch: list[Report]) -> None:
-        takes_work = self._keeping.takes_work()
-        request = ExchangeRequest(session=self._key, reports=batch, draining=not takes_work)
+        if self._ledger.has_inherited(batch):
+            request = self._keeping.greeting()  # only with a hello is another session's lease ours
+        else:
+            request = ExchangeRequest(session=self._key, draining=not self._keeping.takes_work())
+        request.reports = batch
         called_at = time.monotonic()
         reply = await self._session.exchange(request)
         # Without leases there is nothing that could be too old to act on.
