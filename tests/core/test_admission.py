@@ -88,3 +88,28 @@ def test_new_limits_hold_at_once(before: int, after: int, old_rate: int, new_rat
     early_us = bucket.take(after, new_rate, after, 0)
     assert bool(early_us) == (before < after)
     assert not early_us or bucket.take(after, new_rate, after, early_us) == 0
+
+
+@given(RATES, BURSTS, st.lists(st.integers(0, 10**6), max_size=5))
+def test_what_is_charged_is_owed_up_to_a_burst_and_paid_in_time(
+    rate: int, burst: int, counts: list[int]
+) -> None:
+    bucket = Bucket(burst, 0)
+    for count in counts:
+        bucket.charge(count, rate, burst, 0)
+    owed_us = bucket.debt_us(rate, burst, 0)
+    assert (owed_us > 0) == (sum(counts) > burst)
+    assert owed_us <= -(-burst * ONE // rate)
+    if owed_us:
+        assert bucket.debt_us(rate, burst, owed_us - 1) > 0
+        assert bucket.take(1, rate, burst, owed_us - 1) > 0, "a debtor takes nothing"
+    assert bucket.debt_us(rate, burst, owed_us) == 0
+
+
+@given(RATES, BURSTS, st.integers(1, 20_000), st.integers(0, 20_000))
+def test_a_charge_forgives_nothing(rate: int, burst: int, batch: int, charged: int) -> None:
+    bucket = Bucket(burst, 0)
+    assert bucket.take(batch, rate, burst, 0) == 0
+    owed_us = bucket.debt_us(rate, burst, 0)
+    bucket.charge(charged, rate, burst, 0)
+    assert bucket.debt_us(rate, burst, 0) >= owed_us

@@ -38,9 +38,10 @@ class Bucket:
         return 0
 
     def charge(self, count: int, rate_per_second: int, burst: int, now_us: int) -> None:
-        """Take so many tokens, there or not: at most a burst is owed."""
+        """Take so many tokens, there or not: up to a burst is owed, or what was owed before."""
         self._fill(rate_per_second, burst, now_us)
-        self._parts = max(self._parts - count * ONE, -burst * ONE)
+        lowest = min(self._parts, -burst * ONE)
+        self._parts = max(self._parts - count * ONE, lowest)
 
     def debt_us(self, rate_per_second: int, burst: int, now_us: int) -> int:
         """How long until nothing is owed any more."""
