@@ -60,6 +60,7 @@ class BacklogMachine(RuleBasedStateMachine):
         self.leases: dict[str, QueuedJob] = {}
         self.unrecorded: list[tuple[QueuedJob, bool]] = []  # ended; goes back to the queue?
         self.waiting_retry: list[QueuedJob] = []  # scheduled: due later, id from the past
+        self.unheard_ends: list[str] = []  # on disk as scheduled, not told yet
         self.promoted: list[QueuedJob] = []  # due on disk, not told yet
         self.look = ExitStack()
         self.look_number = 0
@@ -194,6 +195,22 @@ class BacklogMachine(RuleBasedStateMachine):
         self.backlog.ended([job.id])
         self.waiting_retry.append(job)
 
+    @precondition(lambda self: self.leases)
+    @rule()
+    def a_run_fails_on_disk(self) -> None:
+        """Its row is scheduled already, and may come due; the recorder has not heard of it."""
+        job = self.leases.pop(next(iter(self.leases)))
+        del self.queued[job.id]
+        self.backlog.run_ended(job)
+        self.backlog.ending.add(job.id)
+        self.waiting_retry.append(job)
+        self.unheard_ends.append(job.id)
+
+    @precondition(lambda self: self.unheard_ends)
+    @rule()
+    def an_end_is_heard(self) -> None:
+        self.backlog.ended([self.unheard_ends.pop(0)])
+
     @precondition(lambda self: self.waiting_retry and not self.promoted)
     @rule(count=st.integers(1, 3))
     def retries_come_due(self, count: int) -> None:
@@ -270,6 +287,8 @@ class BacklogMachine(RuleBasedStateMachine):
             self.backlog.arrived([job])
             self.backlog.coming.discard(job.id)
         self.a_promotion_is_answered()
+        while self.unheard_ends:
+            self.an_end_is_heard()
         while self.reads:
             self.a_read_fails()
         while self.unrecorded:
@@ -535,3 +554,21 @@ def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: Bac
     assert take_all(backlog) == []
     read(backlog, [whole])
     assert backlog.take(POOL, 1, {1}, ()) == whole
+
+
+@pytest.mark.parametrize("is_heard_first", [True, False])
+def test_a_retry_that_is_due_before_its_end_was_heard_of_is_read_again(
+    backlog: Backlog, is_heard_first: bool
+) -> None:
+    job = make(1)
+    backlog.ending.add(job.id)  # it failed and is due again: all of that is on disk
+    with backlog.reading.looking() as look:
+        if is_heard_first:
+            backlog.ended([job.id])
+        backlog.promoted([job], (), look)
+    if not is_heard_first:
+        assert not backlog.wants_reads, "a read could not tell yet"
+        backlog.ended([job.id])
+    assert backlog.wants_reads
+    read(backlog, [job])
+    assert take_all(backlog) == [job.id]

@@ -25,6 +25,7 @@ class Backlog(Windows):
     def __init__(self, limits: WindowLimits, now_us: Callable[[], int] = lambda: 0) -> None:
         super().__init__(limits, now_us)
         self.has_lanes = False  # whether any tenant gave jobs a fair_key
+        self._unsure: dict[str, StreamKey] = {}  # promoted, while an end was on its way to disk
         self._runnable: Container[int] | None = None  # job types that a worker runs; None: all
 
     # -- jobs come ---------------------------------------------------------------------------
@@ -67,16 +68,29 @@ class Backlog(Windows):
         """
         fresh: list[QueuedJob] = []
         for key, group in groupby(jobs, key=key_of):
-            fresh += self._news(list(group), self._known(key), held, look)
+            found = list(group)
+            fresh += self._news(found, self._known(key), held, look)
+            self._doubt({job.id for job in found}, key, look)
         return self.arrived(fresh)
+
+    def _doubt(self, ids: set[str], key: StreamKey, look: int) -> None:
+        """Of jobs whose run ended as they came due: which of the two was last, a read can tell."""
+        for job_id in ids & self.ending:
+            self._unsure[job_id] = key  # once that end is on disk
+        if ended := self.reading.ended_since(look, ids):
+            self._read_again(key, min(ended))
+
+    def _read_again(self, key: StreamKey, job_id: str) -> None:
+        stream = self._stream(key, job_id)
+        stream.rewind()
+        self._leave_in_store(stream)
 
     def put_back(self, job: QueuedJob) -> None:
         """A job that was taken is free again: it keeps its place at the head."""
         stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
         if job.payload == NO_PAYLOAD:
-            stream.rewind()
-            self._leave_in_store(stream)  # a read brings it whole
+            self._read_again(stream.key, job.id)  # which brings it whole
         elif stream.blocked:
             self._evict(stream)
         else:
@@ -219,6 +233,10 @@ class Backlog(Windows):
         """The ends of these jobs' runs are on disk."""
         self.ending.difference_update(ids)
         self.reading.ended(ids)
+        if self._unsure:
+            for job_id in ids:
+                if (key := self._unsure.pop(job_id, None)) is not None:
+                    self._read_again(key, job_id)
 
     def remove(self, job_id: str, key: StreamKey) -> None:
         """A waiting job was cancelled: take it out of its window, if it is there."""
@@ -234,6 +252,7 @@ class Backlog(Windows):
     def forget_shard(self, shard: int) -> None:
         """The shard has another owner now."""
         self.ending = {job for job in self.ending if shard_of(job) != shard}
+        self._unsure = {job: key for job, key in self._unsure.items() if job in self.ending}
         for (pool, tenant), backlog in list(self._tenants.items()):
             for stream in list(backlog.streams.values()):
                 if stream.shard == shard:
