@@ -75,8 +75,11 @@ async def test_a_large_outcome_survives_its_worker(house: House) -> None:
     await asyncio.sleep(1)
     await server.kill()
     folder = house.room / "journal"
-    written = lambda: sum(path.stat().st_size for path in folder.iterdir())  # noqa: E731  (short)
-    await until(lambda: written() > 2 << 20, 20, "the outcome in the journal")
+
+    def is_written() -> bool:
+        return sum(path.stat().st_size for path in folder.iterdir()) > 2 << 20
+
+    await until(is_written, 20, "the outcome in the journal")
     await worker.kill()
     await house.restart(server).ready()
     house.start_worker(app=LOUD)

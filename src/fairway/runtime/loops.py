@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
@@ -74,10 +74,11 @@ class Effort:
         return max(at_least, 4 * (time.monotonic() - self._began))
 
 
+Step: TypeAlias = Callable[[int], Awaitable[float]]  # now in µs → seconds to rest
+
+
 class Loop:
-    def __init__(
-        self, name: str, run_once: Callable[[int], Awaitable[float]], clock: Clock
-    ) -> None:
+    def __init__(self, name: str, run_once: Step, clock: Clock) -> None:
         self.name = name
         self._run_once = run_once
         self._clock = clock

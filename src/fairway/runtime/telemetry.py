@@ -110,6 +110,13 @@ class Metrics:
         self.commit_seconds = Histogram(
             "fairway_group_commit_seconds", "Time of one commit.", ["kind"], buckets=SECONDS, **r
         )
+        self._add_gauges()
+        self._add_times()
+        self._add_troubles()
+        self._add_front_door()
+
+    def _add_gauges(self) -> None:
+        r: dict[str, Any] = {"registry": self.registry}
         self.queued = Gauge("fairway_jobs_queued", "Jobs that wait for a slot.", ["pool"], **r)
         self.running = Gauge("fairway_jobs_running", "Leases in force.", ["pool"], **r)
         self.slots = Gauge("fairway_worker_slots", "Slots of live workers.", ["pool"], **r)
@@ -131,9 +138,6 @@ class Metrics:
             SECONDS,
         )
         self.registry.register(self.pickup)
-        self._add_times()
-        self._add_troubles()
-        self._add_front_door()
 
     def _add_troubles(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}

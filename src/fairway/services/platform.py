@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from datetime import datetime
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare
 from fairway.core.first_come import FirstCome
 from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Loop
+from fairway.runtime.loops import Loop, Step
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
@@ -49,6 +48,7 @@ from fairway.services.rescuer import Rescuer
 from fairway.services.restraints import RestraintKeeper
 from fairway.services.roster import Roster
 from fairway.services.schedules import ScheduleLimits, Schedules
+from fairway.services.schema import make_partitions, migrated
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.slow_statements import SlowStatements
 from fairway.services.store_clock import StoreClock
@@ -60,9 +60,8 @@ from fairway.services.uploads import UploadLimits, Uploads
 from fairway.services.vault import Vault
 from fairway.services.waiting import HeavyLane, waiting_room
 from fairway.services.watch import Watchers
-from fairway.store import leadership, partitions
-from fairway.store.database import DISCONNECTED, Connection, Database
-from fairway.store.migrate import migrate_at
+from fairway.store import leadership
+from fairway.store.database import DISCONNECTED, Database
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster, found_cluster
 
@@ -88,6 +87,7 @@ class Platform:
         self.slow_statements = SlowStatements(database, self.metrics)
         database.slow_calls.on_slow = self.slow_statements.noticed
         self.stalls = StallWatch(self.metrics)
+        self.store_watch = StoreWatch(database)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self.waiting = waiting_room(settings, self.metrics)
@@ -211,19 +211,20 @@ class Platform:
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
-        await _migrate(dsn)
+        await migrated(dsn)
         database = await Database.open(dsn, wait_seconds=settings.store_wait_seconds)
         async with database.calm() as connection:
             cluster = await found_cluster(
                 connection, settings.shard_count, secrets.token_urlsafe(32)
             )
             now, read_us = await leadership.database_now(connection), clock.now_us()
-            await _make_partitions(connection, now)
+            await make_partitions(connection, now)
         platform = cls(database, cluster, settings, clock)
         platform.store_clock.was_read(now, read_us)
         return platform
 
-    def _loops(self) -> dict[str, Loop]:
+    def _steps(self) -> dict[str, Step]:
+        """What the loops do, each in rounds of its own."""
         dispatcher, database = self.dispatcher, self.database
         refiller = Refiller(database, dispatcher)
         caps = PromotionCaps(
@@ -239,9 +240,8 @@ class Platform:
         janitor = Janitor(
             database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
         )
-        watch = StoreWatch(database)
-        steps = {
-            "store watch": watch.run_once,
+        return {
+            "store watch": self.store_watch.run_once,
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
             "registry": self.registry.run_once,
@@ -266,8 +266,12 @@ class Platform:
             "slow statements": self.slow_statements.run_once,
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
         }
-        loops = {name: Loop(name, step, self.clock) for name, step in steps.items()}
-        watch.on_back = lambda: _wake(loops)
+
+    def _loops(self) -> dict[str, Loop]:
+        """The loops, and who wakes which."""
+        loops = {name: Loop(name, step, self.clock) for name, step in self._steps().items()}
+        dispatcher = self.dispatcher
+        self.store_watch.on_back = lambda: _wake(loops)
         dispatcher.want_reads = loops["refiller"].wake
         self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
@@ -335,23 +339,3 @@ def _wake(loops: dict[str, Loop]) -> None:
     """The store is back: nobody need rest any longer because it was away."""
     for loop in loops.values():
         loop.wake()
-
-
-async def _migrate(dsn: str) -> None:
-    said: set[str] = set()
-
-    def say(reason: str) -> None:
-        if reason not in said:
-            log.info(reason)
-        said.add(reason)
-
-    for migration in await migrate_at(dsn, say):
-        log.info("migration applied", migration=migration.name)
-
-
-async def _make_partitions(connection: Connection, now: datetime) -> None:
-    """A server need not wait for them: jobs find a place, and the pruner tries again."""
-    try:
-        await partitions.make_ahead(connection, now)
-    except partitions.NOT_NOW as error:
-        log.warning("jobs in use, partitions are made later", error=repr(error))
