@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -75,11 +76,12 @@ async def test_a_large_outcome_survives_its_worker(house: House) -> None:
     await asyncio.sleep(1)
     await server.kill()
     folder = house.room / "journal"
-
-    def is_written() -> bool:
-        return sum(path.stat().st_size for path in folder.iterdir()) > 2 << 20
-
-    await until(is_written, 20, "the outcome in the journal")
+    large = re.compile(rb'"job":"%s".*"result":"x{%d}"' % (job.encode(), 2 << 20))
+    await until(
+        lambda: any(large.search(path.read_bytes()) for path in folder.iterdir()),
+        20,
+        "the outcome in the journal",
+    )
     await worker.kill()
     await house.restart(server).ready()
     house.start_worker(app=LOUD)

@@ -70,9 +70,6 @@ class Reporting:
         self._broken_in_row = 0
         self._task: asyncio.Task[None] | None = None
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._weights
-
     @property
     def bytes_left(self) -> int:
         return self._bytes
@@ -168,6 +165,7 @@ class Reporting:
         self._broken_in_row = 0
         if self._greetings == greetings and self._is_greeted.is_set():
             self._forget(one.n for one in batch)
+            self._given_up.difference_update([one.n for one in batch])
             return
         # A hello has overtaken it, or the reply was: who are you? Perhaps nobody heard it.
         self._parts.append(batch)
