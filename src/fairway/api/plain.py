@@ -48,6 +48,7 @@ async def read_body(
     scope: Scope, receive: Receive, bytes_max: int, seconds_max: float | None = None
 ) -> bytes:
     """The whole body; refuses while reading, so memory stays flat."""
+    seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
     _refuse_encodings(scope)
     connection = scope.get(CONNECTION)
     if connection is not None and connection.has_whole_body:
