@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 TRACK_PERIOD_SECONDS = 0.5
-PROGRESS_TEXT_MAX = 2000  # characters, each of which takes six bytes of JSON at most
+PROGRESS_TEXT_MAX = 600  # characters of one that is cut, each of which takes six bytes at most
 
 
 class CtxSink(Protocol):
