@@ -29,7 +29,11 @@ async def _forget_stalls(platform: Platform) -> None:
 
 @asynccontextmanager
 async def nobody_held_up(house: House) -> AsyncIterator[None]:
-    """The loop computes for no longer than this in one go, and goes on answering others."""
+    """The loop's own thread computes for no longer than this in one go, and answers others.
+
+    A codec that holds the interpreter in another thread does not show here: what bounds that is
+    the number of values, which the tests below ask for by its code.
+    """
     house.inside(_forget_stalls)
     async with house.caller() as other:
         asking = asyncio.create_task(_ask(other))
