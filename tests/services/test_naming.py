@@ -19,9 +19,7 @@ from tests.services.platform_room import (
     until,
 )
 
-from fairway.core.errors import Unavailable
 from fairway.core.lifecycle import State
-from fairway.services import control as control_module
 from fairway.services.platform import Platform
 from fairway.services.sessions import Lease
 from fairway.store import leases as lease_store
@@ -148,23 +146,3 @@ async def test_a_lease_that_was_not_written_leaves_the_next_one_alone(
 def is_held_by(platform: Platform, job: str, hand: Hand) -> bool:
     lease = platform.dispatcher.leases.get(job)
     return lease is not None and lease.session.key == hand.key
-
-
-async def test_a_cancellation_of_a_run_that_nobody_knows_ends_soon(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control_module, "CANCEL_SECONDS_MAX", 0.2)
-    async with owner_on(database_url, PATIENT) as platform:
-        tenant = await add_tenant(platform)
-        (job,) = await submit(platform, tenant, new(pool=MEDIUM))
-        hand = Hand(platform, medium=1)
-        (lease,) = await hand.take()
-        platform.dispatcher.not_written(lease)
-        async with asyncio.timeout(8):
-            with pytest.raises(Unavailable):
-                await platform.control.cancel(tenant.id, job)
-        await name(hand, lease)  # its worker says that it runs it
-        await platform.control.cancel(tenant.id, job)
-        news = await hand.say(running=[])
-        assert news is not None
-        assert news.cancels == [job]

@@ -110,3 +110,28 @@ async def test_a_job_that_kills_its_workers_ends_as_poison(
     await until(is_dead)
     record = (await platform.insight.job(tenant.id, job)).record
     assert (record.attempts, record.deliveries) == (0, 10)
+
+
+async def test_nobody_is_given_up_while_leases_are_restored(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Who holds what is not known yet; a session that is found has its whole lease from then on."""
+    (job,) = await submit(platform, tenant, new(pool=MEDIUM))
+    hand = Hand(platform, medium=1)
+    await hand.take()
+    await freeze(platform)
+    dispatcher, term = platform.dispatcher, platform.dispatcher.terms[0]
+    earlier = Rescuer(platform.database, dispatcher, platform.settings)
+    await earlier.run_once(platform.clock.now_us())
+    dispatcher.close_shard(0)
+    dispatcher.sessions.clear()
+    dispatcher.claim_shard(0, term)
+    dispatcher.restored_session(hand.key)
+    async with platform.database.calm() as connection:
+        await connection.execute("UPDATE sessions SET seen_at = now() - interval '1 hour'")
+    rescuer = Rescuer(platform.database, dispatcher, platform.settings)
+    await rescuer.run_once(platform.clock.now_us())
+    assert hand.key in dispatcher.sessions
+    await platform.ownership._restore(0)
+    await rescuer.run_once(platform.clock.now_us())
+    assert dispatcher.leases[job].session.key == hand.key

@@ -45,7 +45,8 @@ class Rescuer:
         ]
         rows = [(session.key, session.worker) for session in heard]
         shortest = self._shortest
-        for shard in self._dispatcher.terms.keys() - self._dispatcher.restoring:
+        restoring = set(self._dispatcher.restoring)  # who holds what is not known there yet
+        for shard in self._dispatcher.terms.keys() - restoring:
             async with self._database.hot() as connection:
                 if rows:
                     await store.see_sessions(connection, shard, rows)
@@ -56,7 +57,8 @@ class Rescuer:
             if forgotten:
                 async with self._database.hot() as connection:
                     await store.forget_sessions(connection, shard, forgotten)
-        self._noted_us.update((session.key, now_us) for session in heard)
+        if not restoring:  # else they are still to be written down there
+            self._noted_us.update((session.key, now_us) for session in heard)
         self._noted_us = {
             key: noted for key, noted in self._noted_us.items() if key in self._dispatcher.sessions
         }
@@ -75,7 +77,7 @@ class Rescuer:
         if session is None:
             return True
         # One that spoke to this server was heard when it was heard; what is written lags a little.
-        if session.greeted:
+        if session.is_claimed:
             silent_seconds = min(silent_seconds, (now_us - session.seen_us) / 1e6)
         if silent_seconds < self._shortest:
             return False
