@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.services.platform_room import (
+    MEDIUM,
     Hand,
     add_tenant,
     freeze,
+    holding,
     new,
     platform_on,
     stored,
@@ -17,6 +21,7 @@ from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
+from fairway.services import control as control_module
 from fairway.services.platform import Platform
 
 
@@ -97,3 +102,22 @@ async def test_a_lazy_lease_on_a_job_cancelled_in_the_store_is_revoked(
     assert news.revoked == [job]
     await freeze(platform)
     assert platform.dispatcher.leases == {}
+
+
+async def test_a_cancellation_of_a_run_that_nobody_knows_ends_soon(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_module, "CANCEL_SECONDS_MAX", 0.1)
+    (job,) = await submit(platform, tenant, new(pool=MEDIUM))
+    hand = Hand(platform, medium=1)
+    (lease,) = await hand.take()
+    platform.dispatcher.not_written(lease)  # the memory lost it, the store did not
+    async with asyncio.timeout(8):
+        with pytest.raises(Unavailable):
+            await platform.control.cancel(tenant.id, job)
+    hand.names_all = True
+    await hand.say(running=[holding(lease)])  # its worker says that it runs it
+    await platform.control.cancel(tenant.id, job)
+    news = await hand.say(running=[holding(lease)])
+    assert news is not None
+    assert news.cancels == [job]

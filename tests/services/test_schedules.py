@@ -19,6 +19,7 @@ from fairway.core.schedule import Place, ScheduleTerms
 from fairway.core.tenant import Tenant
 from fairway.core.ticks import CatchUp, Overlap
 from fairway.runtime.settings import replaced
+from fairway.services import control as control_module
 from fairway.services.platform import Platform
 from fairway.services.schedule_jobs import may_be_tick, recurrence, unix_ms
 from fairway.services.schedules import BACKFILL_MAX, ScheduleLimits, Schedules
@@ -268,6 +269,29 @@ async def test_a_tick_can_cancel_the_run_before_it(platform: Platform, tenant: T
     states = [job["state"] for job in await jobs(platform)]
     assert states[0] == State.CANCELLED
     assert len(states) == 2
+
+
+async def test_a_run_that_cannot_be_stopped_now_stops_no_schedule(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_module, "CANCEL_SECONDS_MAX", 0.1)
+    await freeze(platform)
+    place = await put(platform, tenant, overlap=Overlap.CANCEL_RUNNING, catch_up=CatchUp.LAST)
+    await turn_back(platform, place, 1.01)
+    await ticker_of(platform).run_once(0)
+    async with platform.database.calm() as connection:
+        await connection.execute(  # it runs, and nobody knows for whom
+            "UPDATE jobs SET state = 2, epoch = 9, started_at = now(),"
+            " session = gen_random_uuid(), token = gen_random_uuid()"
+        )
+    async with asyncio.timeout(8):
+        ticker = await tick_again(platform, place)
+        await ticker.cancel_runs(0)
+        assert [job["state"] for job in await jobs(platform)] == [State.RUNNING]
+        async with platform.database.calm() as connection:
+            await connection.execute("UPDATE jobs SET state = 1")
+        await ticker.cancel_runs(0)  # it tries again
+    assert [job["state"] for job in await jobs(platform)] == [State.CANCELLED]
 
 
 # -- by hand -------------------------------------------------------------------------------------
