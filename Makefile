@@ -31,8 +31,8 @@ test: setup  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadfile
 
-soak: setup  ## Every fault in turn for some minutes: nothing lost, and all of it ends
-	$(BIN)/pytest -m slow tests/acceptance/test_soak.py
+soak: setup  ## Every fault in turn for some minutes: nothing lost, and all of it ends; deep queues
+	$(BIN)/pytest -m slow tests/acceptance/test_soak.py tests/acceptance/test_restarts.py tests/laws
 
 hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
 	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from tests.postgres import Server, connected, fresh_database, serve
 
 from fairway.store import at_hand
 from fairway.store.database import Connection, Database
+
+HERE = Path(__file__).parent
+SOAKS = (HERE / "acceptance", HERE / "laws")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Soaks run when somebody asks for marks, as in `-m slow`; else they are left out."""
+    if config.option.markexpr:
+        return
+    soaks = [
+        item
+        for item in items
+        if "slow" in item.keywords and any(folder in item.path.parents for folder in SOAKS)
+    ]
+    if soaks:
+        items[:] = [item for item in items if item not in soaks]
+        config.hook.pytest_deselected(items=soaks)
 
 
 @pytest.fixture(scope="session")

@@ -10,18 +10,7 @@ import pytest
 from tests.acceptance.house import House
 from tests.postgres import Server, fresh_database, open_room
 
-HERE = Path(__file__).parent
 FIGURES = pytest.StashKey[dict[str, str]]()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Soaks run when somebody asks for marks, as in `-m slow`; else they are left out."""
-    if config.option.markexpr:
-        return
-    soaks = [item for item in items if HERE in item.path.parents and "slow" in item.keywords]
-    if soaks:
-        items[:] = [item for item in items if item not in soaks]
-        config.hook.pytest_deselected(items=soaks)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
