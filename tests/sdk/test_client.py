@@ -81,7 +81,7 @@ async def test_a_large_payload_is_put_again(score: ScoreJob, server: TinyServer)
 
 async def test_a_large_payload_that_is_refused_is_not(score: ScoreJob, server: TinyServer) -> None:
     server.moods.extend(["", Reply(413)])
-    with pytest.raises(Unavailable, match="413"):
+    with pytest.raises(InvalidRequest, match="413"):
         await score.aenqueue("x" * (5 << 20), "r1")
     assert len(server.requests) == 2
 

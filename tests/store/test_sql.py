@@ -34,6 +34,7 @@ def test_a_file_is_loaded_by_name() -> None:
         "record_successes",
         "record_successes_in_place",
         "settle",
+        "end_refused",
         "read_ends",
         "cancel_waiting",
         "cancel_many",
