@@ -14,6 +14,7 @@ from tests.services.platform_room import (
     new,
     stored,
     submit,
+    until,
 )
 
 from fairway.core.errors import InvalidRequest
@@ -87,6 +88,26 @@ async def test_a_call_that_a_hello_overtook_takes_nothing(
     news = await hand.say()
     assert news is not None
     assert len(news.leases) == 1
+
+
+async def test_reports_of_a_call_that_a_hello_overtook_are_asked_for_again(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """It may only have been slower than a hello beside it: then it is the one that says them."""
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    word = hand.done(lease)
+    hand.call = 3
+    await hand.say(hello=True, running=[holding(lease)])
+    hand.call = 2
+    assert await hand.say(reports=[word]) is None
+    hand.call = 4
+    await hand.say(hello=True, running=[holding(lease)], reports=[word])
+    await until(lambda: lease.job.id not in platform.dispatcher.leases)
+    hand.call = 0
+    assert await hand.report(word) == ({word.number}, set())
+    assert (await stored(platform, job))[0] is State.SUCCEEDED
 
 
 async def test_a_held_call_that_a_hello_overtook_takes_nothing(

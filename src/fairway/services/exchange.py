@@ -108,7 +108,9 @@ class Exchange:
             await self._until_restored()
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
-            return _nothing(session)  # given up by its worker, and overtaken by the next hello
+            # Given up by its worker; or it came more slowly than a hello beside it, and then nobody
+            # has heard its reports: the next hello brings them.
+            return None if call.successes or call.reports else _nothing(session)
         if call.wait_seconds > 0 or call.hello is not None:
             session.ring()  # an older call that is still held has nothing more to wait for
         if call.hello is None and not session.greeted:
