@@ -24,6 +24,13 @@ async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
         yield opened
 
 
+def inherited(number: int, result: bytes) -> wire.Report:
+    return wire.Report(
+        n=number, job=job_id(number), tenant="acme", epoch=1, token="0" * 32, kind="succeeded",
+        ran_us=5, result=Raw(result),
+    )  # fmt: skip
+
+
 def refuses_the_poison(request: wire.ExchangeRequest) -> int:
     """Until it is said in another way."""
     return 422 if any(one.job == POISON and not one.failure for one in request.reports) else 200
@@ -68,15 +75,7 @@ async def test_the_next_life_is_not_ended_by_what_the_last_one_left(
 ) -> None:
     folder = tmp_path / "journal"
     last = Journal(folder, "last", [platform.url])
-    last.note(
-        [
-            wire.Report(
-                n=n, job=job_id(n), tenant="acme", epoch=1, token="0" * 32, kind="succeeded",
-                ran_us=5, result=Raw(b'"kept"'),
-            )
-            for n in range(1, 6)
-        ]
-    )  # fmt: skip
+    last.note([inherited(n, b'"kept"') for n in range(1, 6)])
     os.close(last._file)
     platform.judge = refuses_the_poison
     async with working(platform, journal=folder) as life:
@@ -84,6 +83,23 @@ async def test_the_next_life_is_not_ended_by_what_the_last_one_left(
         await until(lambda: journal_lines(folder) == 0, life, "nothing is left to say")
     assert platform.heard[POISON].failure == "permanent"
     assert {one.kind for job, one in platform.heard.items() if job != POISON} == {"succeeded"}
+
+
+async def test_a_hello_with_inherited_reports_names_what_runs(
+    platform: Platform, tmp_path: Path
+) -> None:
+    """They do not fit into the first hello. Those that follow must not ask for known leases."""
+    folder = tmp_path / "journal"
+    last = Journal(folder, "last", [platform.url])
+    last.note([inherited(n, b'"%s"' % (b"x" * 200_000)) for n in range(1, 4)])
+    os.close(last._file)
+    platform.leases = [lease(7, payload={"seconds": 600})]
+    async with working(platform, journal=folder) as life:
+        await until(lambda: len(platform.heard) == 3, life, "all outcomes are heard")
+    first, *others = [call for call in platform.calls if call.hello is not None]
+    assert first.reports
+    assert any(call.reports for call in others)
+    assert all(job_id(7) in {one.job for one in call.running or []} for call in others)
 
 
 async def test_nothing_is_given_up_where_everything_is_refused(platform: Platform) -> None:

@@ -3,7 +3,7 @@
 They go in calls of their own, one at a time and bounded in bytes and number, while the keeper's
 conversation goes on beside them; so a large result on a slow link costs nobody a lease. Such a call
 has no number: it is heard however many hellos overtook it. What an earlier life left is said with a
-hello of its own, which names nothing: leases that are sent again for it are known here.
+hello, which names all that is held as any other does: what it left out would be sent again.
 
 A call that is refused is halved until the one report is found that the platform will not take. The
 job then ends as `permanent`, with the reason; a report that is refused even so is dropped. Nothing
@@ -49,7 +49,7 @@ class Keeping(NamedTuple):
     fail: Callable[[FairwayError], None]  # a call failed: it will say hello
     drop: Callable[[list[int]], None]  # these reports are nobody's any more
     takes_work: Callable[[], bool]
-    greeting: Callable[[], ExchangeRequest]  # a hello that names nothing
+    greeting: Callable[[], ExchangeRequest]  # a hello that names nothing yet
 
 
 class Reporting:
@@ -155,7 +155,7 @@ class Reporting:
     async def _say(self, batch: list[Report]) -> None:
         greetings = self._greetings
         try:
-            await self._call(batch)
+            await self._call(batch, with_hello=self._needs_hello(batch))
         except Exception as error:  # a reply that is none of ours counts as no reply
             if isinstance(error, FairwayError) and is_refusal(error):
                 await self._refused(batch, error)
@@ -171,9 +171,10 @@ class Reporting:
         self._parts.append(batch)
         await pause(ACK_SECONDS)
 
-    async def _call(self, batch: list[Report]) -> None:
-        if self._ledger.has_inherited(batch):
-            request = self._keeping.greeting()  # only with a hello is another session's lease ours
+    async def _call(self, batch: list[Report], *, with_hello: bool) -> None:
+        if with_hello:
+            request = self._keeping.greeting()
+            request.running = self._ledger.everything(batch)
         else:
             request = ExchangeRequest(session=self._key, draining=not self._keeping.takes_work())
         request.reports = batch
@@ -181,6 +182,10 @@ class Reporting:
         reply = await self._session.exchange(request)
         # Without leases there is nothing that could be too old to act on.
         self._keeping.hear(reply, time.monotonic() - called_at if reply.leases else 0.0)
+
+    def _needs_hello(self, batch: list[Report]) -> bool:
+        """Only with a hello is another session's lease ours."""
+        return self._ledger.has_inherited(batch)
 
     async def _broke(self, batch: list[Report], error: Exception) -> None:
         """Say them again in smaller calls, after a pause that grows; others go before them."""
@@ -199,7 +204,7 @@ class Reporting:
             self._parts.extend(_halves(batch))
             return
         try:
-            await self._call([])
+            await self._call([], with_hello=self._needs_hello(batch))
         except Exception as other:  # then it is not about this report
             await self._broke(batch, Unavailable(f"Every call is refused: {other}"))
             return
