@@ -118,3 +118,24 @@ async def test_all_that_runs_is_named_now_and_then(
     assert [(one.job, one.token) for one in call.running] == [
         (one.job, one.token) for one in leases
     ]
+
+
+async def test_what_has_ended_and_was_not_heard_is_named_as_ended(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its report may be long on the way; meanwhile its time limit is nobody's business."""
+    monkeypatch.setattr(ledger, "NAMING_SECONDS", 0.2)
+    async with asyncio.timeout(20):
+        _, door = await desk.calls.get()
+        leases = [lease(1, 0), lease(2, 60)]
+        answer(door, wire.ExchangeReply(leases=leases, beat_ms=5000))
+        has_reported = False
+        while True:
+            call, door = await desk.calls.get()
+            if has_reported and call.running_is_all:
+                break
+            has_reported = has_reported or bool(call.reports)
+            await asyncio.sleep(0.05)
+            answer(door, wire.ExchangeReply(beat_ms=5000))
+    ended = {one.job: one.ended for one in call.running or []}
+    assert ended == {leases[0].job: True, leases[1].job: False}

@@ -87,6 +87,7 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
     epoch: Epoch
     token: LeaseToken
     progress: Raw = NULL
+    ended: bool = False  # the run is over; its report is on the way
 
 
 class Report(Struct, kw_only=True, omit_defaults=True, gc=False):

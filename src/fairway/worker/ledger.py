@@ -1,7 +1,8 @@
 """What a worker holds and what it still has to say: pure bookkeeping, no I/O.
 
 Every lease that was received is *held* until its report is acknowledged. A report is *fresh* until
-it was sent once and *unheard* until its number comes back.
+it was sent once and *unheard* until its number comes back. The last runs that were heard of are
+remembered: a reply that was overtaken on its way may bring their leases once more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.pipe import Ended
 
 NAMING_SECONDS = 15.0  # between two lists of all that runs
+DONE_MAX = 8192  # runs heard of: so many are remembered at least, and twice as many at most
 
 
 class End(NamedTuple):
@@ -61,24 +63,31 @@ class Ledger:
         self._number = 0
         self._inherited: set[int] = set()  # reports of an earlier life
         self._unnamed: set[int] = set()  # reports whose leases are not said to be held
+        self._done: dict[str, int] = {}  # job → epoch of a run that was heard of
+        self._done_before: dict[str, int] = {}  # the same, of those before them
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know."""
         running, reported, new = self.running, self._reported, []
+        done, before = self._done, self._done_before
         for lease in leases:
             job = lease.job
-            if (job in running or job in reported) and self._is_known(lease):
+            is_met = job in running or job in reported or job in done or job in before
+            if is_met and self._is_known(lease):
                 continue
             running[job] = lease
             new.append(lease)
         return new
 
     def _is_known(self, lease: Lease) -> bool:
-        held = self.running.get(lease.job)
-        number = self._reported.get(lease.job)
-        if held is not None and held.epoch == lease.epoch:
+        job, epoch = lease.job, lease.epoch
+        held = self.running.get(job)
+        number = self._reported.get(job)
+        if held is not None and held.epoch == epoch:
             return True
-        return number is not None and self._unheard[number].epoch == lease.epoch
+        if number is not None and self._unheard[number].epoch == epoch:
+            return True
+        return epoch in (self._done.get(job), self._done_before.get(job))
 
     def ended(self, job: str, end: End | Ended, epoch: int | None = None) -> None:
         """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
@@ -89,7 +98,7 @@ class Ledger:
             self.running[job] = lease  # another run of the job, under a newer lease, goes on
             return
         if self._progress and (progress := self._progress.pop(job, None)) is not None:
-            self._last_words.append(_holding(lease, progress))  # heard before the report is
+            self._last_words.append(_holding(lease, progress, ended=True))  # before the report
         self._number += 1
         report = Report(
             n=self._number, job=job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
@@ -122,14 +131,19 @@ class Ledger:
 
     def heard(self, numbers: list[int]) -> None:
         """These reports need not be sent again."""
-        take, reported = self._unheard.pop, self._reported
+        take, reported, done = self._unheard.pop, self._reported, self._done
         if self._unnamed or self._inherited:
             self._unnamed.difference_update(numbers)
             self._inherited.difference_update(numbers)
         for number in numbers:
             report = take(number, None)
-            if report is not None and reported.get(report.job) == number:
+            if report is None:
+                continue
+            done[report.job] = report.epoch
+            if reported.get(report.job) == number:
                 del reported[report.job]
+        if len(done) >= DONE_MAX:
+            self._done, self._done_before = {}, done
 
     def superseded(self, leases: list[Lease]) -> list[str]:
         """Jobs that run here under a lease older than one of these: that run is lost."""
@@ -178,10 +192,8 @@ class Ledger:
         A report may take minutes on a slow link; until it is there its lease must stand.
         """
         named = {(one.job, one.epoch) for one in progress}
-        unnamed = self._unnamed | self._inherited
-        held: list[Lease | Report] = list(self.running.values())
-        held += [one for one in self._unheard.values() if one.n not in unnamed]
-        return progress + [_holding(one) for one in held if (one.job, one.epoch) not in named]
+        held = self._held(self._unnamed | self._inherited)
+        return progress + [one for one in held if (one.job, one.epoch) not in named]
 
     def unheard(self, number: int) -> Report | None:
         return self._unheard.get(number)
@@ -200,23 +212,28 @@ class Ledger:
 
     def take_unheard(self) -> list[Report]:
         """All reports not heard of, for a resync."""
-        self._fresh = []
+        self._fresh, self._last_words = [], []
         return list(self._unheard.values())
 
     def everything(self, said: Iterable[Report]) -> list[Holding]:
-        """All that is held, for a resync that says these reports.
+        """All that is held, for a hello that says these reports.
 
         The lease of an earlier life is another session's until its report comes along: unless that
         is said now, to name it would only be refused.
         """
-        self._last_words = []
-        unnamed = self._unnamed | (self._inherited - {report.n for report in said})
+        return self._held(self._unnamed | (self._inherited - {report.n for report in said}))
+
+    def _held(self, unnamed: set[int]) -> list[Holding]:
+        """All leases but those of these reports; a run that ended is said to have."""
         held = [_holding(lease) for lease in self.running.values()]
-        held += [_holding(one) for one in self._unheard.values() if one.n not in unnamed]
+        for report in self._unheard.values():
+            if report.n not in unnamed:
+                held.append(_holding(report, ended=True))
         return held
 
 
-def _holding(lease: Lease | Report, progress: Raw = NULL) -> Holding:
+def _holding(lease: Lease | Report, progress: Raw = NULL, *, ended: bool = False) -> Holding:
     return Holding(
-        job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token, progress=progress
-    )
+        job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
+        progress=progress, ended=ended,
+    )  # fmt: skip

@@ -146,6 +146,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "epoch": "From its lease.",
         "token": "From its lease.",
         "progress": "Any JSON, shown to the tenant as it is.",
+        "ended": "The run is over and its report is on the way: no time limit counts any more.",
     },
     "Report": {
         "n": "The worker's own running number; it comes back in recorded or refused.",
