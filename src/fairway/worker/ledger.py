@@ -226,9 +226,11 @@ class Ledger:
     def _held(self, unnamed: set[int]) -> list[Holding]:
         """All leases but those of these reports; a run that ended is said to have."""
         held = [_holding(lease) for lease in self.running.values()]
-        for report in self._unheard.values():
-            if report.n not in unnamed:
-                held.append(_holding(report, ended=True))
+        held += [
+            _holding(report, ended=True)
+            for report in self._unheard.values()
+            if report.n not in unnamed
+        ]
         return held
 
 

@@ -163,7 +163,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
     },
     "ExchangeRequest": {
         "session": "32 hex digits, random, made once by each process.",
-        "call": "Counts up with every call: one older than the last hello is not heard.",
+        "call": "Counts up: one older than the last hello is not heard; with reports, it resyncs.",
         "hello": "On the first call and on every resync.",
         "reports": "Outcomes that are new, and on a resync all that are not heard of.",
         "running": "With hello, every lease held or reported and not heard of; else progress only.",
