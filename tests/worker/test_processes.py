@@ -15,7 +15,8 @@ from tests.acceptance.processes import name_of, tree
 from tests.worker.platform import Platform, job_id, lease, said_of, until, working
 
 from fairway.core.errors import Unavailable
-from fairway.worker import lone, pings, starting
+from fairway.wire import exchange as wire
+from fairway.worker import lone, pings, starting, suspects
 
 ODD = {"target": "tests.worker.odd_jobs:app", "slots": {"short": 8, "medium": 8, "long": 2}}
 NOBODY = "/nowhere/python"
@@ -170,3 +171,41 @@ async def test_a_job_that_kills_its_runner_is_told_by_which_signal(platform: Pla
         os.kill(runners()[0], signal.SIGSEGV)
         await until(lambda: job_id(1) in platform.heard, life, "the job is lost")
     assert "SIGSEGV" in said_of(platform.heard[job_id(1)])["message"]
+
+
+async def test_a_suspect_that_waits_for_long_goes_back(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not begun while others run apart, and its time limit counts at the platform."""
+    monkeypatch.setattr(suspects, "SUSPECTS_MAX", 1)
+    monkeypatch.setattr(suspects, "HAND_BACK_SECONDS", 0.5)
+    platform.leases = [suspect(1, seconds=600), suspect(2)]
+    async with working(platform, **ODD) as life:
+        await until(lambda: has_begun(platform, 1), life, "the first runs")
+        await until(lambda: job_id(2) in platform.heard, life, "the other is heard of")
+        assert job_id(1) not in platform.heard
+    assert platform.heard[job_id(2)].kind == "returned"
+
+
+async def test_one_that_is_blamed_runs_apart_also_after_it_was_handed_back(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspects, "SUSPECTS_MAX", 1)
+    monkeypatch.setattr(suspects, "HAND_BACK_SECONDS", 0.5)
+    platform.leases = [lease(1, payload={"seconds": 600})]
+    async with working(platform, **ODD) as life:
+        await until(lambda: has_begun(platform, 1), life, "it runs")
+        os.kill(runners()[0], signal.SIGSEGV)
+        await until(lambda: job_id(1) in platform.heard, life, "it is lost, and blamed")
+        platform.leases = [suspect(2, seconds=600)]
+        await until(lambda: has_begun(platform, 2), life, "another has the one turn")
+        for epoch in (2, 3):
+            del platform.heard[job_id(1)]
+            platform.leases = [msgspec.structs.replace(lease(1), epoch=epoch)]
+            await until(lambda: job_id(1) in platform.heard, life, "it comes again")
+            assert platform.heard[job_id(1)].kind == "returned"
+
+
+def suspect(number: int, seconds: float = 0.0) -> wire.Lease:
+    """Its job was lost with a runner twice."""
+    return msgspec.structs.replace(lease(number, payload={"seconds": seconds}), delivery=3)

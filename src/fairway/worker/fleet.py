@@ -6,7 +6,8 @@ dying young. A shared runner that does not answer is found out (`watching.py`); 
 many threads to jobs that would not stop is replaced, and ends when its jobs have. Where no process
 can be started for long, whoever holds the leases is told.
 A job that was lost with its runner is tried apart from others: at once when few were lost together,
-else after the second time; so a poisonous job takes its neighbours with it twice at most.
+else after the second time (`suspects.py`); so a poisonous job takes its neighbours with it twice at
+most.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from fairway.worker.run_words import terms_of
 from fairway.worker.runners import Death, Listener, RunnerProcess
 from fairway.worker.spares import Spares
 from fairway.worker.starting import Starts, pause_seconds
+from fairway.worker.suspects import SHARED_DELIVERIES, Suspects
 from fairway.worker.usage import Orphans
 from fairway.worker.watching import SharedWatch
 
@@ -40,9 +42,6 @@ PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 10.0
 YOUNG_SECONDS = 30.0
 LOOK_SECONDS = 1.0
-SHARED_DELIVERIES = 2  # a job that lost its runner so often runs apart: it may be the one to blame
-SUSPECTS_MAX = 4  # such jobs at a time
-SUSPECT_LOOK_SECONDS = 0.05
 
 
 class Fleet:
@@ -70,9 +69,7 @@ class Fleet:
         self._lone.ready = self._ready
         self._lone.cannot_start = self._could_not_start
         self._starts = Starts()
-        self._suspects: dict[str, Lease] = {}  # wait to run apart
-        self._blamed: set[str] = set()  # lost with a runner that had few others
-        self._apart = asyncio.Semaphore(SUSPECTS_MAX)
+        self._suspects = Suspects(self._lone, on_end)
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
         self._watching = SharedWatch(on_end)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -120,7 +117,7 @@ class Fleet:
 
     def _are_plain(self, leases: list[Lease]) -> bool:
         """Whether all of them surely share a runner: a quick look, for there are many."""
-        if self._blamed:
+        if self._suspects.has_blamed:
             return False
         lone = self._lone_types
         special = [
@@ -137,17 +134,11 @@ class Fleet:
             declared = self._declared.get(lease.type)
             if declared is not None and _mode_of(lease, declared) == "process":
                 self._spawn(self._lone.run(lease, declared))
-            elif declared is not None and self._is_suspect(lease):
-                self._suspects[lease.job] = lease
-                self._spawn(self._run_apart(lease, declared))
+            elif declared is not None and lease in self._suspects:
+                self._spawn(self._suspects.run(lease, declared))
             else:
                 together.append(lease)
         return together
-
-    def _is_suspect(self, lease: Lease) -> bool:
-        was_blamed = lease.job in self._blamed
-        self._blamed.discard(lease.job)
-        return was_blamed or lease.delivery > SHARED_DELIVERIES
 
     def answer(self, saved: CheckpointAnswer) -> None:
         """Tell a run what became of its checkpoint; one that is gone needs no answer."""
@@ -204,7 +195,7 @@ class Fleet:
         return next((runner for runner in self._sharing() if job in runner.jobs), None)
 
     def _not_begun(self, job: str) -> Lease | None:
-        return self._suspects.pop(job, None) or self._waiting.pop(job, None)
+        return self._suspects.take_out(job) or self._waiting.pop(job, None)
 
     # -- the shared runner -------------------------------------------------------------------
 
@@ -270,13 +261,6 @@ class Fleet:
         if runner in self._retired and not runner.jobs:
             runner.kill()
 
-    async def _run_apart(self, lease: Lease, declared: Declared) -> None:
-        async with self._apart:
-            if self._suspects.pop(lease.job, None) is lease:
-                await self._lone.run(lease, declared)
-            while lease.job in self._lone:
-                await pause(SUSPECT_LOOK_SECONDS)
-
     # -- the watch ---------------------------------------------------------------------------
 
     async def _watch(self) -> None:
@@ -329,8 +313,7 @@ class Fleet:
         runner.jobs.clear()
         if lost:
             log.warning("runner died", how=death.how, jobs=len(lost))
-        if len(lost) <= SUSPECTS_MAX:
-            self._blamed = {lease.job for lease in lost}  # of the last death: a few at a time
+        self._suspects.lost(lost)
         for lease in lost:
             self._on_end(lease, ends.crashed(death.how))
 
