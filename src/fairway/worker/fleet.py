@@ -208,6 +208,8 @@ class Fleet:
         except OSError:
             self._living.discard(runner)
             raise
+        if runner not in self._living:  # buried already: nobody would ever replace it
+            raise InvalidRequest(f"{self._target} died as soon as it had loaded; see the log.")
         self._declared = {one.name: one for one in declared}
         self._lone_types = {one.name for one in declared if one.mode == "process"}
         self._shared = runner

@@ -174,6 +174,8 @@ class LoneRuns:
         except OSError:
             self._runners.discard(runner)
             raise
+        if runner not in self._runners:  # buried already: nobody would hear of its job
+            raise InvalidRequest("The runner died as soon as it had loaded the app.")
         return runner
 
     def _hand_over(self, run: LoneRun, runner: RunnerProcess) -> None:
