@@ -137,3 +137,15 @@ async def test_a_connection_that_broke_while_at_hand_is_not_used(
     await asyncio.sleep(0.1)  # the news reaches the event loop
     async with database.hot() as connection:
         assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_connection_in_use_is_made_anew_too(database: Database) -> None:
+    """After a failover it may lead to the server that was demoted, as those at rest do."""
+    async with database.hot() as connection:
+        old = connection.get_server_pid()
+        await database.renew()
+    async with database.hot() as connection:
+        first = connection.get_server_pid()
+    assert first != old
+    async with database.hot() as connection:
+        assert connection.get_server_pid() == first, "kept at hand, as before"

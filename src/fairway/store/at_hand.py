@@ -44,6 +44,7 @@ class AtHand:
         self._look: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._is_away = False
+        self._generation = 0  # of connections: those of an earlier one are not kept
         self.waiting = 0  # uses that have no connection yet
         self.on_read_only: Callable[[], Awaitable[None]] = self.renew
 
@@ -56,6 +57,7 @@ class AtHand:
         if self._is_away:
             raise NoConnection
         self._uses.add(use)
+        use.generation = self._generation
         while self._kept:
             connection = self._kept.pop()
             if _is_sound(connection):
@@ -97,6 +99,8 @@ class AtHand:
         is_wanted = self.waiting or self._is_closing  # by somebody, or by the pool
         if connection is None or is_wanted or self._is_away or not _is_sound(connection):
             return False
+        if use.generation != self._generation:
+            return False  # the pool, too, knows that it is too old
         self._kept.append(connection)
         return True
 
@@ -122,6 +126,7 @@ class AtHand:
 
     async def renew(self) -> None:
         """Use none of these connections again: they may lead to the wrong server."""
+        self._generation += 1
         while self._kept:
             _terminate(self._kept.pop())
         await self._pool.expire_connections()
@@ -141,7 +146,7 @@ class AtHand:
 class Use:
     """A class, because it is hot: a generator's context manager takes three times as long."""
 
-    __slots__ = ("_connection", "_is_cut", "_pool", "_seconds", "_task", "ends_at")
+    __slots__ = ("_connection", "_is_cut", "_pool", "_seconds", "_task", "ends_at", "generation")
 
     def __init__(self, pool: AtHand, seconds: float | None) -> None:
         self._pool = pool
@@ -149,6 +154,7 @@ class Use:
         self._connection: Any = None
         self._task: Any = None
         self.ends_at = inf
+        self.generation = 0
         self._is_cut = False
 
     async def __aenter__(self) -> Any:
