@@ -1,7 +1,8 @@
 """A gate in front of PostgreSQL: close it, and the store is away; open it, and it is back.
 
 It passes bytes and knows nothing of them. Closing cuts every connection and refuses new ones, as
-a crash or a network cut would.
+a crash or a network cut would. Silent, it takes bytes and brings none. It can let a connection wait
+before it passes the first byte, as a long way with many steps does.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ class Gate:
         self._server: asyncio.Server | None = None
         self._port = 0
         self._writers: set[asyncio.StreamWriter] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self.connect_seconds = 0.0
 
     @property
     def dsn(self) -> str:
@@ -38,12 +42,19 @@ class Gate:
         for writer in list(self._writers):
             writer.transport.abort()
 
+    def silence(self) -> None:
+        self._flows.clear()
+
+    def speak(self) -> None:
+        self._flows.set()
+
     async def _pass(self, near: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(self.connect_seconds)
         far, far_out = await self._connect()
         both = {near_out, far_out}
         self._writers |= both
         try:
-            await asyncio.gather(_pump(near, far_out), _pump(far, near_out))
+            await asyncio.gather(self._pump(near, far_out), self._pump(far, near_out))
         finally:
             self._writers -= both
 
@@ -54,16 +65,16 @@ class Gate:
             return await asyncio.open_unix_connection(f"{options['host'][0]}/.s.PGSQL.{port}")
         return await asyncio.open_connection(self._target.hostname, port)
 
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.transport.abort()
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                await self._flows.wait()
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
 
 
 @asynccontextmanager
@@ -73,4 +84,23 @@ async def gate_to(dsn: str) -> AsyncIterator[Gate]:
     try:
         yield gate
     finally:
+        gate.speak()
         await gate.close()
+
+
+@asynccontextmanager
+async def silent_host() -> AsyncIterator[str]:
+    """`host:port` of somebody who takes connections and never says a word."""
+    guests: set[asyncio.StreamWriter] = set()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        guests.add(writer)
+        await reader.read(-1)
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for guest in guests:
+            guest.transport.abort()

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from fairway.store.at_hand import AtHand, Deadline, NoConnection, StoreAway, Use
+from fairway.store.hosts import Hosts
 from fairway.store.places import Places, SlowUse
 from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
@@ -74,7 +75,7 @@ class Database:
 
     def __init__(
         self,
-        dsn: str,
+        hosts: Hosts,
         hot: AtHand,
         people: AtHand,
         calm: AtHand,
@@ -82,7 +83,8 @@ class Database:
         wait: float,
         slow_calls: SlowCalls,
     ) -> None:
-        self.dsn = dsn
+        self.dsn = hosts.dsn
+        self._hosts = hosts
         self.slow_calls = slow_calls  # on the hot pool
         self.wait_seconds = wait  # how long somebody who asked waits for the store
         self._hot = hot
@@ -104,16 +106,16 @@ class Database:
         people_size: int = 4,
         calm_size: int = 3,
     ) -> Database:
-        slow_calls = SlowCalls()
+        hosts, slow_calls = Hosts(dsn), SlowCalls()
         pinned = {**SHORT_LOCKS, **PINNED_PLANS}
         asked = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS, **CALM_PLANS}
-        hot = await _pool(dsn, "fairway-hot", hot_size, pinned, slow_calls=slow_calls)
-        people = await _pool(dsn, "fairway-people", people_size, asked)
+        hot = await _pool(hosts, "fairway-hot", hot_size, pinned, slow_calls=slow_calls)
+        people = await _pool(hosts, "fairway-people", people_size, asked)
         calm = await _pool(
-            dsn, "fairway-calm", calm_size, CALM_PLANS, command_seconds=UPKEEP_COMMAND_SECONDS
+            hosts, "fairway-calm", calm_size, CALM_PLANS, command_seconds=UPKEEP_COMMAND_SECONDS
         )
         return cls(
-            dsn,
+            hosts,
             AtHand(hot, PATIENT_WAIT_SECONDS),
             AtHand(people, wait_seconds),
             AtHand(calm, PATIENT_WAIT_SECONDS),
@@ -146,8 +148,7 @@ class Database:
         self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
     ) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""
-        connection = await asyncpg.connect(
-            self.dsn,
+        connection = await self._hosts.connect(
             server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS},
             timeout=seconds,
             command_timeout=10,
@@ -190,7 +191,7 @@ class Database:
 
 
 async def _pool(
-    dsn: str,
+    hosts: Hosts,
     name: str,
     size: int,
     settings: dict[str, str],
@@ -202,8 +203,12 @@ async def _pool(
         connection.slow_calls = slow_calls
         await _vouch(connection)
 
+    async def connect(first: str, **options: Any) -> Connection:
+        return await hosts.connect_any(**options)  # in the order of this moment
+
     return await asyncpg.create_pool(
-        dsn,
+        hosts.dsn,
+        connect=connect,
         connection_class=WatchedConnection,
         min_size=0,
         max_size=size,

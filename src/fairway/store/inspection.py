@@ -7,6 +7,7 @@ import time
 
 import asyncpg
 
+from fairway.store.hosts import Hosts
 from fairway.store.tuning import Finding, inspect
 
 CONNECT_SECONDS = 10.0
@@ -21,7 +22,7 @@ _UNITS = {
 async def inspect_database(dsn: str) -> list[Finding]:
     """Everything wrong with the database at this address, errors first."""
     try:
-        connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
+        connection = await Hosts(dsn).connect_any(timeout=CONNECT_SECONDS)
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as failure:
         return [_unreachable(failure)]
     try:

@@ -17,6 +17,7 @@ import asyncpg
 
 from fairway.core.errors import Unavailable
 from fairway.store.database import Connection
+from fairway.store.hosts import Hosts
 from fairway.store.online_index import NewIndex, add_index, parse_index
 
 LOCK_KEY = 0x66616972  # "fair": one migrator at a time; a plain session lock, released on any end
@@ -91,8 +92,8 @@ async def migrate_at(dsn: str, say: Say = silent) -> list[Migration]:
     On a connection of its own, without the time limits of everyday statements: a migration of a
     large table takes as long as it takes. It only never waits long for a lock.
     """
-    connection = await asyncpg.connect(
-        dsn, timeout=CONNECT_SECONDS, server_settings={"application_name": "fairway-migrate"}
+    connection = await Hosts(dsn).connect_any(
+        timeout=CONNECT_SECONDS, server_settings={"application_name": "fairway-migrate"}
     )
     try:
         await connection.execute("SET statement_timeout = 0")

@@ -1,0 +1,83 @@
+"""Which of several hosts is asked first: never again the one that kept us waiting last.
+
+The driver tries the hosts of an address in their order, within one time for all of them. One that
+takes a connection and never answers, as a machine does that is stopped or half gone, uses up that
+time, and the others are never asked. So after a connect that failed, for whatever reason, the
+first host becomes the last. Each gets the whole time of a connect.
+
+Of several hosts, one that can be written to is meant, unless the address says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+
+_LISTS = ("host", "port")
+
+
+class Hosts:
+    """The hosts of one address, in the order in which they are tried now."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self.count = count_of(dsn)
+        is_open = self.count > 1 and "target_session_attrs=" not in dsn
+        self.options = {"target_session_attrs": "read-write"} if is_open else {}
+
+    async def connect(self, **options: Any) -> Any:
+        """One try; who comes next begins with another host if this one fails or is given up."""
+        dsn = self.dsn
+        try:
+            return await asyncpg.connect(dsn, **self.options, **options)
+        except BaseException:
+            if self.dsn == dsn:  # of many that wait for the same host, the first to fail decides
+                self.dsn = turned(dsn)
+            raise
+
+    async def connect_any(self, **options: Any) -> Any:
+        """As many tries as there are hosts: for those that would not try again soon."""
+        for _ in range(self.count - 1):
+            try:
+                return await self.connect(**options)
+            except OSError:  # also a time that is over
+                continue
+        return await self.connect(**options)
+
+
+def count_of(dsn: str) -> int:
+    _, _, hosts, _, query = _parts(dsn)
+    lists = [hosts, *(value for name, value in _fields(query) if name == "host")]
+    return max(text.count(",") + 1 for text in lists)
+
+
+def turned(dsn: str) -> str:
+    """The same address, with the first host as the last."""
+    if count_of(dsn) < 2:
+        return dsn
+    scheme, user, hosts, path, query = _parts(dsn)
+    fields = [
+        f"{name}={_turn(value) if name in _LISTS else value}" for name, value in _fields(query)
+    ]
+    return f"{scheme}://{user}{_turn(hosts)}{path}" + (f"?{'&'.join(fields)}" if query else "")
+
+
+def _parts(dsn: str) -> tuple[str, str, str, str, str]:
+    """Scheme, user with its `@`, hosts, path with its `/`, and what stands behind the `?`."""
+    head, _, query = dsn.partition("?")
+    scheme, _, rest = head.partition("://")
+    place, slash, path = rest.partition("/")
+    user, at, hosts = place.rpartition("@")
+    return scheme, user + at, hosts, slash + path, query
+
+
+def _fields(query: str) -> list[tuple[str, str]]:
+    pairs = (field.partition("=") for field in query.split("&") if field)
+    return [(name, value.replace("%2C", ",") if name in _LISTS else value)
+            for name, _, value in pairs]  # fmt: skip
+
+
+def _turn(text: str) -> str:
+    first, comma, others = text.partition(",")
+    return f"{others},{first}" if comma else text
