@@ -59,6 +59,7 @@ class Ownership:
         self._takeovers: set[asyncio.Task[None]] = set()
         self.owners: dict[int, Owner] = {}
         self.is_resigned = False
+        self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self.before_open: Callable[[int], Awaitable[None]] = _nothing
 
     @property
@@ -75,6 +76,8 @@ class Ownership:
 
     async def run_once(self, now_us: int) -> float:
         """Renew what is ours, take what is free; several times a term."""
+        if self._is_cut_off(now_us):
+            return self._settings.term_seconds / 5
         patience_seconds = max(self._settings.term_seconds, PATIENCE_SECONDS)
         async with Deadline(await self._leader_connection(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
@@ -96,6 +99,19 @@ class Ownership:
                 await store.release_shards(connection, held)
         if self._connection is not None:
             await self._connection.close()
+
+    def _is_cut_off(self, now_us: int) -> bool:
+        """Whether the store is away for all but the leader's connection, for longer than a term.
+
+        Then everything is refused here, and somebody else may do better. Nothing is given up: a
+        term that nobody took is renewed when the store is back.
+        """
+        if not self._database.is_away:
+            self._away_since_us = None
+            return False
+        if self._away_since_us is None:
+            self._away_since_us = now_us
+        return now_us - self._away_since_us > self._settings.term_seconds * 1e6
 
     async def _leader_connection(self) -> Connection:
         if self._connection is None or self._connection.is_closed():

@@ -5,6 +5,10 @@ store would have to find that out alone, at the price of a whole deadline each. 
 is asked all the time, on a connection of its own. Two in a row without an answer, and the store is
 away: whoever waits hears so, and new calls are refused at once. One answer, and it is back.
 
+The question has a short time. To connect has its own, as a long or loaded link takes a second for
+that and answers quickly afterwards. When an answer is missing, a connect is first given little time
+too, so that a silent store is soon known, then more and more: whoever can be reached is found.
+
 An error is an answer: a store that is shut, locked, full, read-only or out of connections says so
 to everybody who asks, at once. When it was read-only and is not any more, connections are made
 anew: after a failover the old ones may lead to the server that was demoted.
@@ -16,7 +20,7 @@ from collections.abc import Callable
 
 from fairway.runtime.telemetry import logger
 from fairway.store.at_hand import Deadline
-from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.database import CONNECT_SECONDS, DISCONNECTED, Connection, Database
 
 log = logger("store")
 
@@ -51,7 +55,9 @@ class StoreWatch:
 
     async def _ask(self) -> None:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._database.dedicated("fairway-watch", ANSWER_SECONDS)
+            self._connection = await self._database.dedicated(
+                "fairway-watch", connect_seconds(self._misses)
+            )
         async with Deadline(self._connection, ANSWER_SECONDS) as connection:
             is_read_only = await connection.fetchval("SHOW transaction_read_only") == "on"
         if is_read_only:  # another server may be the one to write to: look for it next time
@@ -68,3 +74,10 @@ class StoreWatch:
             log.error("the store does not answer", error=repr(silence))
             await self._database.away()
         return REST_AWAY_SECONDS if self._database.is_away else 0.0
+
+
+def connect_seconds(misses: int) -> float:
+    """How long a connect may take after so many answers in a row were missing."""
+    if not misses:
+        return CONNECT_SECONDS  # nothing speaks against the store
+    return min(ANSWER_SECONDS * 2.0 ** min(misses, 10), CONNECT_SECONDS)

@@ -1,0 +1,77 @@
+"""The watch: silence is soon known, a link that is only slow to connect is no silence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.services.gate import gate_to
+from tests.services.platform_room import kill, open_pair, owns_all, until
+
+from fairway.services import store_watch
+from fairway.services.store_watch import StoreWatch
+from fairway.store.database import CONNECT_SECONDS, Database
+
+OUTER_SECONDS = 20
+
+
+@asynccontextmanager
+async def opened(dsn: str) -> AsyncIterator[Database]:
+    database = await Database.open(dsn)
+    try:
+        yield database
+    finally:
+        database.terminate()
+
+
+async def test_a_link_that_connects_slowly_is_not_taken_for_silence(database_url: str) -> None:
+    async with gate_to(database_url) as gate, opened(gate.dsn) as database:
+        gate.connect_seconds = store_watch.ANSWER_SECONDS + 0.3
+        watch = StoreWatch(database)
+        for _ in range(store_watch.MISSES_MAX):
+            await watch.run_once(0)
+        assert not database.is_away
+
+
+async def test_a_store_that_was_silent_is_back_however_slowly_it_connects(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_watch, "ANSWER_SECONDS", 0.2)
+    async with gate_to(database_url) as gate, opened(gate.dsn) as database:
+        watch = StoreWatch(database)
+        await watch.run_once(0)
+        gate.silence()
+        async with asyncio.timeout(OUTER_SECONDS):
+            while not database.is_away:
+                await watch.run_once(0)
+        gate.connect_seconds = 0.6  # from now on, for new ones
+        gate.speak()
+        async with asyncio.timeout(OUTER_SECONDS):
+            while database.is_away:
+                await watch.run_once(0)
+        async with database.people() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+
+
+def test_a_connect_has_ever_more_time_and_never_more_than_its_own() -> None:
+    times = [store_watch.connect_seconds(misses) for misses in range(1, 2000)]
+    assert times == sorted(times)
+    assert times[-1] == CONNECT_SECONDS == store_watch.connect_seconds(0)
+    assert times[0] < 2.0, "silence must be known soon"
+
+
+async def test_a_server_that_refuses_everything_lets_others_own_its_shards(
+    database_url: str,
+) -> None:
+    """Its own way to the shards still works; it asks the store for nothing else."""
+    first, second = await open_pair(database_url)
+    await first.loops["store watch"].stop()
+    await first.database.away()
+    await until(lambda: owns_all(second))
+    first.database.back()
+    first.loops["ownership"].wake()
+    await until(lambda: first.dispatcher.terms == {})
+    await kill(first)
+    await second.stop()
