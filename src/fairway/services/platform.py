@@ -18,6 +18,7 @@ from fairway.runtime.loops import Loop, Step
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
+from fairway.services import stopping
 from fairway.services.admission import Admission
 from fairway.services.bulletin import Bulletin
 from fairway.services.checkpoint_watch import CheckpointWatch
@@ -68,7 +69,7 @@ from fairway.store.tenants import Cluster, found_cluster
 log = logger("platform")
 
 READY_SECONDS_MAX = 2.0
-STOP_SECONDS_MAX = 10.0  # workers report to the next owner what could not be written by then
+STOP_SECONDS_MAX = 10.0  # to write what can be, and to hand over
 
 
 class Platform:
@@ -313,17 +314,19 @@ class Platform:
         self.stalls.stop()
         try:
             async with asyncio.timeout(STOP_SECONDS_MAX):
-                await self.submissions.drain()
-                await self.recorder.drain()
-                for loop in self.loops.values():
-                    await loop.stop()
+                await stopping.write_the_rest(self.submissions.drain(), self.recorder.drain())
+                await self._stop_loops()
                 await self.ownership.resign()
-                await self.database.close()
         except DISCONNECTED as error:
             log.warning("store away, stopped without handing over", error=repr(error))
-            for loop in self.loops.values():
-                await loop.stop()
+            await self._stop_loops()
             self.database.terminate()
+            return
+        await stopping.close(self.database)
+
+    async def _stop_loops(self) -> None:
+        for loop in self.loops.values():
+            await loop.stop()
 
     async def readiness(self) -> dict[str, bool]:
         """What must hold for work to be accepted and run, each by name."""

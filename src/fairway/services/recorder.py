@@ -134,9 +134,10 @@ class Recorder:
                 self.large_results.add(end)
 
     async def drain(self) -> None:
-        await self.large_results.drain()
-        await self._successes.drain()
-        await self._settlements.drain()
+        """Wait for all that is under way; given up, it lets all of it go."""
+        lanes = self._successes.drain(), self._settlements.drain()
+        await asyncio.gather(self.large_results.drain(), *lanes)
+        await self._successes.drain()  # of large results
         await self.refused_ends.drain()
 
     # -- ends --------------------------------------------------------------------------------
