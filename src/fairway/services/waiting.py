@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, TypeVar
 
 from fairway.core.connections import STAFF
@@ -76,7 +76,9 @@ class WaitingRoom:
 class HeavyLane:
     """What computes for long without a pause: in a thread, one at a time, few of one tenant.
 
-    Shared workers have a lane of their own, and are never refused: they wait.
+    Shared workers have a lane of their own, and are never refused: they wait. Whoever goes away
+    while its work is under way keeps the lane and its place until that is done: a thread cannot be
+    stopped.
     """
 
     def __init__(self, rooms: WaitingRoom) -> None:
@@ -85,12 +87,16 @@ class HeavyLane:
 
     async def run(self, holder: int, work: Callable[[], Result]) -> Result:
         """For a tenant, or for STAFF."""
-        if holder == STAFF:
-            async with self._one_of_staff:
-                return await asyncio.to_thread(work)
-        with self._rooms.place("heavy", holder):
-            async with self._one:
-                return await asyncio.to_thread(work)
+        lane = self._one_of_staff if holder == STAFF else self._one
+        with ExitStack() as held:
+            if holder != STAFF:
+                held.enter_context(self._rooms.place("heavy", holder))
+            await lane.acquire()
+            held.callback(lane.release)
+            thread = asyncio.create_task(asyncio.to_thread(work), name="heavy")
+            until_done = held.pop_all()
+            thread.add_done_callback(lambda _: until_done.close())
+        return await asyncio.shield(thread)
 
 
 def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
