@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.postgres import connected
 from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, owner_on, submit
+from tests.store.rows import add_jobs, new_job
 
 from fairway.core.lease import LeaseProof
 from fairway.core.objects import Place, checkpoint_name, day_of, object_name
@@ -15,6 +17,9 @@ from fairway.runtime.settings import replaced
 from fairway.services.janitor import Janitor
 from fairway.services.platform import Platform
 from fairway.services.sessions import Lease
+from fairway.store import partitions, retirement
+
+GONE = "01980a5e-7c1b-7000-8000-04a2b1c3d4e5"  # a job that is nowhere
 
 
 @pytest.fixture
@@ -55,11 +60,10 @@ async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
         tenant = await add_tenant(platform)
         (job,) = await submit(platform, tenant, new(pool=LONG))
         now = platform.store_clock.now()
-        gone = "01980a5e-7c1b-7000-8000-04a2b1c3d4e5"
         old, today = day_of(now - timedelta(days=9)), day_of(now)
         needed = checkpoint_name(Place(old, tenant.id, job), 1, 1, b"\x00" * 32)
-        recent = object_name("payloads", Place(today, tenant.id, gone), "payload")
-        litter = checkpoint_name(Place(old, tenant.id, gone), 1, 1, b"\x00" * 32)
+        recent = object_name("payloads", Place(today, tenant.id, GONE), "payload")
+        litter = checkpoint_name(Place(old, tenant.id, GONE), 1, 1, b"\x00" * 32)
         two_days_ago = day_of(now - timedelta(days=2))
         upload = object_name("uploads", Place(today, tenant.id, "abc"), "body")
         unclaimed = object_name("uploads", Place(two_days_ago, tenant.id, "def"), "body")
@@ -71,3 +75,52 @@ async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
         await janitor_of(platform).run_once(0)
         assert set(await platform.objects.names("")) == {needed, recent, upload}
         assert list(half.parent.iterdir()) == []
+
+
+async def test_nothing_of_a_job_goes_while_its_partition_is_on_its_way_out(
+    database_url: str, settings_storage: str
+) -> None:
+    """It ended between the survey and the detach: until it is carried, no partition has it."""
+    async with (
+        owner_on(database_url, replaced(QUICK, storage_url=settings_storage)) as platform,
+        connected(database_url) as connection,
+    ):
+        await platform.loops["pruner"].stop()
+        await platform.loops["janitor"].stop()
+        now = platform.store_clock.now()
+        old = now - timedelta(days=20)
+        table = partitions.partition_at(old).name
+        await partitions.make_ahead(connection, old)
+        job = new_job(at=old)
+        await add_jobs(connection, job)
+        await connection.execute(
+            "UPDATE jobs SET state = 3, finished_at = now() WHERE id = $1", job.id
+        )
+        needed = object_name("payloads", Place(day_of(old), job.tenant, job.id), "payload")
+        upload = object_name("uploads", Place(day_of(old), job.tenant, "def"), "body")
+        for name in (needed, upload):
+            await platform.objects.put(name, b"{}")
+        await retirement.detach(connection, table, late=[])
+        janitor = janitor_of(platform)
+        await janitor.run_once(0)
+        assert await platform.objects.names("") == [needed], "uploads go all the same"
+        await retirement.carry_missed(connection, table, range(100), old)
+        await retirement.drop(connection, table)
+        litter = object_name("payloads", Place(day_of(old), job.tenant, GONE), "payload")
+        await platform.objects.put(litter, b"{}")
+        await janitor.run_once(0)
+        assert await platform.objects.names("") == [needed], "tried again on the same day"
+
+
+async def test_a_partition_stays_while_it_is_asked_whose_job_is_gone(database_url: str) -> None:
+    async with connected(database_url) as asking, connected(database_url) as connection:
+        old = datetime.now(UTC) - timedelta(days=20)
+        await partitions.make_ahead(connection, old)
+        table = partitions.partition_at(old).name
+        async with asking.transaction():
+            assert await retirement.is_settled(asking)
+            with pytest.raises(partitions.NOT_NOW):
+                await retirement.detach(connection, table, late=[])
+        await retirement.detach(connection, table, late=[])
+        async with asking.transaction():
+            assert not await retirement.is_settled(asking)

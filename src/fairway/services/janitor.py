@@ -2,7 +2,8 @@
 
 Checkpoints of jobs that ended well go within a minute, and half-written objects within hours. What
 a crash left behind, written and never referred to, goes when its day is past retention and its job
-is gone; uploads go after two days. Each round is bounded.
+is gone; uploads go after two days. Each round is bounded. While an old partition is on its way out,
+it cannot be told whose job is gone: then nothing of a job goes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.store_clock import StoreClock
 from fairway.services.uploads import KEPT_DAYS
-from fairway.store import checkpoints, history
+from fairway.store import checkpoints, history, retirement
 from fairway.store.database import Connection, Database
 from fairway.store.objects import Objects
 
@@ -24,7 +25,7 @@ log = logger("janitor")
 
 REST_SECONDS = 60.0
 ROWS_PER_ROUND = 500
-OBJECTS_PER_ROUND = 2000
+OBJECTS_AT_ONCE = 500
 PART_AGE_MAX = timedelta(hours=2)  # since anybody wrote to it; an upload takes an hour at most
 
 
@@ -72,33 +73,53 @@ class Janitor:
         edge = self._store_clock.now() - self._retention
         if day_of(edge) == self._swept_day:
             return
-        for kind in ("checkpoints", "payloads", "results"):
+        done = [
             await self._sweep_kind(kind, day_of(edge))
+            for kind in ("checkpoints", "payloads", "results")
+        ]
         # Of uploads, today's and yesterday's are kept, as they are counted.
         now = self._store_clock.now()
         await self._sweep_kind("uploads", day_of(now - timedelta(days=KEPT_DAYS - 1)))
-        self._swept_day = day_of(edge)
+        if all(done):
+            self._swept_day = day_of(edge)
 
-    async def _sweep_kind(self, kind: str, first_day: str) -> None:
+    async def _sweep_kind(self, kind: str, first_day: str) -> bool:
+        """False when it must be tried again."""
         for day in await self._objects.folders(kind):
             if day < first_day:
-                await self._sweep(await self._objects.names(f"{kind}/{day}"))
+                if not await self._sweep(await self._objects.names(f"{kind}/{day}")):
+                    return False
                 await self._objects.drop_empty(f"{kind}/{day}")
+        return True
 
-    async def _sweep(self, names: list[str]) -> None:
-        for start in range(0, len(names), OBJECTS_PER_ROUND):
-            part = names[start : start + OBJECTS_PER_ROUND]
+    async def _sweep(self, names: list[str]) -> bool:
+        for start in range(0, len(names), OBJECTS_AT_ONCE):
+            part = names[start : start + OBJECTS_AT_ONCE]
             async with self._database.calm() as connection:
-                litter = [name for name in part if not await _is_needed(connection, name)]
+                litter = await _litter(connection, part)
+            if litter is None:
+                log.info("a partition is on its way out, litter stays until then")
+                return False
             await self._objects.delete(litter)
             if litter:
                 log.info("litter removed", objects=len(litter))
+        return True
 
 
-async def _is_needed(connection: Connection, name: str) -> bool:
-    tenant, owner = owner_of(name)
-    job = parse_job_id(owner)
-    if job is None:
-        return False  # an upload that no job took over
-    found = await history.read_states(connection, shard_of(JobId(job)), [(tenant, job)])
-    return job in found
+async def _litter(connection: Connection, names: list[str]) -> list[str] | None:
+    """Those whose job is gone, or that no job took over; None when that cannot be told now."""
+    jobs: dict[str, str] = {}
+    wanted: dict[int, list[tuple[int, str]]] = {}
+    for name in names:
+        tenant, owner = owner_of(name)
+        if (job := parse_job_id(owner)) is not None:
+            jobs[name] = job
+            wanted.setdefault(shard_of(JobId(job)), []).append((tenant, job))
+    found: set[str] = set()
+    if wanted:
+        async with connection.transaction():
+            if not await retirement.is_settled(connection):
+                return None
+            for shard, some in wanted.items():
+                found.update(await history.read_states(connection, shard, some))
+    return [name for name in names if jobs.get(name) not in found]

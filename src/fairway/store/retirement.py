@@ -123,6 +123,16 @@ async def detached(connection: Connection) -> list[str]:
     return [row["relname"] for row in rows]
 
 
+async def is_settled(connection: Connection) -> bool:
+    """Whether every job that is there can be found, now and as long as the transaction lasts.
+
+    A job that ended just before its partition was taken off is in none until it is carried. Nobody
+    but a detach waits for this lock, and that one tries again.
+    """
+    await connection.execute("LOCK TABLE ONLY jobs IN ACCESS SHARE MODE")
+    return not await detached(connection)
+
+
 async def carry_missed(
     connection: Connection, table: str, pages: range, keep_since: datetime
 ) -> int:
