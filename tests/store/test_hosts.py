@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.postgres import connected
 from tests.services.gate import gate_to, silent_host
 
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.hosts import Hosts, turned
+from fairway.store.inspection import inspect_database
 from fairway.store.migrate import migrate_at
 
 SHORT_SECONDS = 0.5
@@ -81,6 +83,18 @@ async def test_many_that_wait_for_the_same_host_turn_the_order_once(half_gone: s
     answers = await asyncio.gather(*tries, return_exceptions=True)
     assert all(isinstance(answer, TimeoutError) for answer in answers)
     assert hosts.dsn == turned(half_gone)
+
+
+async def test_a_check_says_that_no_host_can_be_written_to(database_url: str) -> None:
+    async with connected(database_url) as connection, gate_to(database_url) as gate:
+        name = await connection.fetchval("SELECT quote_ident(current_database())")
+        host = gate.dsn.split("://")[1].split("/")[0].rpartition("@")[2]
+        await connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        try:
+            (finding,) = await inspect_database(gate.dsn.replace(host, f"{host},{host}"))
+        finally:
+            await connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        assert "attribute requirement" in finding.what
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,14 @@ from fairway.store.tuning import Finding, inspect
 CONNECT_SECONDS = 10.0
 CLOCK_SAMPLES = 3
 
+_NO_CONNECTION = (
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.TargetServerAttributeNotMatched,  # none of its hosts can be written to
+    ValueError,
+)
+
 _UNITS = {
     "B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4,
     "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
@@ -23,7 +31,7 @@ async def inspect_database(dsn: str) -> list[Finding]:
     """Everything wrong with the database at this address, errors first."""
     try:
         connection = await Hosts(dsn).connect_any(timeout=CONNECT_SECONDS)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as failure:
+    except _NO_CONNECTION as failure:
         return [_unreachable(failure)]
     try:
         facts = await read_facts(connection)
