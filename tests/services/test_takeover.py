@@ -13,6 +13,7 @@ from tests.services.platform_room import (
     MEDIUM,
     Hand,
     add_tenant,
+    freeze,
     holding,
     kill,
     new,
@@ -132,6 +133,39 @@ async def test_a_report_in_the_first_hello_after_a_restart_is_recorded(database_
                 recorded.update(news.recorded)
         for job in jobs:
             assert (await stored(second, job))[0] is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("is_claimed_again", [False, True])
+async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
+    database_url: str, *, is_claimed_again: bool
+) -> None:
+    async with owner_on(database_url) as platform:
+        await freeze(platform)
+        dispatcher, term = platform.dispatcher, platform.dispatcher.terms[0]
+        dispatcher.close_shard(0)
+        dispatcher.claim_shard(0, term)
+        asked, go = asyncio.Event(), asyncio.Event()
+
+        async def slowly(shard: int) -> None:
+            asked.set()
+            await go.wait()
+
+        platform.ownership.before_open = slowly
+        opening = asyncio.create_task(platform.ownership._open(0))
+        await asked.wait()
+        dispatcher.close_shard(0)
+        if is_claimed_again:
+            dispatcher.claim_shard(0, term + 1)
+        go.set()
+        await opening
+        assert dispatcher.open_shards == set()
+
+
+async def test_a_shard_claimed_anew_is_not_open(database_url: str) -> None:
+    async with owner_on(database_url) as platform:
+        await freeze(platform)
+        platform.dispatcher.claim_shard(0, platform.dispatcher.terms[0] + 1)
+        assert platform.dispatcher.open_shards == set(), "its leases are not known yet"
 
 
 # -- whose session it is -------------------------------------------------------------------------

@@ -201,17 +201,22 @@ class Ownership:
         await self._hear_from(live)
 
     async def _open(self, shard: int) -> None:
+        term = self._dispatcher.terms.get(shard)
         await self.before_open(shard)
-        self._dispatcher.open_shard(shard)
+        if term is not None and self._dispatcher.terms.get(shard) == term:
+            self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
 
     async def _discover(self, shard: int) -> None:
         """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
+        term = self._dispatcher.terms.get(shard)
         after: StreamKey | None = None
         while True:
             async with self._database.hot() as connection:
                 heads = await backlog_store.streams_with_work(
                     connection, shard, after, STREAMS_PAGE
                 )
+            if self._dispatcher.terms.get(shard) != term:
+                return  # what another owns is not ours to offer
             for key, first in heads.items():
                 self._dispatcher.backlog.noticed(key, first)
             self._dispatcher.want_reads()
@@ -222,8 +227,11 @@ class Ownership:
 
     async def _count(self, shard: int) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
+        term = self._dispatcher.terms.get(shard)
         async with self._database.calm() as connection:
-            self._dispatcher.backlog.counted(await backlog_store.count_queued(connection, shard))
+            depths = await backlog_store.count_queued(connection, shard)
+        if self._dispatcher.terms.get(shard) == term:
+            self._dispatcher.backlog.counted(depths)
 
     async def _hear_from(self, live: set[str]) -> None:
         """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
