@@ -147,7 +147,8 @@ class ExchangeEndpoint:
         progress = _text(one.progress)
         if progress is not None:
             progress = bounds.shown_progress(progress)
-        return Holding(_job(one.job), self._tenant(one.tenant), one.epoch, one.token, progress)
+        tenant = self._tenant(one.tenant)
+        return Holding(_job(one.job), tenant, one.epoch, one.token, progress, one.ended)
 
     def _reply(self, news: News) -> wire.ExchangeReply:
         return wire.ExchangeReply(

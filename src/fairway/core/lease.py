@@ -78,6 +78,20 @@ def longest_us(timeout_ms: int, grace_seconds: float, large_bytes: int) -> int:
     return timeout_us + max(round(grace_seconds * 1e6), timeout_us // 10) + large_bytes
 
 
+def is_overtime(
+    age_when_heard_us: int, limit_us: int, spoken_us: int | None, grace_us: int
+) -> bool:
+    """Whether a worker had every chance to report a run that is past its limit, and did not.
+
+    `age_when_heard_us` is how old the lease was when its worker was last heard; silence is no sign
+    that a run goes on. `spoken_us` is for how long it has been there, without a long silence; None
+    before it said hello. Who was away, or found us away, says first what ended meanwhile.
+    """
+    if spoken_us is None or spoken_us <= grace_us:
+        return False
+    return age_when_heard_us > limit_us
+
+
 def standing_of(stored: StoredLease | None, epoch: int, token: str, term: int | None) -> Standing:
     """Whether the lease can still be in force; `term` is the owner's, None for one we are not."""
     if stored is None:

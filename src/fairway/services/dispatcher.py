@@ -98,6 +98,8 @@ class Dispatcher(Granting):
         """A session has said hello: its slots count towards the capacity of the pools."""
         session.slots = slots
         session.greeted = True
+        if session.there_since_us is None:
+            session.there_since_us = self._clock.now_us()
         self._recount()
 
     def end_session(self, session: Session) -> None:
@@ -163,12 +165,15 @@ class Dispatcher(Granting):
         Whoever greeted before has not said what it runs of this shard: all say hello again.
         """
         self.terms[shard] = term
+        self.open_shards.discard(shard)  # nothing of an earlier term holds
         self.claims += 1
         self.restoring.add(shard)
         self.all_restored.clear()
         self._forget_greetings()
 
     def _forget_greetings(self) -> None:
+        for session in self.sessions.values():
+            session.there_since_us = None  # what ended meanwhile is said after the hello
         if any(session.greeted for session in self.sessions.values()):
             for session in self.sessions.values():
                 session.doubt()

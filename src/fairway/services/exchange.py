@@ -136,6 +136,7 @@ class Exchange:
         running, unknown = call.running or [], []
         if call.hello is not None:
             await self._greet(session, call.hello, [*running, *self._claimed(call)])
+            self._reconciler.note_ended(session, running)
         elif running:
             unknown = self._note_running(session, running, is_whole=call.is_whole)
         if await self._hear(session, call):
@@ -222,6 +223,7 @@ class Exchange:
             lease = self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
             if lease is not None and holding.progress is not None:
                 lease.progress = holding.progress
+        self._reconciler.note_ended(session, holdings)
         self._watchers.tell(one.job for one in holdings if one.progress is not None)
         return self._reconciler.unknown(session, holdings) if is_whole else []
 

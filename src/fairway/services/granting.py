@@ -38,8 +38,9 @@ class Granting(SessionBook):
         metrics: Metrics,
         limits: WindowLimits,
         scheduler: type[PoolShare] = PoolShare,
+        grace_seconds: float = 30.0,
     ) -> None:
-        super().__init__(clock)
+        super().__init__(clock, grace_seconds)
         self._metrics = metrics
         self.backlog = ProbingBacklog(limits, clock.now_us)
         self.shares = Shares(self.pools, scheduler)

@@ -2,13 +2,15 @@
 
 A worker keeps the limit of a run itself; but one that hears nothing from its own runner, or was not
 written with care, may beat for ever and never end a job. So the server has the last word: the run
-is revoked, and counts as a time-out. Leases are looked at in small slices, off the path of jobs.
+is revoked, and counts as a time-out. Only a worker that was heard past the limit loses a run so, and
+not as soon as it is back from a silence: its report may be on the way. The silent are the rescuer's.
+Leases are looked at in small slices, off the path of jobs.
 """
 
 from __future__ import annotations
 
 from fairway.core.fault import Fault, error_document
-from fairway.core.lease import longest_us
+from fairway.core.lease import is_overtime, longest_us
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.reference import MARK, referred
 from fairway.runtime.loops import Effort, in_slices
@@ -43,7 +45,11 @@ class Overtime:
         large = referred(payload) if payload[:1] == MARK else None
         large_bytes = large.size_bytes if large else 0
         limit_us = longest_us(timeout_ms, self._grace_seconds, large_bytes)
-        return now_us - lease.granted_us > limit_us
+        session = lease.session
+        since_us = session.there_since_us if session.greeted else None
+        spoken_us = None if since_us is None else now_us - since_us
+        heard_us = session.seen_us - lease.granted_us
+        return is_overtime(heard_us, limit_us, spoken_us, self._dispatcher.grace_us)
 
     def _take_back(self, lease: Lease, timeout_ms: int, now_us: int) -> None:
         worker = lease.session.worker

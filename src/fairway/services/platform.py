@@ -106,7 +106,11 @@ class Platform:
         limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
         scheduler = FirstCome if settings.scheduler == "fifo" else PoolShare
         self.dispatcher = Dispatcher(
-            clock=self.store_clock, metrics=self.metrics, limits=limits, scheduler=scheduler
+            clock=self.store_clock,
+            metrics=self.metrics,
+            limits=limits,
+            scheduler=scheduler,
+            grace_seconds=settings.timeout_grace_seconds,
         )
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms

@@ -67,6 +67,15 @@ class Reconciler:
             session.revoked += found.lost
         await self.adopt(session, unknown)
 
+    def note_ended(self, session: Session, holdings: Sequence[Holding]) -> None:
+        """Runs whose reports wait at their worker: they are over, whatever the clock says."""
+        for holding in holdings:
+            if holding.ended:
+                job, epoch, token = holding.job, holding.epoch, holding.token
+                lease = self._dispatcher.lease_of(session, job, epoch, token)
+                if lease is not None:
+                    lease.reported = True
+
     async def rows(self, shard: int, wanted: Sequence[tuple[int, str]]) -> dict[str, store.HeldJob]:
         """What the store knows of these (tenant, job) pairs, read in slices."""
         found: dict[str, store.HeldJob] = {}

@@ -13,8 +13,9 @@ LEASES_PER_REPLY = 512
 
 
 class SessionBook:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, grace_seconds: float) -> None:
         self._clock = clock
+        self.grace_us = round(grace_seconds * 1e6)  # past a time limit, or after a silence
         self.pools = PoolTable()
         self.sessions: dict[str, Session] = {}
         self._waiting: dict[str, Session] = {}  # sessions whose call is held open
@@ -23,7 +24,7 @@ class SessionBook:
         """The session of this key, whose worker speaks just now."""
         session = self.restored_session(key)
         session.claim(worker, tenant)
-        session.seen_us = self._clock.now_us()
+        session.heard(self._clock.now_us(), self.grace_us)
         return session
 
     def restored_session(self, key: str) -> Session:

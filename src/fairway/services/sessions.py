@@ -38,7 +38,7 @@ class Lease(Struct, eq=False, gc=False):
     written: bool = False  # the store knows of it
     delivered: bool = False  # its worker was sent it
     cancelling: bool = False
-    reported: bool = False  # its end was heard and could not be taken yet; it will be said again
+    reported: bool = False  # its worker has its end and could not say it yet, or we not take it
     progress: bytes | None = None
     checkpoint_looked_for: bool = False
     moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
@@ -53,7 +53,8 @@ class Session:
         "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted",
         "hello_number", "hellos", "in_use", "is_claimed", "key", "labels", "leases", "limits",
         "missed_since_us", "outbox", "poll", "recorded", "recording", "refused", "revoked",
-        "ring_due", "rung_us", "seen_us", "slots", "tenant", "types", "warm_types", "worker",
+        "ring_due", "rung_us", "seen_us", "slots", "tenant", "there_since_us", "types",
+        "warm_types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, now_us: int) -> None:
@@ -70,6 +71,7 @@ class Session:
         self.leases: dict[str, Lease] = {}
         self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
         self.seen_us = now_us
+        self.there_since_us: int | None = None  # without a long silence; None: no hello yet
         self.beat_ms = 3000
         self.greeted = False  # has said hello to this owner
         self.hellos = 0  # heard so far: a call that began before the last one has nobody to hear it
@@ -96,6 +98,12 @@ class Session:
                 raise Forbidden("This session holds leases of another tenant's jobs.")
             self.is_claimed = True
         self.worker, self.tenant = worker, tenant
+
+    def heard(self, now_us: int, silence_us: int) -> None:
+        """It speaks. After a silence it may have much to say: it counts as there from now on."""
+        if self.there_since_us is not None and now_us - self.seen_us > silence_us:
+            self.there_since_us = now_us
+        self.seen_us = now_us
 
     def may_run(self, tenant: int) -> bool:
         """Whether it may hold leases of this tenant's jobs."""
@@ -207,6 +215,7 @@ class Holding(NamedTuple):
     epoch: int
     token: str
     progress: bytes | None = None
+    ended: bool = False  # its report is on the way
 
 
 class News(NamedTuple):

@@ -80,7 +80,10 @@ class Hello(Struct, kw_only=True, omit_defaults=True):
 
 
 class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """A lease the worker holds. `progress` is any JSON, shown to the tenant as it is."""
+    """A lease the worker holds. `progress` is any JSON, shown to the tenant as it is.
+
+    `ended`: the run is over and its report has not been heard of yet, however long that takes.
+    """
 
     job: str
     tenant: str
