@@ -115,13 +115,33 @@ async def test_an_overrun_job_keeps_its_lease_and_frees_its_slot(
 
 
 @pytest.mark.usefixtures("quick_overrun")
-async def test_a_worker_takes_twice_its_slots_at_most(platform: Platform, tenant: Tenant) -> None:
+@pytest.mark.parametrize("slots", [{"short": 2}, {"short": 2, "medium": 1}])
+async def test_a_worker_that_ends_nothing_holds_no_more_than_its_slots(
+    platform: Platform, tenant: Tenant, slots: dict[str, int]
+) -> None:
     await submit(platform, tenant, *[new() for _ in range(10)])
-    hand = Hand(platform, short=2)
-    leases = await hand.take(4)
+    hand = Hand(platform, **slots)
+    count = sum(slots.values())
+    leases = await hand.take(count)
     await beating(hand, lambda: all(lease.moved_to is not None for lease in leases))
     await platform.measuring.run_once(platform.clock.now_us())
     news = await hand.say(wait_seconds=0.2)
     assert news is not None
     assert not news.leases
-    assert len(leases[0].session.leases) == 4
+    session = leases[0].session
+    assert len(session.leases) == count
+    assert session.in_use == {SHORT: 2} | ({MEDIUM: 1} if "medium" in slots else {})
+
+
+@pytest.mark.usefixtures("quick_overrun")
+async def test_an_overrun_waits_for_a_free_slot_in_the_slower_pool(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await submit(platform, tenant, new(pool=MEDIUM), new())
+    hand = Hand(platform, short=1, medium=1)
+    blocking, lease = sorted(await hand.take(2), key=lambda one: -one.job.pool)
+    await beating(hand, lambda: lease.moved_to == SHORT)
+    await hand.report(hand.done(blocking))
+    await beating(hand, lambda: lease.moved_to == MEDIUM)
+    assert lease.session.in_use == {SHORT: 0, MEDIUM: 1}
+    assert platform.metrics.violations.labels("short")._value.get() == 1, "counted once"

@@ -1,7 +1,8 @@
 """Watches how long runs take, and acts on it: slots for overrun jobs, pools for drifting types.
 
-A run that outlasts its pool by far keeps its lease, and from then on counts against the pool it
-should have been in, so that the slot it holds is free for others. A job type whose runs do not fit
+A run that outlasts its pool by far keeps its lease, and counts against the pool it should have been
+in as soon as its worker has a free slot there, so that the one it held is free for others; a worker
+never holds more than it has slots. A job type whose runs do not fit
 its pool is moved, for the jobs that come from then on; its tenants hear of it and it is audited.
 What a type deserves is decided in `core/classifier.py`.
 """
@@ -81,10 +82,13 @@ class Measuring:
     # -- the loop ------------------------------------------------------------------------------
 
     async def run_once(self, now_us: int) -> float:
-        overran = list(self._overruns(now_us))
-        for lease in overran:
+        new = []
+        for lease in list(self._overruns(now_us)):
+            if lease.moved_to is None:
+                self._note(lease, now_us)
+                new.append(lease)
             self._rehome(lease, now_us)
-        await self._tell(overran, now_us)
+        await self._tell(new, now_us)
         if now_us >= self._judge_due_us:
             self._judge_due_us = now_us + JUDGE_US
             for type_id in self._classifier.types():
@@ -94,7 +98,7 @@ class Measuring:
         return REST_SECONDS
 
     def _overruns(self, now_us: int) -> Iterator[Lease]:
-        """Leases that outlast their pool since the last look."""
+        """Leases that outlast their pool and still count there."""
         pools = self._dispatcher.pools.by_number
         limits = [pool.overrun_seconds for pool in pools.values() if pool.overrun_seconds]
         earliest_us = now_us - round(min(limits, default=0) * 1e6)
@@ -102,19 +106,21 @@ class Measuring:
             for lease in session.leases.values():
                 if lease.granted_us > earliest_us:
                     break  # granted in order: those after it are younger still
-                if lease.moved_to is None and _overran(lease, pools[lease.job.pool], now_us):
+                pool = lease.job.pool
+                if lease.moved_to in (None, pool) and _overran(lease, pools[pool], now_us):
                     yield lease
+
+    def _note(self, lease: Lease, now_us: int) -> None:
+        job = lease.job
+        self._metrics.violations.labels(self._dispatcher.pools.by_number[job.pool].name).inc()
+        self._classifier.violated(job.type, job.pool, job.tenant, now_us)
+        lease.moved_to = job.pool  # where it counts until there is room for it
 
     def _rehome(self, lease: Lease, now_us: int) -> None:
         """It runs on; the slot that it holds is counted in the pool it should have been in."""
-        job, session = lease.job, lease.session
-        pools = self._dispatcher.pools
-        self._metrics.violations.labels(pools.by_number[job.pool].name).inc()
-        self._classifier.violated(job.type, job.pool, job.tenant, now_us)
+        session = lease.session
         right = self._pool_for(now_us - lease.granted_us)
-        moved = sum(one.moved_to is not None for one in session.leases.values())
-        if right is None or right.number == job.pool or moved >= session.slots.get(job.pool, 0):
-            lease.moved_to = job.pool  # looked at once; a worker takes twice its slots at most
+        if right is None or right.number == lease.job.pool or not session.has_slot(right.number):
             return
         self._recount(lease, right.number, now_us)
         self._dispatcher.serve(session)

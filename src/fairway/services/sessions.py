@@ -112,6 +112,10 @@ class Session:
     def free(self, pool: int) -> int:
         return 0 if self.draining else self.slots.get(pool, 0) - self.in_use.get(pool, 0)
 
+    def has_slot(self, pool: int) -> bool:
+        """Whether nothing runs on a slot of it, be it for new leases or not."""
+        return self.slots.get(pool, 0) > self.in_use.get(pool, 0)
+
     def hold(self, lease: Lease) -> None:
         self.leases[lease.job.id] = lease
         pool = lease.moved_to or lease.job.pool
