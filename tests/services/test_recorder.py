@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -24,7 +25,9 @@ from tests.services.refusing import refusing
 
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.retry import Decision
 from fairway.core.tenant import Tenant
+from fairway.services.aftermath import tally_of
 from fairway.services.platform import Platform
 from fairway.services.sessions import End
 
@@ -188,3 +191,62 @@ async def test_a_stale_term_is_told_refused(platform: Platform, tenant: Tenant) 
     await platform.recorder.drain()
     assert platform.dispatcher.sessions[hand.key].refused == [1]
     assert await stored(platform, job) == before
+
+
+async def test_what_is_dropped_with_its_term_may_be_reported_again(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its number is on its way to disk no more, and its worker is asked to say it anew."""
+    await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    good, bad = await hand.take(2)
+    await freeze(platform)
+    session = platform.dispatcher.sessions[hand.key]
+    async with refusing(platform, "TRUE", "40001"):
+        failure = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+        await hand.say(reports=[hand.done(good), hand.done(bad, failure)])
+        assert session.recording == {1, 2}
+        platform.dispatcher.close_shard(0)
+        session.greeted = True  # it said hello before the lanes looked again
+        await asyncio.wait_for(platform.recorder.drain(), 5)
+    assert (session.recording, session.recorded, session.refused) == (set(), [], [])
+    assert not session.greeted
+
+
+async def test_an_end_on_disk_is_acknowledged_whatever_follows(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+
+    def fail(ends: Sequence[End]) -> None:
+        raise RuntimeError("a listener's own fault")
+
+    platform.recorder.on_ends = fail
+    assert await hand.report(hand.done(lease), seconds=5) == ({1}, set())
+    assert (await stored(platform, job))[0] is State.SUCCEEDED
+
+
+async def test_an_end_that_cannot_be_packed_holds_up_no_other(
+    platform: Platform, tenant: Tenant
+) -> None:
+    jobs = await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    leases = await hand.take(2)
+    session, tally = leases[0].session, tally_of(leases[0].job)
+    forever = Decision(State.SCHEDULED, tally, 1 << 62)  # past every date
+    dead = Decision(State.DEAD, tally, 0, "permanent")
+    ends = [
+        End(lease, n, 5, None, decision, said="failed")
+        for n, (lease, decision) in enumerate(zip(leases, (forever, dead), strict=True), 1)
+    ]
+    for end in ends:
+        platform.dispatcher.not_written(end.lease)
+        session.recording.add(end.number or 0)
+    platform.dispatcher.backlog.ending.update(jobs)
+    platform.recorder.record(ends)
+    await until(lambda: not session.recording)
+    assert sorted(session.recorded) == [1, 2]
+    for lease in leases:
+        assert await stored(platform, lease.job.id) == (State.DEAD, lease.epoch)

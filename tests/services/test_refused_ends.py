@@ -180,6 +180,76 @@ async def test_what_is_refused_in_any_form_is_set_aside(
     assert (await reason_of(platform, bad))[0] == "refused_by_store"
 
 
+@pytest.mark.parametrize("outcome", [None, FATAL], ids=["success", "failure"])
+async def test_a_fault_of_the_whole_store_costs_no_job(
+    platform: Platform,
+    tenant: Tenant,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Outcome | None,
+) -> None:
+    """Every end is refused, though a death in short form would be taken: they wait."""
+    monkeypatch.setattr(refused_ends, "TRY_AFTER", (0.05,))
+    monkeypatch.setattr(refused_ends, "PROBE_SECONDS", 0.1)
+    count = 2 * refused_ends.WIDESPREAD
+    await submit(platform, tenant, *[new() for _ in range(count)])
+    hand = Hand(platform, short=count)
+    leases = await hand.take(count)
+    words = [hand.done(lease, outcome) for lease in leases]
+    kind = "NEW.state = 3" if outcome is None else "NEW.history IS DISTINCT FROM OLD.history"
+    async with refusing(platform, f"OLD.state < 3 AND {kind}", "XX000"):
+        await hand.say(reports=words)
+        news = await hand.say(wait_seconds=0.8, draining=True)
+        assert news is not None
+        assert (news.recorded, news.refused) == ([], [])
+        await asyncio.wait_for(platform.recorder.drain(), 5)
+        assert not await is_dead(platform, leases[0].job.id)
+    assert await hand.report(*words) == ({word.number for word in words}, set())
+    for lease in leases:
+        state, _ = await stored(platform, lease.job.id)
+        assert state is (State.SUCCEEDED if outcome is None else State.DEAD)
+        if outcome is not None:
+            assert (await reason_of(platform, lease))[0] == "permanent"
+
+
+async def test_many_bad_rows_beside_good_ones_end_dead(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many: as soon as another end is taken, the fault is theirs."""
+    monkeypatch.setattr(refused_ends, "TRY_AFTER", (0.05,))
+    monkeypatch.setattr(refused_ends, "PROBE_SECONDS", 0.1)
+    mallory = await add_tenant(platform, "mallory")
+    count = 2 * refused_ends.WIDESPREAD
+    await submit(platform, mallory, *[new() for _ in range(count)])
+    await submit(platform, tenant)
+    hand = Hand(platform, short=count + 1)
+    leases = await hand.take(count + 1)
+    (good,) = [lease for lease in leases if lease.job.tenant == tenant.id]
+    bad = [hand.done(lease) for lease in leases if lease is not good]
+    async with refusing(platform, f"NEW.tenant = {mallory.id} AND NEW.state = 3"):
+        await hand.say(reports=bad)
+        await hand.say(wait_seconds=0.5, draining=True)
+        word = hand.done(good)
+        assert await hand.report(word) == ({word.number}, set())
+        assert await hand.report(*bad) == (set(), {one.number for one in bad})
+    for one in bad:
+        assert await is_dead(platform, one.job)
+
+
+async def test_a_report_of_a_job_whose_end_is_set_aside_is_refused_at_once(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The lease was lost, and the loss cannot be written: no hello would change that."""
+    (job,) = await submit(platform, tenant, new(pool=MEDIUM))
+    hand = Hand(platform, medium=1)
+    (lease,) = await hand.take()
+    async with refusing(platform, f"NEW.id = '{job}'"):
+        platform.dispatcher.lost([lease])
+        await until(lambda: platform.recorder.refused_ends.is_aside(job))
+        news = await hand.say(reports=[hand.done(lease)], draining=True)
+        assert news is not None, "not asked to say hello"
+        assert news.refused == [1]
+
+
 @pytest.mark.parametrize("code", ["40001", "53100", "42501"])
 async def test_an_error_that_says_nothing_of_the_row_is_waited_out(
     platform: Platform, tenant: Tenant, code: str

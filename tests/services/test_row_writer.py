@@ -95,6 +95,28 @@ async def test_after_the_term_is_lost_nothing_more_counts_as_written(database: D
     assert table.written == [4, 5, 6, 7]
 
 
+async def test_rows_taken_under_a_term_are_not_written_under_the_next(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shard went away and came back before the store was asked again."""
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    terms = {SHARD: 1}
+    table = Table(set())
+    table.passing = [asyncpg.LockNotAvailableError("lock timeout")]
+
+    async def insert(
+        connection: Connection, shard: int, term: int, rows: Sequence[int]
+    ) -> set[str]:
+        try:
+            return await table.insert(connection, shard, term, rows)
+        finally:
+            terms[SHARD] += 1
+
+    writer = RowWriter(database, terms)
+    assert [part async for part in writer.write(insert, SHARD, [1, 2, 3])] == []
+    assert (len(table.asked), table.written) == (1, [])
+
+
 @given(st.text())
 def test_a_reason_is_a_line(text: str) -> None:
     error = asyncpg.CheckViolationError(text)

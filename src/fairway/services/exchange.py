@@ -95,6 +95,7 @@ class Exchange:
         self._watchers = watchers
         self._metrics = metrics
         self.has_room: Callable[[Lease, int], bool] = lambda lease, size_bytes: True
+        self.is_aside: Callable[[str], bool] = lambda job: False  # ended, and not to be written
 
     async def call(self, call: Call) -> News | None:
         """The news for this worker; None when it must say hello first."""
@@ -304,8 +305,9 @@ class Exchange:
         if stored and stored.epoch == report.epoch and _may_be_from(report, stored.state):
             session.recorded.append(report.number)
             return False
-        stands = standing_of(stored, report.epoch, report.token, term) is not Standing.OVER
-        stands = stands and report.job not in self._dispatcher.leases  # granted anew since
+        is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
+        is_granted_anew = report.job in self._dispatcher.leases
+        stands = not (is_over or is_granted_anew or self.is_aside(report.job))
         if stands and row is not None and session.may_run(row.job.tenant):
             return term is not None  # of a shard that is another's, its owner decides
         session.refused.append(report.number)
@@ -345,8 +347,5 @@ def _nothing(session: Session) -> News:
 
 
 def _may_be_from(report: Reported, state: int) -> bool:
-    """Whether a job can be in this state because of the report.
-
-    A lost lease leaves its epoch behind as well, on a job that waits: a late success is not that.
-    """
+    """A lost lease leaves its epoch behind as well, on a job that waits: no success did that."""
     return state == State.SUCCEEDED if report.outcome is None else state != State.RUNNING

@@ -8,7 +8,7 @@ asked to say all again that it has not heard of. So an outage of storage costs s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -43,6 +43,7 @@ class LargeResults:
         self.keep: Callable[[Lease, bytes], Awaitable[bytes]]
         self.on_kept: Callable[[End], None]  # with a reference in place of its result
         self.on_refused: Callable[[End, Exception], None]
+        self.on_dropped: Callable[[Sequence[End]], None]
 
     @property
     def bytes_held(self) -> int:
@@ -74,6 +75,7 @@ class LargeResults:
                     return
                 await pause(min(RETRY_SECONDS * 2.0 ** min(tries, 10), RETRY_SECONDS_MAX))
                 tries += 1
+            self.on_dropped([end])
         finally:
             self._room.give_back((end.lease.job.id, end.lease.epoch))
             self._invite()

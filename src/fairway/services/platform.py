@@ -180,6 +180,7 @@ class Platform:
             self.settings,
         )  # fmt: skip
         self.exchange.has_room = self.recorder.large_results.has_room
+        self.exchange.is_aside = self.recorder.refused_ends.is_aside
 
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""

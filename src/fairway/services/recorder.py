@@ -12,31 +12,33 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from fairway.core.billing import is_billable
 from fairway.core.byte_room import ByteRoom
-from fairway.core.fault import Fault, error_document
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run_note import RunNote, note_text
 from fairway.core.timing import Timing, lateness_ms
-from fairway.runtime.telemetry import Instruments
+from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.large_results import LargeResults
-from fairway.services.refused_ends import RefusedEnds, Rewrite
-from fairway.services.row_writer import RowWriter
+from fairway.services.refused_ends import RefusedEnds, Rewrite, lease_refusal
+from fairway.services.row_writer import RowWriter, Write
 from fairway.services.sessions import End, Lease, Session, numbers_by_session
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import leases as lease_store
 from fairway.store import outcomes
 from fairway.store.database import Database
-from fairway.store.refusals import reason_of
+
+log = logger("recorder")
+
+Row = TypeVar("Row")
 
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
 SUCCESS_LANES = 2
@@ -110,10 +112,12 @@ class Recorder:
         refused.on_written = self._finish
         refused.on_dead = self._finish_dead
         refused.on_aside = self._give_up
+        refused.on_dropped = self._forget
         room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
         self.large_results = large = LargeResults(room, self._dispatcher.terms.__contains__)
         large.on_kept = lambda end: self._successes.add_many([end])
         large.on_refused = lambda end, error: refused.take(end, error, tries=())
+        large.on_dropped = self._forget
 
     def record(self, ends: list[End]) -> None:
         """Ends of one kind: all succeeded, or none."""
@@ -148,19 +152,45 @@ class Recorder:
             for end in ends
             for job in (end.lease.job,)
         ]
-        async for part in self._writer.write(outcomes.record_successes, shard, rows):
-            if part.error is None:
-                self._finish(ends[part.start : part.stop], part.answer)
-            else:
-                self.refused_ends.take(ends[part.start], part.error)
+        await self._write(outcomes.record_successes, shard, ends, rows)
 
     async def _flush_settlements(self, shard: int, ends: list[End]) -> None:
-        rows = list(map(self._settlement, ends))
-        async for part in self._writer.write(outcomes.settle, shard, rows):
-            if part.error is None:
-                self._finish(ends[part.start : part.stop], part.answer)
+        packed, rows = [], []
+        for end in ends:
+            try:
+                rows.append(self._settlement(end))
+            except Exception as error:
+                self.refused_ends.take(end, error)
             else:
-                self.refused_ends.take(ends[part.start], part.error)
+                packed.append(end)
+        await self._write(outcomes.settle, shard, packed, rows)
+
+    async def _write(
+        self, statement: Write[Row], shard: int, ends: list[End], rows: list[Row]
+    ) -> None:
+        decided: list[range] = []
+        async for part in self._writer.write(statement, shard, rows):
+            decided.append(range(part.start, part.stop))
+            some = ends[part.start : part.stop]
+            if part.error is not None:
+                await self.refused_ends.until_room(some[0], part.error)
+                self.refused_ends.take(some[0], part.error)
+                continue
+            self.refused_ends.taken(some[0])
+            try:
+                self._finish(some, part.answer)
+            except Exception as error:  # these are on disk; the rest is still to be written
+                log.error("after ends were written", jobs=len(some), error=repr(error))
+        if sum(map(len, decided)) < len(ends):
+            known = set(chain(*decided))
+            self._forget([end for place, end in enumerate(ends) if place not in known])
+
+    def _forget(self, ends: Sequence[End]) -> None:
+        """Dropped: another owner's, or ours anew. Their workers say again what they reported."""
+        for session, numbers in numbers_by_session(ends).items():
+            session.recording.difference_update(numbers)
+            if numbers and self._dispatcher.sessions.get(session.key) is session:
+                session.doubt()
 
     def _as_it_is(self, end: End) -> Rewrite:
         if end.decision is not None:
@@ -201,16 +231,16 @@ class Recorder:
         if refused:
             written = [end for end in ends if end.lease.job.id not in refused]
             self._refuse([end for end in ends if end.lease.job.id in refused])
-        if ends[0].decision is not None:  # a group is of one kind
-            self._settle(written)
-        self._count(ends, len(refused))
-        self.on_ends(ends)
-        self._watchers.tell(ids)
         for session, heard in numbers_by_session(written).items():
             if heard:
                 session.recording.difference_update(heard)
                 session.recorded += heard
                 self._acknowledge_soon(session)
+        if ends[0].decision is not None:  # a group is of one kind
+            self._settle(written)
+        self._count(ends, len(refused))
+        self.on_ends(ends)
+        self._watchers.tell(ids)
 
     def _settle(self, ends: Sequence[End]) -> None:
         is_scheduled = False
@@ -284,7 +314,7 @@ class Recorder:
             async for part in self._writer.write(lease_store.write_leases, shard, rows):
                 undecided -= part.stop - part.start
                 if part.error is not None:
-                    self._dispatcher.take_back(group[part.start], _refusal(part.error))
+                    self._dispatcher.take_back(group[part.start], lease_refusal(part.error))
                     continue
                 some = group[part.start : part.stop]
                 done += [(lease, lease.job.id in part.answer) for lease in some]
@@ -293,12 +323,6 @@ class Recorder:
                 heard = {id(lease) for lease, _ in done}
                 done += [(lease, False) for lease in group if id(lease) not in heard]
         return done
-
-
-def _refusal(error: Exception) -> Outcome:
-    fault = Fault("RefusedByStore", f"The store refused to record its lease: {reason_of(error)}")
-    text = error_document(None, "", fault)
-    return Outcome(OutcomeKind.FAILED, 0, failure=FailureClass.PERMANENT, error=text)
 
 
 def _acknowledge(session: Session) -> None:

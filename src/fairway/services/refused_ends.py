@@ -4,6 +4,10 @@ Such a row is tried a few times more, beside the lanes; then its job is written 
 anything of the run but the store's reason. If even that is refused, the worker is told that its
 report is, somebody is told in the log, and the short form is tried again from time to time: the job
 waits for a person to mend the store, and nobody waits for the job.
+
+When many are refused for one cause and not one is taken, it is the store that is at fault, not the
+rows: no job dies of that. They wait, one of them is tried now and then, and as soon as the store
+takes an end of their kind, from whomever, each is tried as it is once more.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from msgspec.structs import replace
 from fairway.core.fault import Fault, error_document
 from fairway.core.fingerprint import fingerprint
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass
+from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.retry import Decision
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import Metrics, logger
@@ -26,7 +30,7 @@ from fairway.services.aftermath import tally_of
 from fairway.services.row_writer import Part, RowWriter, Write
 from fairway.services.sessions import End
 from fairway.store import outcomes
-from fairway.store.refusals import reason_of
+from fairway.store.refusals import code_of, reason_of
 
 log = logger("refused_ends")
 
@@ -34,6 +38,8 @@ REASON = "refused_by_store"
 TRY_AFTER = (0.3, 0.9)  # seconds: as it is; then in short form
 ASIDE_SECONDS = (5.0, 15.0, 60.0)  # from one try of the short form to the next; the last goes on
 HELD_MAX = 10_000  # far more than there ever should be; beyond it they are only counted
+WIDESPREAD = 8  # refused for one cause since an end of their kind was taken last
+PROBE_SECONDS = 2.0  # from one try to the next while the store is at fault
 WRITERS = 2  # at a time: the connections are the lanes' first
 
 
@@ -47,39 +53,103 @@ class RefusedEnds:
         self._turn = asyncio.Semaphore(WRITERS)
         self._deciding: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
+        self._jobs_aside: set[str] = set()
+        self._refusals: dict[
+            tuple[bool, str], int
+        ] = {}  # (is success, cause) → since one was taken
+        self._probe = asyncio.Lock()
         self.as_it_is: Callable[[End], Rewrite]  # how an end is written, if it can be
         self.on_written: Callable[[Sequence[End], set[str]], None]
         self.on_dead: Callable[[End, End, set[str]], None]  # the end as said, and as written
         self.on_aside: Callable[[End], None]
+        self.on_dropped: Callable[[Sequence[End]], None]
 
-    def take(self, end: End, error: Exception, *, tries: Sequence[float] = TRY_AFTER) -> None:
+    def take(self, end: End, error: Exception, *, tries: Sequence[float] | None = None) -> None:
         """The store will not write this end as it is; `tries` are pauses before it is tried so."""
         job = end.lease.job
         log.error("end refused", job=job.id, tenant=job.tenant, error=repr(error))
-        if len(self._deciding) + len(self._aside) >= HELD_MAX:
+        cause = (end.decision is None, code_of(error))
+        self._refusals[cause] = self._refusals.get(cause, 0) + 1
+        if self._is_full:
             self._set_aside(end)
         else:
-            _begin(self._deciding, self._decide(end, error, tries))
+            _begin(self._deciding, self._decide(end, error, TRY_AFTER if tries is None else tries))
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._deciding) + len(self._aside) >= HELD_MAX
+
+    async def until_room(self, end: End, error: Exception) -> None:
+        """Hold up a lane that brings more while the store takes nothing: nobody loses by that."""
+        while self._is_full and self._is_widespread(end, error):
+            await pause(PROBE_SECONDS)
+
+    def taken(self, end: End) -> None:
+        """The store took an end of this kind: what it refuses now, it refuses for the row."""
+        if self._refusals:
+            is_success = end.decision is None
+            self._refusals = {at: n for at, n in self._refusals.items() if at[0] != is_success}
+
+    def is_aside(self, job: str) -> bool:
+        """Whether the end of this job is known and cannot be written: no other will be."""
+        return job in self._jobs_aside
 
     async def drain(self) -> None:
         """Wait for those that are being decided; that takes seconds while the store is there."""
-        await asyncio.gather(*self._deciding, return_exceptions=True)
+        while self._deciding:
+            await asyncio.wait(self._deciding, timeout=0.1)
 
     async def _decide(self, end: End, error: Exception, tries: Sequence[float]) -> None:
         for seconds in tries:
             await pause(seconds)
-            part = await self._write(self.as_it_is(end), end)
-            if part is None:
-                return  # another server's now
-            if part.error is None:
-                self.on_written([end], part.answer)
+            refusal = await self._try_as_it_is(end)
+            if refusal is None:
                 return
-            error = part.error
+            error = refusal
+        if tries and self._is_widespread(end, error):
+            refusal = await self._wait_for_the_store(end, error)
+            if refusal is None:
+                return
+            error = refusal
         dead = in_short(end, reason_of(error))
         part = await self._end_as_dead(end, dead)
         if part is not None and part.error is not None:
             self._set_aside(end)
             _begin(self._aside, self._try_on(end, dead))
+
+    def _is_widespread(self, end: End, error: Exception) -> bool:
+        return self._refusals.get((end.decision is None, code_of(error)), 0) >= WIDESPREAD
+
+    async def _wait_for_the_store(self, end: End, error: Exception) -> Exception | None:
+        """One is tried at a time, for all. A stop does not wait: its worker reports elsewhere."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._deciding.discard(task)
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+        while True:
+            async with self._probe:
+                is_widespread = self._is_widespread(end, error)
+                if is_widespread:
+                    await pause(PROBE_SECONDS)
+                refusal = await self._try_as_it_is(end)
+            if refusal is None or not is_widespread:
+                return refusal
+            error = refusal
+
+    async def _try_as_it_is(self, end: End) -> Exception | None:
+        """Answers why the store refuses it; None when there is nothing more to do."""
+        try:
+            rewrite = self.as_it_is(end)
+        except Exception as error:
+            return error
+        part = await self._write(rewrite, end)
+        if part is None:
+            self.on_dropped([end])  # another server's now
+        elif part.error is None:
+            self.taken(end)
+            self.on_written([end], part.answer)
+        return part.error if part is not None else None
 
     async def _write(self, rewrite: Rewrite, end: End) -> Part | None:
         statement, row = rewrite
@@ -90,7 +160,9 @@ class RefusedEnds:
 
     async def _end_as_dead(self, end: End, dead: End) -> Part | None:
         part = await self._write((outcomes.end_refused, _row(dead)), end)
-        if part is not None and part.error is None:
+        if part is None:
+            self.on_dropped([end])
+        elif part.error is None:
             self.on_dead(end, dead, part.answer)
         return part
 
@@ -101,12 +173,16 @@ class RefusedEnds:
         self.on_aside(end)
 
     async def _try_on(self, end: End, dead: End) -> None:
-        silent = replace(end, number=None)  # its worker has been told
-        for seconds in chain(ASIDE_SECONDS, repeat(ASIDE_SECONDS[-1])):
-            await pause(seconds)
-            part = await self._end_as_dead(silent, replace(dead, number=None))
-            if part is None or part.error is None:
-                return
+        silent, job = replace(end, number=None), end.lease.job.id  # its worker has been told
+        self._jobs_aside.add(job)
+        try:
+            for seconds in chain(ASIDE_SECONDS, repeat(ASIDE_SECONDS[-1])):
+                await pause(seconds)
+                part = await self._end_as_dead(silent, replace(dead, number=None))
+                if part is None or part.error is None:
+                    return
+        finally:
+            self._jobs_aside.discard(job)
 
 
 def _begin(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
@@ -131,6 +207,13 @@ def in_short(end: End, reason: str) -> End:
         said="failed",
         failure=FailureClass.PERMANENT,
     )
+
+
+def lease_refusal(error: Exception) -> Outcome:
+    """How a job ends whose lease the store refuses to write."""
+    fault = Fault("RefusedByStore", f"The store refused to record its lease: {reason_of(error)}")
+    text = error_document(None, "", fault)
+    return Outcome(OutcomeKind.FAILED, 0, failure=FailureClass.PERMANENT, error=text)
 
 
 def _row(dead: End) -> outcomes.RefusedEnd:

@@ -3,7 +3,8 @@
 A batch that the store refuses for its rows is halved until the bad ones stand alone, so a bad row
 costs a few statements, and what is good is written meanwhile. Any other error (the store is away,
 a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later. When
-the shard has another owner the rest is dropped: its worker reports to that one.
+the shard has another owner the rest is dropped: its worker reports to that one. So it is when the
+shard came back meanwhile: under a new term, what was taken under an old one proves nothing.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class RowWriter:
     ) -> AsyncIterator[Part]:
         """Each part as soon as it is written or refused; what is in none is not ours any more."""
         parts = deque([(0, len(rows))])
-        tries = 0
-        while parts and (term := self._terms.get(shard)) is not None:
+        tries, term = 0, self._terms.get(shard)
+        while parts and term is not None and self._terms.get(shard) == term:
             start, stop = parts[0]
             try:
                 async with self._database.hot() as connection:

@@ -39,6 +39,11 @@ def is_about_rows(error: Exception) -> bool:
     return not isinstance(error, DISCONNECTED)  # else raised here, while the rows were packed
 
 
+def code_of(error: Exception) -> str:
+    """What tells errors of one cause from others."""
+    return getattr(error, "sqlstate", None) or type(error).__name__
+
+
 def has_answered(error: Exception) -> bool:
     """Whether the store was there to say no."""
     return isinstance(error, asyncpg.PostgresError)
