@@ -14,6 +14,8 @@ from tests.services.platform_room import (
     Hand,
     freeze,
     new,
+    owner_on,
+    platform_on,
     stored,
     submit,
     until,
@@ -135,3 +137,12 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     await platform.ownership._restore(0)
     await rescuer.run_once(platform.clock.now_us())
     assert dispatcher.leases[job].session.key == hand.key
+
+
+async def test_a_server_that_owns_nothing_forgets_who_is_silent(database_url: str) -> None:
+    """The owner alone has rows of sessions: what spoke to a standby must end there too."""
+    async with owner_on(database_url), platform_on(database_url) as standby:
+        hand = Hand(standby)
+        assert await hand.say(hello=True) is not None
+        assert hand.key in standby.dispatcher.sessions
+        await until(lambda: not standby.dispatcher.sessions)

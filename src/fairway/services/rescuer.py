@@ -57,6 +57,7 @@ class Rescuer:
             if forgotten:
                 async with self._database.hot() as connection:
                     await store.forget_sessions(connection, shard, forgotten)
+        self._end_gone(now_us)
         if not restoring:  # else they are still to be written down there
             self._noted_us.update((session.key, now_us) for session in heard)
         self._noted_us = {
@@ -70,6 +71,17 @@ class Rescuer:
         if noted_us is None:
             return True
         return session.seen_us - noted_us >= self._patience(session) * 1e6 / NOTES_PER_LEASE
+
+    def _end_gone(self, now_us: int) -> None:
+        """Who holds nothing and says nothing is gone, also where no row of ours tells of it.
+
+        A server that owns nothing, or lost what it owned, knows sessions that others have ended.
+        """
+        longest = max(map(self._lease_seconds, self._dispatcher.pools.by_number))
+        since_us = now_us - round(longest * 1e6)
+        for session in list(self._dispatcher.sessions.values()):
+            if not session.leases and session.poll is None and session.seen_us <= since_us:
+                self._dispatcher.end_session(session)
 
     def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
         """Take away what a silent session held for too long; True when nothing is left of it."""
