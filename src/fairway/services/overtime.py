@@ -2,9 +2,9 @@
 
 A worker keeps the limit of a run itself; but one that hears nothing from its own runner, or was not
 written with care, may beat for ever and never end a job. So the server has the last word: the run
-is revoked, and counts as a time-out. Only a worker that was heard past the limit loses a run so, and
-not as soon as it is back from a silence: its report may be on the way. The silent are the rescuer's.
-Leases are looked at in small slices, off the path of jobs.
+is revoked, and counts as a time-out. Only a worker that was heard past the limit loses a run so,
+and not as soon as it is back from a silence: its report may be on the way. The silent are the
+rescuer's. Leases are looked at in small slices, off the path of jobs.
 """
 
 from __future__ import annotations
