@@ -50,7 +50,7 @@ async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
         await until(lambda: owns_all(first))
         second = await Platform.prepare(database_url, settings, SystemClock())
         await second.start()
-    await second.ownership.run_once(0)
+    second.loops["ownership"].wake()
     began = time.monotonic()
     await until(lambda: owns_all(second))
     assert time.monotonic() - began < 2
