@@ -18,7 +18,7 @@ from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.identity import session_key
 from fairway.runtime.settings import Settings
-from fairway.services.exchange import Call, Reported
+from fairway.services.calls import Call, Reported
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
 from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms

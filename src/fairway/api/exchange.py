@@ -21,8 +21,8 @@ from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import Pool
 from fairway.core.reference import MARK, referred
 from fairway.runtime.loops import WorkInParts
+from fairway.services.calls import Call, Reported
 from fairway.services.directory import Principal
-from fairway.services.exchange import Call, Reported
 from fairway.services.platform import Platform
 from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
 from fairway.wire import bounds

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.job_type import TypeFacts
 from fairway.core.lease import RAN_SLACK_US, Standing, standing_of
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome
+from fairway.core.outcome import FailureClass
 from fairway.core.pools import SHORT, missing_labels
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.calls import Call, Reported, Success
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
@@ -34,46 +34,6 @@ WAIT_MAX_SECONDS = 20.0
 BEATS_PER_LEASE = 3
 DOUBT_SECONDS = 1.0
 RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
-
-
-class Success(Protocol):
-    """A report of success as it came. The hot path reads it in place; nothing is made of it."""
-
-    n: int
-    job: str
-    tenant: str
-    epoch: int
-    token: str
-    ran_us: int
-    result: Any  # JSON text, as anything that `bytes()` takes
-
-
-class Reported(NamedTuple):
-    """A report as it came: which lease it claims, and what the run meant."""
-
-    number: int
-    job: str
-    tenant: str
-    epoch: int
-    token: str
-    outcome: Outcome | None  # None: succeeded
-
-
-class Call(NamedTuple):
-    """Everything a worker says in one exchange."""
-
-    session: str
-    number: int  # counts the calls of the session
-    worker: str
-    tenant: int | None  # set when the worker's key belongs to one tenant
-    hello: Hello | None
-    running: list[Holding] | None
-    successes: Sequence[Success]
-    reports: Sequence[Reported]  # of every other end
-    wait_seconds: float
-    draining: bool
-    goodbye: bool
-    is_whole: bool = False  # `running` names all that it runs, also without a hello
 
 
 class Exchange:
