@@ -10,9 +10,11 @@ import asyncio
 import secrets
 import socket
 import ssl
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -35,7 +37,9 @@ class House:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._settings = Settings(port=self.port, **settings)
+        self._room = tempfile.TemporaryDirectory()  # its own, as of a server on its own machine
+        own: dict[str, Any] = {"port": self.port, "data_dir": Path(self._room.name)}
+        self._settings = Settings(**(own | settings))
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self.platform: Platform
@@ -53,6 +57,7 @@ class House:
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(30)
+        self._room.cleanup()
         assert not self._thread.is_alive(), "the server did not stop"
 
     def _run(self) -> None:

@@ -95,8 +95,9 @@ class House:
 
     async def start_server(self, **environment: str) -> asyncio.subprocess.Process:
         process = await self._start(
-            "server", "--port", str(self.port), FAIRWAY_DATABASE_URL=self.dsn, **environment
-        )
+            "server", "--port", str(self.port), FAIRWAY_DATABASE_URL=self.dsn,
+            FAIRWAY_DATA_DIR=str(self.folder / "data"), **environment,
+        )  # fmt: skip
         async with httpx2.AsyncClient(trust_env=False) as client:
             for _ in range(300):
                 try:

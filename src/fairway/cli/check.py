@@ -10,9 +10,10 @@ from rich.console import Console
 
 from fairway.cli.up import postgres_folder
 from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.runtime.settings import load
+from fairway.core.storage_marker import REFUSALS, standing_of
+from fairway.runtime.settings import Settings, load
 from fairway.store.embedded import EmbeddedPostgres
-from fairway.store.inspection import inspect_database
+from fairway.store.inspection import inspect_database, read_tie
 from fairway.store.objects import Objects
 from fairway.store.tuning import Finding
 from fairway.worker.levels import Levels
@@ -25,16 +26,16 @@ PROBE = "check/probe"
 def run(*, database_url: str | None, data_dir: Path | None) -> int:
     settings = load(os.environ, database_url=database_url, data_dir=data_dir)
     findings = [Finding(level="error", what=sentence, remedy="") for sentence in settings.check()]
-    findings += asyncio.run(_inspect(settings.database_url, settings.data_dir))
-    if settings.storage_url is not None:
-        findings += asyncio.run(_inspect_storage(settings.storage_url, settings.data_dir))
+    findings += asyncio.run(_inspect(settings))
     for finding in findings:
         colour = "red" if finding.level == "error" else "yellow"
         screen.print(f"[{colour}]{finding.level}[/]  {finding.what}  {finding.remedy}")
     _say_levels()
     errors = sum(finding.level == "error" for finding in findings)
     if not findings:
-        screen.print("[green]ok[/]  The settings and the database are as they should be.")
+        screen.print(
+            "[green]ok[/]  The settings, the database and object storage are as they should be."
+        )
     return 1 if errors else 0
 
 
@@ -45,21 +46,30 @@ def _say_levels() -> None:
     screen.print(f"[dim]limits of process jobs here[/]  {told}", soft_wrap=True)
 
 
-async def _inspect(database_url: str | None, data_dir: Path) -> list[Finding]:
-    if database_url is not None:
-        return await inspect_database(database_url)
-    folder = postgres_folder(data_dir)
-    if not folder.exists():
-        screen.print(f"There is no data in {data_dir} yet; `fairway up` makes it.")
-        return []
-    return await _inspect_embedded(EmbeddedPostgres(folder))
+async def _inspect(settings: Settings) -> list[Finding]:
+    if settings.database_url is not None:
+        return await _inspect_both(settings.database_url, settings)
+    folder = postgres_folder(settings.data_dir)
+    if folder.exists():
+        return await _inspect_embedded(EmbeddedPostgres(folder), settings)
+    screen.print(f"There is no data in {settings.data_dir} yet; `fairway up` makes it.")
+    return [] if settings.storage_url is None else await _inspect_storage(None, settings)
 
 
-async def _inspect_storage(url: str, data_dir: Path) -> list[Finding]:
-    """Write an object, read it, remove it: checkpoints need all three."""
+async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
+    return await inspect_database(dsn) + await _inspect_storage(await read_tie(dsn), settings)
+
+
+async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Settings) -> list[Finding]:
+    """Is it this database's? Then write an object, read it, remove it: that is what is needed."""
     remedy = "Checkpoints and large payloads need it: see FAIRWAY_STORAGE_URL in OPERATING."
     try:
-        objects = Objects.open(url, data_dir)
+        objects = Objects.open(settings.storage_url, settings.data_dir / "objects")
+        if tie is not None:
+            standing = standing_of(tie[1], await objects.read_marker(), tie[0])
+            if standing in REFUSALS:
+                what = f"{objects.address}: {REFUSALS[standing]}"
+                return [Finding(level="error", what=what, remedy="")]
         await objects.put(PROBE, b"probe")
         is_same = await objects.get(PROBE) == b"probe"
         await objects.delete([PROBE])
@@ -71,12 +81,12 @@ async def _inspect_storage(url: str, data_dir: Path) -> list[Finding]:
     return []
 
 
-async def _inspect_embedded(postgres: EmbeddedPostgres) -> list[Finding]:
+async def _inspect_embedded(postgres: EmbeddedPostgres, settings: Settings) -> list[Finding]:
     try:
         dsn = await postgres.start(screen.print)
     except Unavailable as error:
         return [Finding(level="error", what=error.message, remedy="")]
     try:
-        return await inspect_database(dsn)
+        return await _inspect_both(dsn, settings)
     finally:
         await postgres.stop()

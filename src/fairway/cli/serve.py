@@ -77,6 +77,7 @@ async def serve(
 ) -> None:
     """Run a server until `stopping` is set. `ready` is called once it accepts work."""
     platform = await Platform.prepare(dsn, settings, SystemClock())
+    await platform.storage_tie.begin()
     await platform.start()
     api = Api(platform)
     limits = DoorLimits(connection_limits(settings), settings.head_seconds)

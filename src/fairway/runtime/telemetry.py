@@ -144,6 +144,9 @@ class Metrics:
         self.set_aside = Counter(
             "fairway_ends_set_aside_total", "Ends of runs that the store refused in any form.", **r
         )
+        self.storage_failures = Counter(
+            "fairway_storage_failures_total", "Uses of object storage that failed.", **r
+        )
         self.overtime = Counter(
             "fairway_leases_overtime_total", "Leases taken back past their job's time limit.", **r
         )

@@ -52,6 +52,7 @@ from fairway.services.schedules import ScheduleLimits, Schedules
 from fairway.services.schema import make_partitions, migrated
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.slow_statements import SlowStatements
+from fairway.services.storage_tie import StorageTie
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submission import Submissions
@@ -157,6 +158,9 @@ class Platform:
         self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
         self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
+        self.objects.on_failure = self.metrics.storage_failures.inc
+        self.storage_tie = StorageTie(self.database, self.objects, self.cluster)
+        self.objects.tie = self.storage_tie.hold
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
         self.uploads = Uploads(
             self.objects,

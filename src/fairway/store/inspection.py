@@ -41,6 +41,24 @@ async def inspect_database(dsn: str) -> list[Finding]:
     return inspect(facts, int(facts["server_version_num"]), offset_seconds)
 
 
+async def read_tie(dsn: str) -> tuple[str, str | None] | None:
+    """The cluster's secret and the marker of its object storage; None where there is none yet."""
+    try:
+        connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError):
+        return None  # which is said elsewhere
+    try:
+        # As JSON: a database that was not migrated yet has no such column.
+        row = await connection.fetchrow(
+            "SELECT secret, to_jsonb(cluster) ->> 'storage_marker' AS marker FROM cluster"
+        )
+    except asyncpg.UndefinedTableError:
+        return None
+    finally:
+        await connection.close()
+    return None if row is None else (row["secret"], row["marker"])
+
+
 async def read_facts(connection: asyncpg.Connection) -> dict[str, str]:
     """Every setting as this role sees it: memory in bytes, time in milliseconds."""
     rows = await connection.fetch("SELECT name, setting, unit FROM pg_settings")

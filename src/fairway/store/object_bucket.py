@@ -48,6 +48,9 @@ class ObjectBucket:
         except FileNotFoundError as error:
             raise OSError(f"The bucket cannot be listed: {error}") from error
 
+    def expect(self, name: str) -> None:
+        """A bucket that is not there takes nothing."""
+
     async def listing(self, prefix: str) -> list[tuple[str, int]]:
         """Names with their sizes."""
         found: list[tuple[str, int]] = []

@@ -35,6 +35,7 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV}
 class ObjectFolder:
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._expected: Path | None = None
         self._synced: set[Path] = set()  # folders whose own name is on disk
         self._threads = ThreadPoolExecutor(THREADS, "objects")
         self._upload_threads = ThreadPoolExecutor(THREADS, "uploads")  # others need not wait
@@ -67,9 +68,18 @@ class ObjectFolder:
     def _new_part(self) -> _Part:
         path = self._root / PARTS / secrets.token_hex(16)
         if not path.parent.exists():
+            self._check_expected()
             self._synced.clear()  # it is new, or was removed under us
         self._make(path.parent)
         return _Part(path)
+
+    def expect(self, name: str) -> None:
+        """From now on nothing is written into a folder that has lost this object."""
+        self._expected = self._root / name
+
+    def _check_expected(self) -> None:
+        if self._expected is not None and not self._expected.exists():
+            raise OSError(errno.ENXIO, f"{self._expected} is gone: is its disk mounted?")
 
     def _finish(self, part: _Part, name: str) -> None:
         part.sync()

@@ -2,13 +2,14 @@
 
 A local folder by default; S3, GCS or Azure by URL, with their usual environment variables for
 credentials. Every failure leaves as `Unavailable` with the code STORAGE_UNAVAILABLE, and the last
-one is kept so that people can be told why checkpoints do not work. It knows nothing of jobs.
+one is kept so that people can be told why checkpoints do not work. Where a `tie` is given, nothing
+is read or written before the storage is known to be the right one. It knows nothing of jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -18,12 +19,17 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.store.object_bucket import ObjectBucket
 from fairway.store.object_folder import ObjectFolder
 
+MARKER = "cluster"  # the object that says to which database the storage belongs
+
 
 class Objects:
     def __init__(self, place: ObjectFolder | ObjectBucket, address: str) -> None:
         self._place = place
         self.address = address  # for people; never holds credentials
         self.failure: str | None = None  # why the last call failed; None when it did not
+        self.on_failure: Callable[[], None] = _ignore
+        self.tie: Callable[[], Awaitable[str]] | None = None  # the right marker, or Unavailable
+        self._marker: str | None = None  # once it is known to be here
 
     @classmethod
     def open(cls, url: str | None, folder: Path) -> Objects:
@@ -43,12 +49,12 @@ class Objects:
 
         In a folder it is on disk when this returns; elsewhere it is as safe as they promise.
         """
-        with self._noting():
+        async with self._in_use():
             await self._place.put(name, body)
 
     async def get(self, name: str) -> bytes | None:
         """The object, or None when there is none of that name."""
-        with self._noting():
+        async with self._in_use():
             try:
                 return await self._place.get(name)
             except FileNotFoundError:
@@ -56,7 +62,7 @@ class Objects:
 
     async def size(self, name: str) -> int | None:
         """How many bytes it has, or None when there is none of that name."""
-        with self._noting():
+        async with self._in_use():
             try:
                 return await self._place.size(name)
             except FileNotFoundError:
@@ -67,23 +73,26 @@ class Objects:
 
         A disk that is not mounted, or a bucket of another name, must not end every job.
         """
-        with self._noting():
-            await self._place.check()
+        async with self._in_use():
+            if self._marker is None:
+                await self._place.check()
+            elif await self.read_marker() != self._marker:
+                raise OSError(f"The object `{MARKER}` is not there: is its disk mounted?")
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         """The object piece by piece; ask for its size first, to know that it is there."""
-        with self._noting():
+        async with self._in_use():
             async with aclosing(self._place.stream(name)) as pieces:
                 async for piece in pieces:
                     yield piece
 
     async def copy(self, name: str, to: str) -> None:
-        with self._noting():
+        async with self._in_use():
             await self._place.copy(name, to)
 
     async def delete(self, names: Sequence[str]) -> None:
         """Remove these; one that is gone already is no error."""
-        with self._noting():
+        async with self._in_use():
             await self._place.delete(names)
 
     async def names(self, prefix: str) -> list[str]:
@@ -92,28 +101,55 @@ class Objects:
 
     async def listing(self, prefix: str) -> list[tuple[str, int]]:
         """As `names`, with the size of each in bytes."""
-        with self._noting():
+        async with self._in_use():
             return sorted(await self._place.listing(prefix))
 
     async def folders(self, prefix: str) -> list[str]:
         """The names of the folders right below this one, in order."""
-        with self._noting():
+        async with self._in_use():
             return sorted(await self._place.folders(prefix))
 
     async def sign_upload(self, name: str, seconds: int) -> str | None:
         """A URL that takes one PUT of this object; None where storage offers no such thing."""
-        with self._noting():
+        async with self._in_use():
             return await self._place.sign_upload(name, seconds)
 
     async def drop_empty(self, prefix: str) -> None:
         """Forget folders that hold nothing any more, of days that nobody writes to."""
-        with self._noting():
+        async with self._in_use():
             await self._place.drop_empty(prefix)
 
     async def sweep_parts(self, before: datetime) -> int:
         """Remove what broken writes left behind before a moment; answers how many."""
-        with self._noting():
+        async with self._in_use():
             return await self._place.sweep_parts(before.timestamp())
+
+    # -- whose it is -------------------------------------------------------------------------
+
+    async def read_marker(self) -> str | None:
+        with self._noting():
+            try:
+                return (await self._place.get(MARKER)).decode("utf-8", "replace").strip()
+            except FileNotFoundError:
+                return None
+
+    async def write_marker(self, marker: str) -> None:
+        with self._noting():
+            await self._place.put(MARKER, marker.encode())
+
+    def refusal(self, why: str) -> Unavailable:
+        """The storage answers, and is not to be used."""
+        self.failure = f"{self.address}: {why}"
+        self.on_failure()
+        return Unavailable(why, code="STORAGE_UNAVAILABLE")
+
+    @asynccontextmanager
+    async def _in_use(self) -> AsyncIterator[None]:
+        if self._marker is None and self.tie is not None:
+            self._marker = await self.tie()
+            self._place.expect(MARKER)
+        with self._noting():
+            yield
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
@@ -121,10 +157,15 @@ class Objects:
             yield
         except (BaseError, OSError) as error:
             self.failure = f"{self.address}: {_first_line(error)}"
+            self.on_failure()
             raise Unavailable(
                 f"Object storage does not answer: {self.failure}", code="STORAGE_UNAVAILABLE"
             ) from error
         self.failure = None
+
+
+def _ignore() -> None:
+    return None
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,7 +5,8 @@ CREATE TABLE cluster (
     one          boolean     NOT NULL DEFAULT true PRIMARY KEY CHECK (one),
     shard_count  int         NOT NULL CHECK (shard_count BETWEEN 1 AND 4096),
     secret       text        NOT NULL,                    -- servers prove themselves to each other with it
-    created_at   timestamptz NOT NULL DEFAULT now()
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    storage_marker text                                   -- set by the first server that opens its storage
 );
 
 -- Weights, floors and limits by tier; a tenant may have values of its own.

@@ -37,6 +37,18 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
     return cluster
 
 
+async def storage_marker(connection: Connection, *, lock: bool = False) -> str | None:
+    """Of the object storage that belongs to this database; locked, until the transaction ends."""
+    row = await fetch_row(connection, _SQL["lock_storage_marker" if lock else "storage_marker"])
+    assert row is not None
+    marker: str | None = row["storage_marker"]
+    return marker
+
+
+async def know_storage_marker(connection: Connection, marker: str) -> None:
+    await execute(connection, _SQL["know_storage_marker"], marker=marker)
+
+
 async def add_tenant(
     connection: Connection, name: str, settings: TenantSettings = _PLAIN
 ) -> Tenant | None:

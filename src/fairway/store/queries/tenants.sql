@@ -6,6 +6,17 @@ SELECT shard_count, secret FROM cluster
 -- The first server to come writes the row; the rest read it.
 INSERT INTO cluster (shard_count, secret) VALUES (:shard_count, :secret) ON CONFLICT DO NOTHING
 
+-- name: storage_marker
+-- Of the object storage that belongs to this database; none before the first server opened one.
+SELECT storage_marker FROM cluster
+
+-- name: lock_storage_marker
+-- One server at a time marks a storage.
+SELECT storage_marker FROM cluster FOR UPDATE
+
+-- name: know_storage_marker
+UPDATE cluster SET storage_marker = :marker
+
 -- name: add_shards
 INSERT INTO shards (shard) SELECT generate_series(0, :shard_count::int - 1) ON CONFLICT DO NOTHING
 
