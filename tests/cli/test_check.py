@@ -7,6 +7,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.api.house import open_house
 from tests.cli.program import fairway
 
 
@@ -55,6 +56,19 @@ def test_object_storage_is_tried(tmp_path: Path, database_url: str) -> None:
     assert "Object storage does not answer" in ended.out
     ended = fairway(tmp_path, "check", **given, FAIRWAY_STORAGE_URL="nonsense://x")
     assert (ended.status, "FAIRWAY_STORAGE_URL" in ended.out) == (1, True), ended.out
+
+
+def test_a_storage_that_is_not_the_databases_is_told(tmp_path: Path, database_url: str) -> None:
+    """The default folder too: each server that is given none has its own."""
+    given = {"FAIRWAY_DATABASE_URL": database_url}
+    first, second = tmp_path / "first", tmp_path / "second"
+    with open_house(database_url, data_dir=first):
+        ended = fairway(tmp_path, "check", **given, FAIRWAY_DATA_DIR=str(first))
+        assert ended.status == 0, ended.out
+        ended = fairway(tmp_path, "check", **given, FAIRWAY_DATA_DIR=str(second))
+    words = " ".join(ended.out.split())
+    assert (ended.status, "the same FAIRWAY_STORAGE_URL" in words) == (1, True), ended.out
+    assert not second.exists()
 
 
 def test_wrong_settings_are_all_told_at_once(tmp_path: Path) -> None:

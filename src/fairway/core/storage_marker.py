@@ -25,12 +25,12 @@ class Standing(StrEnum):
 
 #: Why a storage is refused, and what to do. Tenants may read it: it names no address.
 REFUSALS = {
-    Standing.MISSING: "Large data is not taken here: this server's object storage is not the one that"
-    " the database knows (it lacks the object `cluster`). The operator must give all servers of a"
-    " database the same FAIRWAY_STORAGE_URL, and mount its disk.",
-    Standing.FOREIGN: "Large data is not taken here: this server's object storage belongs to another"
-    " database (its object `cluster` says so). The operator must give each database a storage of its"
-    " own, and all servers of a database the same FAIRWAY_STORAGE_URL.",
+    Standing.MISSING: "Large data is not taken here: this server's object storage is not the one"
+    " that the database knows (it lacks the object `cluster`). The operator must give all servers"
+    " of a database the same FAIRWAY_STORAGE_URL, and mount its disk.",
+    Standing.FOREIGN: "Large data is not taken here: this server's object storage belongs to"
+    " another database (its object `cluster` says so). The operator must give each database a"
+    " storage of its own, and all servers of a database the same FAIRWAY_STORAGE_URL.",
 }
 
 

@@ -40,7 +40,7 @@ class StorageTie:
         self._again_at = 0.0
 
     async def begin(self) -> None:
-        """When a server starts: tie it, or say in the log why not. Large data is not all there is."""
+        """When a server starts: tie it, or say in the log why not. Small data needs none."""
         try:
             await self.hold()
         except Unavailable as error:

@@ -81,10 +81,9 @@ class Objects:
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         """The object piece by piece; ask for its size first, to know that it is there."""
-        async with self._in_use():
-            async with aclosing(self._place.stream(name)) as pieces:
-                async for piece in pieces:
-                    yield piece
+        async with self._in_use(), aclosing(self._place.stream(name)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def copy(self, name: str, to: str) -> None:
         async with self._in_use():
