@@ -6,9 +6,11 @@ Loops run as they do in production unless a test stops them; nothing of ours is 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from fairway.core.ids import JobId
@@ -25,7 +27,9 @@ from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
 from fairway.services.submission import Accepted, NewJob
 
 TERM_SECONDS = 0.6
+FOLDER = tempfile.TemporaryDirectory()  # gone at exit; tests that store objects bring their own
 QUICK = Settings(
+    data_dir=Path(FOLDER.name),
     term_seconds=TERM_SECONDS,
     adoption_seconds=0.2,
     lazy_running_ms=40,

@@ -38,7 +38,7 @@ class Room:
         return found[0].detail
 
     def objects(self) -> list[Path]:
-        return sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return sorted(path for path in self.folder.glob("checkpoints/**/*") if path.is_file())
 
 
 def proof(lease: Lease) -> LeaseProof:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from tests.services.platform_room import Hand, owner_on
+from tests.services.platform_room import QUICK, Hand, owner_on
 
 from fairway.runtime.settings import Settings
 from fairway.services.exchange import WAIT_MAX_SECONDS
@@ -25,7 +25,7 @@ async def written(connection: Connection) -> int:
 
 
 async def test_500_idle_long_workers_write_less_than_50_rows_a_second(database_url: str) -> None:
-    async with owner_on(database_url, Settings()) as platform:
+    async with owner_on(database_url, Settings(data_dir=QUICK.data_dir)) as platform:
         hands = [Hand(platform, long=1) for _ in range(WORKERS)]
         for hand in hands:
             news = await hand.say(hello=True)

@@ -68,7 +68,7 @@ async def test_what_finds_no_room_stays_at_its_worker_until_there_is_some(
     platform: Platform, tenant: Tenant, tmp_path: Path
 ) -> None:
     in_the_way = tmp_path / "objects" / "results"
-    in_the_way.parent.mkdir()
+    in_the_way.parent.mkdir(exist_ok=True)
     in_the_way.write_text("a file where a folder must be: storage is away")
     limited = new(timeout_ms=100)
     jobs = await submit(platform, tenant, *[limited] * 5)
@@ -89,6 +89,9 @@ async def test_what_finds_no_room_stays_at_its_worker_until_there_is_some(
     assert teller.resyncs == 0, "there is no room: nothing is asked for"
     assert platform.recorder.large_results.bytes_held == 2 * len(LARGE)
     assert sum(job in platform.dispatcher.leases for job in jobs) == 3, "not taken, not lost"
+    explained = await platform.explainer.explain(other.id, theirs, platform.clock.now_us())
+    assert explained.reason == "running"
+    assert "waits to be stored" in explained.note
     in_the_way.unlink()
     async with asyncio.timeout(15):
         while teller.unheard or their_teller.unheard:
@@ -96,5 +99,6 @@ async def test_what_finds_no_room_stays_at_its_worker_until_there_is_some(
             await their_teller.speak()
     assert teller.resyncs > 0
     assert platform.recorder.large_results.bytes_held == 0
+    assert platform.recorder.large_results.waiting == {}
     for job in jobs:
         assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED

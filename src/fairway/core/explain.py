@@ -65,6 +65,7 @@ class Facts(NamedTuple):
     free_slots: int = 0
     lacking: tuple[str, ...] = ()  # labels that the nearest worker of the pool has not
     storage_failure: str | None = None  # why a checkpoint it has cannot be read
+    result_waits: str | None = None  # why its result, which is there, cannot be stored yet
 
 
 class Start(NamedTuple):
@@ -80,6 +81,8 @@ def reason_of(facts: Facts) -> str:
         return Reason.RUNNING
     if facts.state.is_final:
         return Reason.FINISHED
+    if facts.result_waits is not None:
+        return Reason.RUNNING  # it has run; only nothing says so yet
     if facts.storage_failure is not None:
         return Reason.CHECKPOINT_STORE
     if facts.state is State.SCHEDULED:
@@ -116,6 +119,8 @@ def note_of(facts: Facts) -> str:
             return f"Missing: {', '.join(facts.lacking)}."
         case Reason.CHECKPOINT_STORE:
             return facts.storage_failure or ""
+        case Reason.RUNNING if facts.result_waits is not None:
+            return f"It has a large result, which waits to be stored. {facts.result_waits}"
         case _:
             return ""
 

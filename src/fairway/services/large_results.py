@@ -38,6 +38,7 @@ class LargeResults:
         self._room = room
         self._is_ours = is_ours  # whether this server owns a shard
         self._unheard: dict[str, _Unheard] = {}  # session → what it must say again, oldest first
+        self.waiting: dict[str, str] = {}  # job → why storage did not take its result yet
         self._invite_due = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.keep: Callable[[Lease, bytes], Awaitable[bytes]]
@@ -77,6 +78,7 @@ class LargeResults:
                 tries += 1
             self.on_dropped([end])
         finally:
+            self.waiting.pop(end.lease.job.id, None)
             self._room.give_back((end.lease.job.id, end.lease.epoch))
             self._invite()
 
@@ -86,6 +88,7 @@ class LargeResults:
             reference = await self.keep(end.lease, end.result or b"")
         except Unavailable as error:
             log.warning("a large result waits", job=job, error=error.message)
+            self.waiting[job] = error.message
             return False
         except Exception as error:
             log.error("storage refused a result", job=job, error=repr(error))

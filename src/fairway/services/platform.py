@@ -196,6 +196,7 @@ class Platform:
             self.database, self.dispatcher, self.insight, self.share_keeper, self.checkpoints,
             self.store_clock,
         )  # fmt: skip
+        self.explainer.result_waits = self.recorder.large_results.waiting.get
         self.control = Control(
             self.database, self.dispatcher, self.insight, self.watchers, self.store_clock
         )

@@ -89,7 +89,7 @@ class StorageTie:
     async def _mark(self, found: str | None) -> None:
         """The storage first: a crash in between leaves a marker that is known as ours."""
         async with self._database.people() as connection, connection.transaction():
-            if await tenants.storage_marker(connection, lock=True) is None:
+            if await tenants.lock_storage_marker(connection) is None:
                 marker = found or make_marker(self._cluster.secret, secrets.token_hex(16))
                 if found is None:
                     async with asyncio.timeout(MARK_SECONDS_MAX):

@@ -37,9 +37,17 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
     return cluster
 
 
-async def storage_marker(connection: Connection, *, lock: bool = False) -> str | None:
-    """Of the object storage that belongs to this database; locked, until the transaction ends."""
-    row = await fetch_row(connection, _SQL["lock_storage_marker" if lock else "storage_marker"])
+async def storage_marker(connection: Connection) -> str | None:
+    """Of the object storage that belongs to this database; None before one was marked."""
+    return _marker(await fetch_row(connection, _SQL["storage_marker"]))
+
+
+async def lock_storage_marker(connection: Connection) -> str | None:
+    """The same, and until the transaction ends nobody else may change it."""
+    return _marker(await fetch_row(connection, _SQL["lock_storage_marker"]))
+
+
+def _marker(row: Record | None) -> str | None:
     assert row is not None
     marker: str | None = row["storage_marker"]
     return marker
