@@ -110,9 +110,7 @@ async def test_nothing_of_a_job_goes_while_its_partition_is_on_its_way_out(
         litter = object_name("payloads", Place(day_of(old), job.tenant, GONE), "payload")
         await platform.objects.put(litter, b"{}")
         await janitor.run_once(0)
-        assert set(await platform.objects.names("")) == {needed, MARKER}, (
-            "tried again on the same day"
-        )
+        assert set(await platform.objects.names("")) == {needed, MARKER}, "again on the same day"
 
 
 async def test_a_partition_stays_while_it_is_asked_whose_job_is_gone(database_url: str) -> None:

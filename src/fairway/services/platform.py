@@ -162,16 +162,8 @@ class Platform:
         self.storage_tie = StorageTie(self.database, self.objects, self.cluster)
         self.objects.tie = self.storage_tie.hold
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
-        self.uploads = Uploads(
-            self.objects,
-            self.cluster,
-            self.store_clock,
-            UploadLimits(
-                size_bytes=self.settings.upload_bytes_max,
-                in_flight=self.settings.uploads_in_flight,
-                unclaimed_bytes=self.settings.unclaimed_bytes_max,
-            ),
-        )
+        limits = UploadLimits.of(self.settings)
+        self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
         self.checkpoint_watch = CheckpointWatch(
             self.database, self.dispatcher, self.directory, self.metrics
         )

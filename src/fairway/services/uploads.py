@@ -28,6 +28,7 @@ from fairway.core.errors import (
 )
 from fairway.core.objects import ObjectFacts, Place, day_of, object_name
 from fairway.core.upload_quota import BODY, CLAIMED, FACTS, charge_bytes, unclaimed_bytes
+from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.store_clock import StoreClock
 from fairway.store.objects import Objects
@@ -47,6 +48,14 @@ class UploadLimits(NamedTuple):
     size_bytes: int  # of one
     in_flight: int  # of one tenant, at a time
     unclaimed_bytes: int  # of one tenant, stored and not taken over by a job
+
+    @classmethod
+    def of(cls, settings: Settings) -> UploadLimits:
+        return cls(
+            size_bytes=settings.upload_bytes_max,
+            in_flight=settings.uploads_in_flight,
+            unclaimed_bytes=settings.unclaimed_bytes_max,
+        )
 
 
 class Upload(NamedTuple):
