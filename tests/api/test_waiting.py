@@ -59,7 +59,7 @@ async def test_event_streams_are_counted_by_tenant_and_in_all(strict: House) -> 
                 await asyncio.sleep(0.05)
 
 
-async def test_held_requests_are_counted_and_a_job_that_was_taken_is_never_refused(
+async def test_held_requests_are_counted_and_who_cannot_wait_is_answered_at_once(
     strict: House,
 ) -> None:
     _, key = strict.new_tenant()
@@ -70,7 +70,12 @@ async def test_held_requests_are_counted_and_a_job_that_was_taken_is_never_refus
         async with asyncio.timeout(20):
             while strict.platform.waiting.has_place("waits", _tenant(strict, key)):  # noqa: ASYNC110  # other thread
                 await asyncio.sleep(0.01)
-        problem(await tenant.get(location, headers=wait), 429, "TOO_MANY_WAITING")
+        for method in ("GET", "HEAD"):
+            seen = await tenant.request(method, location, headers=wait)
+            assert seen.status_code == 200
+            assert "preference-applied" not in seen.headers
+            known = {**wait, "if-none-match": seen.headers["etag"]}
+            assert (await tenant.request(method, location, headers=known)).status_code == 304
         reply = await tenant.post("/v1/jobs", json=JOB, headers=wait)
         assert reply.status_code == 202
         assert "preference-applied" not in reply.headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import aclosing
 
 import msgspec
 import pytest
@@ -179,6 +180,46 @@ async def test_a_wait_in_less_than_seconds_ends_in_time(
         await handle.aresult(timeout="300ms")
     assert 0.3 <= time.monotonic() - begun < 1
     assert isinstance(caught.value, TimeoutError)
+
+
+async def test_a_wait_that_is_answered_at_once_is_polled_with_growing_pauses(
+    score: ScoreJob, server: TinyServer
+) -> None:
+    handle = await score.aenqueue("cv1", "r1")
+    server.waits = False  # as a server without a place for one more
+    with pytest.raises(StillRunning, match=r"is queued after 1\.9 s"):
+        await handle.aresult(timeout=1.9)
+    asked = server.requests[1:]
+    assert 3 <= len(asked) <= 5
+    assert all(one.headers.get("prefer", "wait=0") in ("wait=0", "wait=1") for one in asked)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_who_waits_hears_at_the_time_out_that_the_job_still_runs(
+    score: ScoreJob, server: TinyServer, status: int
+) -> None:
+    handle = await score.aenqueue("cv1", "r1")
+    busy = Reply(status, problem("OVERLOADED", status, "Not now."), {"retry-after": "5"})
+    server.moods.extend([busy] * 50)
+    begun = time.monotonic()
+    with pytest.raises(StillRunning):
+        await handle.aresult(timeout=0.5)
+    assert time.monotonic() - begun < 3, "a server's Retry-After is not the caller's time-out"
+
+
+async def test_a_server_that_is_away_for_longer_than_our_patience_is_asked_again(
+    server: TinyServer,
+) -> None:
+    async with aclosing(App("scoring", url=server.url, api_key=API_KEY, patience="50ms")) as app:
+
+        @app.job
+        def score(cv_id: str) -> int:
+            return 1
+
+        handle = await score.aenqueue("cv1")
+        server.moods.extend([Reply(503, problem("UNAVAILABLE", 503), {"retry-after": "4"})])
+        server.finish(handle.id, result=1)
+        assert await handle.aresult(timeout=2.9) == 1
 
 
 async def test_a_dead_job_raises_what_killed_it(score: ScoreJob, server: TinyServer) -> None:

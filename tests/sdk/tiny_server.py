@@ -61,6 +61,7 @@ class TinyServer:
     batch_max: int = 10_000
     refuse: str = ""  # jobs of a batch with this text in their payload are kept out
     connections: int = 0
+    waits: bool = True  # else `Prefer: wait` is not honoured
 
     @property
     def url(self) -> str:
@@ -150,7 +151,8 @@ class TinyServer:
         if request.method == "DELETE":
             self.finish(job_id, "cancelled")
             return Reply(202, self.jobs[job_id])
-        await self._wait(request, job_id)
+        if self.waits:
+            await self._wait(request, job_id)
         return Reply(200, self.jobs[job_id])
 
     async def _wait(self, request: Request, job_id: str) -> None:

@@ -45,10 +45,12 @@ class OneJob:
 
     async def _read(self, scope: Scope, send: Send, tenant: int, job: JobId) -> None:
         wait, known = wait_seconds(scope), known_versions(scope)
-        insight = self._platform.insight
+        insight, waiting = self._platform.insight, self._platform.waiting
+        if wait and not waiting.has_place("waits", tenant):
+            wait = 0  # a preference, not a demand: who cannot wait here hears how things stand
         if wait:
             unlike = known[0] if len(known) == 1 else None
-            with self._platform.waiting.place("waits", tenant):
+            with waiting.place("waits", tenant):
                 sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
         else:
             sight = await insight.job(tenant, job)

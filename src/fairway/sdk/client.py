@@ -39,6 +39,7 @@ from fairway.wire.storage import UploadMade
 PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
 POLL_SECONDS = 0.2
+POLL_SECONDS_MAX = 2.0
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
 
 _JSON = {"Content-Type": "application/json"}
@@ -108,14 +109,16 @@ class Client:
         return answers
 
     async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
-        asked_at = time.monotonic()
-        view = await self._view(job_id, int(wait_seconds + ROUNDING_SECONDS))
-        rest = wait_seconds - (time.monotonic() - asked_at)
-        if BY_LABEL[view.state].is_final or rest <= 0:
-            return view
-        # Waits are asked for in whole seconds, and a proxy may cut them short.
-        await asyncio.sleep(min(rest, POLL_SECONDS))
-        return await self._view(job_id, 0)
+        ends_at, left, pause = time.monotonic() + wait_seconds, wait_seconds, POLL_SECONDS
+        while True:
+            view = await self._view(job_id, max(int(left + ROUNDING_SECONDS), 0))
+            left = ends_at - time.monotonic()
+            if BY_LABEL[view.state].is_final or left <= 0:
+                return view
+            # Waits are asked for in whole seconds; a server without room for one more, or a proxy
+            # that is tired of waiting, answers before that.
+            await asyncio.sleep(min(left, pause))
+            left, pause = ends_at - time.monotonic(), min(2 * pause, POLL_SECONDS_MAX)
 
     async def result(self, job_id: str) -> bytes:
         return await self._transport.ask(Question("GET", f"/v1/jobs/{job_id}/result"))

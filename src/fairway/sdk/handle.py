@@ -6,6 +6,7 @@ again from the id alone, in another process, at any later time.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.failures import StillRunning, ended_without_result
@@ -31,6 +33,8 @@ Result = TypeVar("Result")
 T = TypeVar("T")
 
 WAIT_SECONDS_MAX = 30.0  # of one question; longer waits ask again
+REPLY_SECONDS = 1.0  # past a time-out, for the reply that is on its way
+PAUSE_SECONDS = 1.0  # after a server said for as long as the client's patience: not now
 
 
 class Handle(Generic[R]):
@@ -111,19 +115,60 @@ class Handle(Generic[R]):
         return iterate(self.aevents())
 
     async def _ended(self, timeout_seconds: float | None) -> JobView:
-        ends_at = float("inf") if timeout_seconds is None else time.monotonic() + timeout_seconds
+        if timeout_seconds is None:
+            while True:
+                view = await self._door.view(self.id, wait_seconds=WAIT_SECONDS_MAX)
+                if BY_LABEL[view.state].is_final:
+                    return view
+        patience = _Patience(timeout_seconds)
+        try:
+            async with asyncio.timeout(timeout_seconds + REPLY_SECONDS) as limit:
+                return await self._ended_by(patience)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise patience.over(self.id) from patience.last_error
+
+    async def _ended_by(self, patience: _Patience) -> JobView:
+        """A server that is busy or away now may be back before the time is over."""
         while True:
-            left = ends_at - time.monotonic()
-            view = await self._door.view(self.id, wait_seconds=min(max(left, 0), WAIT_SECONDS_MAX))
-            if BY_LABEL[view.state].is_final:
-                return view
-            if time.monotonic() >= ends_at:
-                raise StillRunning(
-                    f"{view.type} {view.id} is {view.state} after {timeout_seconds} s"
+            try:
+                patience.view = view = await self._door.view(
+                    self.id, wait_seconds=min(patience.left_seconds, WAIT_SECONDS_MAX)
                 )
+            except (LimitReached, Unavailable) as error:
+                patience.last_error = error
+                await asyncio.sleep(min(patience.left_seconds, PAUSE_SECONDS))
+            else:
+                if BY_LABEL[view.state].is_final:
+                    return view
+            if patience.left_seconds <= 0:
+                raise patience.over(self.id) from patience.last_error
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}>"
+
+
+class _Patience:
+    """How long somebody waits for a result, and what was heard meanwhile."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._ends_at = time.monotonic() + seconds
+        self.view: JobView | None = None
+        self.last_error: FairwayError | None = None
+
+    @property
+    def left_seconds(self) -> float:
+        return max(self._ends_at - time.monotonic(), 0)
+
+    def over(self, job_id: str) -> StillRunning:
+        if self.view is not None:
+            return StillRunning(
+                f"{self.view.type} {job_id} is {self.view.state} after {self._seconds} s"
+            )
+        cause = "" if self.last_error is None else f": {self.last_error.message}"
+        return StillRunning(f"nothing was heard of {job_id} in {self._seconds} s{cause}")
 
 
 def blocking_run(work: Coroutine[Any, Any, T]) -> T:

@@ -62,7 +62,7 @@ READ = Operation(
         ),
         _UNCHANGED,
     ),
-    problems=("NOT_FOUND", "TOO_MANY_WAITING"),
+    problems=("NOT_FOUND",),
 )
 
 HEAD = Operation(
@@ -74,7 +74,7 @@ HEAD = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH, shared.PREFER_WAIT, shared.IF_NONE_MATCH),
     replies=(Reply(status=200, about="The job exists.", headers=(shared.ETAG,)), _UNCHANGED),
-    problems=("NOT_FOUND", "TOO_MANY_WAITING"),
+    problems=("NOT_FOUND",),
 )
 
 CANCEL = Operation(

@@ -131,8 +131,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Close streams that nobody reads, or ask now and then with `Prefer: wait`.",
     ),
     "TOO_MANY_WAITING": ProblemNote(
-        "As many of your requests wait for a job, or to have their large body looked at, as may.",
-        "Wait for `Retry-After` seconds, or ask without `Prefer: wait`.",
+        "Large bodies are looked at one by one, and as many of yours wait for that as may.",
+        "Wait for `Retry-After` seconds and send it again. Upload large payloads.",
     ),
     "TOO_MANY_WRONG_KEYS": ProblemNote(
         "Many requests from your address came with keys that are not valid.",
