@@ -12,12 +12,17 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
 from fairway.api import weight
 from fairway.core.errors import InvalidRequest
+from fairway.sdk.client import Client
+from fairway.sdk.door import Submission
+from fairway.sdk.settings import ClientSettings
 from fairway.services.platform import Platform
+from fairway.wire.messages import JobRequest
 
 MANY = b"[" + b"1," * 3_900_000 + b"1]"  # 7.8 MB
 STALL_SECONDS = 0.15  # of the loop's own processor time, on any machine; seconds without the bound
@@ -65,7 +70,9 @@ async def test_millions_of_values_are_refused_and_charged(
     _, key = house.new_tenant(rate_per_second=10, burst=100)
     async with house.caller(key) as tenant:
         async with nobody_held_up(house):
-            problem(await tenant.post(path, content=body), 413, "TOO_MANY_VALUES")
+            told = problem(await tenant.post(path, content=body), 413, "TOO_MANY_VALUES")["detail"]
+        assert "POST /v1/uploads" in told
+        assert ("300000" if path.endswith("batch") else "100000") in told
         again = problem(await tenant.post(path, content=body), 429, "TENANT_RATE_LIMIT_EXCEEDED")
         assert "counts towards your rate" in again["detail"]
 
@@ -87,6 +94,33 @@ async def test_a_full_batch_of_ordinary_jobs_is_taken(house: House) -> None:
     async with house.caller(key) as tenant:
         reply = await tenant.post("/v1/jobs/batch", json={"jobs": jobs})
         assert reply.json()["accepted"] == 5000
+
+
+@pytest.fixture
+async def client(house: House) -> AsyncIterator[Client]:
+    _, key = house.new_tenant(rate_per_second=1000, burst=10_000, depth_limit=50_000)
+    client = Client(ClientSettings(url=house.url, api_key=key))
+    yield client
+    await client.aclose()
+
+
+def submission(payload: object) -> Submission:
+    request = JobRequest(type="t", payload=Raw(json.dumps(payload).encode()))
+    return Submission(None, request)  # type: ignore[arg-type]  # the client does not look at it
+
+
+async def test_a_payload_with_many_values_is_taken_from_the_sdk(client: Client) -> None:
+    many = {"vector": [0.5] * 150_000}
+    job = await client.submit(submission(many))
+    assert (await client.view(job)).payload_bytes == len(json.dumps(many))
+    answers = await client.submit_many([submission({}), submission(many), submission({})])
+    assert all(isinstance(answer, str) for answer in answers), answers
+
+
+async def test_many_ordinary_jobs_are_taken_from_the_sdk(client: Client) -> None:
+    payload = {f"field {n}": n for n in range(30)}
+    answers = await client.submit_many([submission(payload)] * 10_000)
+    assert len({answer for answer in answers if isinstance(answer, str)}) == 10_000
 
 
 async def test_a_call_with_too_many_reports_is_refused(house: House, worker: HandWorker) -> None:

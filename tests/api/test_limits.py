@@ -139,6 +139,7 @@ async def test_a_raised_limit_holds_at_once(house: House, operator: httpx2.Async
 async def test_limits_say_what_else_is_bounded(tenant: httpx2.AsyncClient) -> None:
     seen = (await tenant.get("/v1/limits")).json()
     assert seen["batch_jobs_max"] > 0
+    assert seen["batch_values_max"] > seen["payload_values_max"] > 0
     assert seen["payload_bytes_max"] > 0
     assert seen["jobs_left"] == seen["burst"]
     too_many = await tenant.post("/v1/jobs/batch", json=batch(seen["batch_jobs_max"] + 1))

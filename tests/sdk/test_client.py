@@ -268,6 +268,26 @@ async def test_a_batch_too_large_for_the_server_is_halved(
     assert rubrics == ["0", "1", "2", "3", "4"]
 
 
+async def test_a_batch_with_too_many_values_is_halved(score: ScoreJob, server: TinyServer) -> None:
+    server.batch_max, server.batch_code = 3, "TOO_MANY_VALUES"
+    handles = await score.aenqueue_many([("a", str(n)) for n in range(5)])
+    rubrics = [server.jobs[handle.id]["payload"]["rubric"] for handle in handles]
+    assert rubrics == ["0", "1", "2", "3", "4"]
+
+
+async def test_a_payload_with_too_many_values_is_uploaded(
+    score: ScoreJob, server: TinyServer
+) -> None:
+    server.moods.append(Reply(413, problem("TOO_MANY_VALUES", 413, "Upload it.")))
+    await score.aenqueue("cv1", "r1")
+    assert server.paths() == [
+        "POST /v1/jobs", "POST /v1/uploads", "PUT /uploads/u1", "POST /v1/jobs",
+    ]  # fmt: skip
+    first, last = server.requests[0], server.requests[-1]
+    assert first.headers["idempotency-key"] == last.headers["idempotency-key"]
+    assert last.json["payload_upload"] == "u1"
+
+
 async def test_refused_items_are_told_apart(score: ScoreJob, server: TinyServer) -> None:
     server.refuse = "bad"
     with pytest.raises(BatchRefused, match="1 of 3 jobs were refused: #1 INVALID_REQUEST: not th"):

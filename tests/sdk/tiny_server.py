@@ -59,6 +59,7 @@ class TinyServer:
     moods: deque[Reply | str] = field(default_factory=deque)
     stream: list[bytes] = field(default_factory=list)  # what each events connection sends
     batch_max: int = 10_000
+    batch_code: str = "PAYLOAD_TOO_LARGE"  # what a larger one hears
     refuse: str = ""  # jobs of a batch with this text in their payload are kept out
     connections: int = 0
     waits: bool = True  # else `Prefer: wait` is not honoured
@@ -172,7 +173,7 @@ class TinyServer:
     def _batch(self, request: Request) -> Reply:
         jobs = request.json["jobs"]
         if len(jobs) > self.batch_max:
-            return Reply(413, problem("PAYLOAD_TOO_LARGE", 413))
+            return Reply(413, problem(self.batch_code, 413))
         key = request.headers["idempotency-key"]
         items = [self._batch_item(job, f"{key}#{place}") for place, job in enumerate(jobs)]
         accepted = sum(item["status"] == 202 for item in items)

@@ -206,7 +206,7 @@ class ExchangeEndpoint:
 
 def _taken_apart(body: bytes) -> LargeRequest:
     check_text(body)
-    weigh(body, VALUES_MAX)
+    weigh(body, VALUES_MAX, "Send several calls.")
     large = _decode_large(body)
     if len(large.reports) + len(large.running or ()) > ITEMS_MAX:
         raise InvalidRequest(

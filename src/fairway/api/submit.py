@@ -24,7 +24,7 @@ from fairway.api.plain import (
     send_bytes,
 )
 from fairway.api.times import is_plainly_due, wish_of
-from fairway.api.weight import BATCH_VALUES_MAX, LIGHT_BYTES, is_large, weigh
+from fairway.api.weight import LIGHT_BYTES, is_large, weigh
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
@@ -33,6 +33,7 @@ from fairway.services.platform import Platform
 from fairway.services.registry import Registry
 from fairway.services.submission import Accepted, NewJob, Verdict
 from fairway.wire import messages, problems
+from fairway.wire.heft import BATCH_VALUES_MAX
 from fairway.wire.messages import BATCH_MAX, JobRequest
 from fairway.wire.payload import (
     DEPTH_MAX,
@@ -46,6 +47,7 @@ from fairway.wire.payload import (
 ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
 CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
+SPLIT_IT = "Send several smaller batches; POST /v1/uploads takes payloads of any number of values."
 REPLAYED = (b"idempotent-replayed", b"true")
 
 
@@ -224,7 +226,7 @@ class SubmitBatch:
         self, body: bytes, key: str | None, *, plain: bool
     ) -> list[NewJob | FairwayError]:
         """Each item as a job, or as what is wrong with it."""
-        weigh(body, BATCH_VALUES_MAX)
+        weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts = _items(body)
         bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
         found: list[NewJob | FairwayError] = []

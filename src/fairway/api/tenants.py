@@ -20,6 +20,7 @@ from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.identity import new_api_key
 from fairway.services.directory import Principal
 from fairway.services.platform import Platform
+from fairway.wire.heft import BATCH_VALUES_MAX, VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
     Limits,
@@ -133,7 +134,9 @@ async def limits(request: Request) -> Response:
             depth_limit=tenant.depth_limit,
             cap=tenant.cap,
             payload_bytes_max=settings.payload_bytes_max,
+            payload_values_max=VALUES_MAX,
             batch_jobs_max=BATCH_MAX,
+            batch_values_max=BATCH_VALUES_MAX,
             refused=admission.refusals(tenant),
         )
     )

@@ -13,12 +13,13 @@ import codecs
 
 from fairway.api.plain import Scope, declared_bytes
 from fairway.core.errors import InvalidRequest
+from fairway.wire.heft import VALUES_MAX, values_at_most
 
 LIGHT_BYTES = 256 << 10  # looked at in between other requests
-VALUES_MAX = 100_000  # of a text that is decoded in one call
-BATCH_VALUES_MAX = 300_000  # of one that is taken apart first
 CHUNK_BYTES = 256 << 10
-_BEGINS_VALUE = b",[{"
+UPLOAD_IT = (
+    "Put a larger payload where POST /v1/uploads says, and send payload_upload in its place."
+)
 
 
 def is_large(scope: Scope) -> bool:
@@ -27,14 +28,13 @@ def is_large(scope: Scope) -> bool:
     return size is None or size > LIGHT_BYTES
 
 
-def weigh(text: bytes, values_max: int = VALUES_MAX) -> None:
+def weigh(text: bytes, values_max: int = VALUES_MAX, instead: str = UPLOAD_IT) -> None:
     """Refuse a text with more values than this. Light ones are not even counted."""
     if len(text) <= values_max or _count(text) <= values_max:
         return
     if _count_outside_strings(text, values_max) > values_max:
         raise InvalidRequest(
-            f"At most {values_max} values are taken in one body. Send several smaller ones, or put"
-            " large data into storage and send a reference.",
+            f"This holds more than {values_max} values, the most that is taken at once. {instead}",
             code="TOO_MANY_VALUES",
         )
 
@@ -50,12 +50,9 @@ def check_text(text: bytes) -> None:
 def _count(text: bytes) -> int:
     """Values at most: what begins one may also stand in a string."""
     return sum(
-        _count_part(text[start : start + CHUNK_BYTES]) for start in range(0, len(text), CHUNK_BYTES)
+        values_at_most(text[start : start + CHUNK_BYTES])
+        for start in range(0, len(text), CHUNK_BYTES)
     )
-
-
-def _count_part(part: bytes) -> int:
-    return len(part) - len(part.translate(None, _BEGINS_VALUE))
 
 
 def _count_outside_strings(text: bytes, values_max: int) -> int:
@@ -69,6 +66,6 @@ def _count_outside_strings(text: bytes, values_max: int) -> int:
         if b"\\" in part:
             part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
         pieces = part.split(b'"')
-        count += _count_part(b"".join(pieces[is_inside::2]))
+        count += values_at_most(b"".join(pieces[is_inside::2]))
         is_inside = (is_inside + len(pieces) - 1) % 2
     return count

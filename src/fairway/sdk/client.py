@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 
 import msgspec
@@ -22,6 +22,7 @@ from fairway.sdk.door import Submission
 from fairway.sdk.events import Event, EventParser
 from fairway.sdk.settings import ClientSettings
 from fairway.sdk.transport import NOT_NOW, NotNow, Question, Transport
+from fairway.wire.heft import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,
@@ -45,6 +46,8 @@ ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
 _JSON = {"Content-Type": "application/json"}
 # 409 says that the first sending of this key is still on its way: its reply will come.
 _AGAIN_ON_SUBMIT = NOT_NOW | {409}
+
+_HALVED_ON = frozenset({"PAYLOAD_TOO_LARGE", "TOO_MANY_VALUES"})
 
 NULL = Raw(b"null")
 
@@ -79,9 +82,19 @@ class Client:
         self._transport = Transport(settings, user_agent, patience_seconds)
 
     async def submit(self, submission: Submission) -> str:
-        if len(bytes(submission.request.payload)) > UPLOAD_BYTES:
+        if _must_be_uploaded(submission):
             submission = await self._uploaded(submission)
-        key = submission.idempotency_key or str(uuid.uuid4())
+        if submission.idempotency_key is None:
+            submission = submission._replace(idempotency_key=str(uuid.uuid4()))
+        try:
+            return await self._submit(submission)
+        except FairwayError as error:
+            if error.code != "TOO_MANY_VALUES" or submission.request.payload_upload:
+                raise
+        return await self._submit(await self._uploaded(submission))
+
+    async def _submit(self, submission: Submission) -> str:
+        key = submission.idempotency_key or ""
         question = Question(
             "POST",
             "/v1/jobs",
@@ -94,12 +107,10 @@ class Client:
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
         """In slices of what one call may carry; a slice that fails stops those after it."""
         submissions = [
-            await self._uploaded(one) if len(bytes(one.request.payload)) > UPLOAD_BYTES else one
-            for one in submissions
+            await self._uploaded(one) if _must_be_uploaded(one) else one for one in submissions
         ]
         answers: list[str | FairwayError] = []
-        for start in range(0, len(submissions), BATCH_MAX):
-            part = submissions[start : start + BATCH_MAX]
+        for part in _slices(submissions):
             try:
                 answers += await self._submit_part(part)
             except FairwayError as error:
@@ -192,7 +203,7 @@ class Client:
         try:
             return await self._submit_batch(part)
         except FairwayError as error:
-            if error.code != "PAYLOAD_TOO_LARGE" or len(part) == 1:
+            if error.code not in _HALVED_ON or len(part) == 1:
                 raise
         half = len(part) // 2
         return await self._submit_part(part[:half]) + await self._submit_part(part[half:])
@@ -221,6 +232,26 @@ class Client:
                 for event in parser.feed(chunk):
                     yield event
         raise NotNow(FairwayError(f"the events of {job_id} ended before the job did"))
+
+
+def _must_be_uploaded(submission: Submission) -> bool:
+    payload = bytes(submission.request.payload)
+    return len(payload) > UPLOAD_BYTES or not has_room(payload)
+
+
+def _slices(submissions: list[Submission]) -> Iterator[list[Submission]]:
+    """Each as much as one call may carry, in jobs and in values."""
+    part: list[Submission] = []
+    values = 0
+    for one in submissions:
+        more = values_at_most(bytes(one.request.payload)) + ENVELOPE_VALUES
+        if part and (len(part) >= BATCH_MAX or values + more > BATCH_VALUES_MAX):
+            yield part
+            part, values = [], 0
+        part.append(one)
+        values += more
+    if part:
+        yield part
 
 
 def _answer_of(item: BatchItem) -> str | FairwayError:

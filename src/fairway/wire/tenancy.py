@@ -118,5 +118,7 @@ class Limits(Struct, kw_only=True):
     depth_limit: int
     cap: int | None
     payload_bytes_max: int
+    payload_values_max: int
     batch_jobs_max: int
+    batch_values_max: int
     refused: dict[str, int]

@@ -13,7 +13,8 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
     **SCHEDULE_NOTES,
     "JobRequest": {
         "type": "Which handler runs it, such as email.send.",
-        "payload": "The handler's arguments by name. At most 8 MB, 64 levels deep, no key twice.",
+        "payload": "The handler's arguments by name. At most 8 MB and 100 000 values, 64 levels"
+        " deep, no key twice.",
         "payload_upload": "In place of a payload: the id of an upload, which may be larger.",
         "pool": "The class of workers to run it; without it, its type's, else short.",
         "priority": "Order among your own jobs only: 9 goes before 0.",

@@ -13,9 +13,9 @@ NEW_UPLOAD = Operation(
     method="POST",
     path="/v1/uploads",
     summary="Get an address for a large payload",
-    about="For payloads over 8 MB. PUT the JSON object to `url` within the hour, then submit a job"
-    " with `payload_upload` in place of `payload`. The address needs no key: keep it to yourself."
-    " Smaller payloads need none of this.\n\n"
+    about="For payloads over 8 MB or 100 000 values. PUT the JSON object to `url` within the hour,"
+    " then submit a job with `payload_upload` in place of `payload`. The address needs no"
+    " key: keep it to yourself. Smaller payloads need none of this.\n\n"
     "An address takes one body, of `size_bytes_max` at most; a larger one is refused with 413, and"
     " one that comes at less than 64 KB a second, 15 s of silence apart, is cut off. Few may be on"
     " their way at a time (`TOO_MANY_UPLOADS`). It is kept for a day or two: until then jobs can be"

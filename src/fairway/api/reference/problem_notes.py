@@ -89,8 +89,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "The body holds so many values that looking at them would hold up everybody else: 100 000"
         " in one payload, 300 000 in a batch. What was refused counts towards your rate, by its"
         " size.",
-        "Send smaller batches. Upload large data first, or keep it in storage of your own, and"
-        " send a reference.",
+        "Send smaller batches. Put a payload with more values where `POST /v1/uploads` says, and"
+        " send `payload_upload` in its place. The SDK does both by itself.",
     ),
     "UNSUPPORTED_MEDIA_TYPE": ProblemNote(
         "The body is declared as something other than plain JSON, or it is compressed.",

@@ -65,7 +65,9 @@ TENANCY_NOTES: dict[str, dict[str, str]] = {
         "jobs_left": "Jobs that you may submit at once now.",
         "depth": "Jobs of yours that wait now.",
         "payload_bytes_max": "The largest payload of a job.",
+        "payload_values_max": "Values in one payload; upload those with more.",
         "batch_jobs_max": "Jobs in one batch.",
+        "batch_values_max": "Values in all jobs of a batch.",
         "refused": "Submissions refused since this server started, by code.",
     },
 }
