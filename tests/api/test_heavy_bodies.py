@@ -87,6 +87,14 @@ async def test_a_large_payload_of_text_is_taken_however_many_commas_it_has(house
         assert batch.json()["accepted"] == 1
 
 
+async def test_many_large_bodies_at_a_time_stand_in_line(house: House) -> None:
+    _, key = house.new_tenant()
+    body = {"type": "t", "payload": {"text": "a, \\u00e9 " * 60_000}}  # 480 KB, to be looked at
+    async with house.caller(key) as tenant, nobody_held_up(house):
+        replies = await asyncio.gather(*(tenant.post("/v1/jobs", json=body) for _ in range(24)))
+    assert {reply.status_code for reply in replies} == {202}
+
+
 async def test_a_full_batch_of_ordinary_jobs_is_taken(house: House) -> None:
     _, key = house.new_tenant(rate_per_second=1000, burst=10_000, depth_limit=50_000)
     payload = {f"field {n}": n for n in range(15)}

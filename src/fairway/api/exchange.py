@@ -85,7 +85,7 @@ class ExchangeEndpoint:
         """In parts: no call of the codec may take long, and others are answered in between."""
         holder = STAFF if principal.tenant is None else principal.tenant.id
         try:
-            large = await self._platform.heavy.run(holder, partial(_taken_apart, body))
+            large = await self._platform.heavy.run(holder, partial(_taken_apart, body), len(body))
         except LimitReached as error:
             raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
         work, reports, running = WorkInParts(), [], None

@@ -82,7 +82,7 @@ class SubmitJob:
             new = self._understand(body, plain=plain)
         else:  # a long look must not hold up everybody else
             look = partial(self._understand, body, plain=False)
-            new = await self._platform.heavy.run(tenant.id, look)
+            new = await self._platform.heavy.run(tenant.id, look, len(body))
         if key is not None:
             new = new._replace(idempotency_key=key, body_hash=_hash(body, new.upload))
         if len(new.payload) > self._inline_max or new.upload is not None:
@@ -200,7 +200,7 @@ class SubmitBatch:
             wanted = self._understand(body, key, plain=plain)
         else:  # a long look must not hold up everybody else
             look = partial(self._understand, body, key, plain=False)
-            wanted = await self._platform.heavy.run(tenant.id, look)
+            wanted = await self._platform.heavy.run(tenant.id, look, len(body))
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload is not None for new in good):
