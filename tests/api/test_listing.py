@@ -133,3 +133,10 @@ async def test_a_forged_cursor_shows_nothing_of_others(
     await fill(tenant, *({"type": "a"} for _ in range(3)))
     cursor = (await tenant.get("/v1/jobs?limit=1")).json()["next_cursor"]
     assert await ids(stranger, f"?cursor={cursor}") == []
+
+
+async def test_many_filtered_lists_at_a_time_are_all_answered(tenant: httpx2.AsyncClient) -> None:
+    await tenant.post("/v1/jobs", json={"type": "listed.at.once"})
+    asked = (tenant.get("/v1/jobs?state=queued&type=listed.at.once") for _ in range(20))
+    replies = await asyncio.gather(*asked)
+    assert [reply.status_code for reply in replies] == [200] * 20

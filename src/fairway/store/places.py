@@ -1,4 +1,4 @@
-"""Who may ask a slow question now: few at a time in all, one of a tenant's, and few in line.
+"""Who may ask a slow question now: few at a time in all, one of a tenant's, and some in line.
 
 Counts, sums and filtered lists go through as many rows as a tenant has. Without this, the slow
 questions of one tenant hold every connection that all the others' quick ones need. A tenant's own
@@ -17,7 +17,7 @@ from fairway.core.errors import LimitReached, Unavailable
 from fairway.store.at_hand import Use
 
 SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quick ones
-IN_LINE_MAX = 4  # of one tenant's, one of them being asked
+IN_LINE_MAX = 32  # of one tenant's, one of them being asked; who waits costs little, not for long
 
 
 class Places:
@@ -47,7 +47,7 @@ class Places:
             self._leave(tenant, line)
             if isinstance(error, TimeoutError):
                 raise Unavailable(
-                    "Others' questions that go through many jobs are being answered; try again"
+                    "Other questions that go through many jobs are being answered; try again"
                     " shortly.",
                     code="OVERLOADED",
                 ) from None
