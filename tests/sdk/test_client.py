@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import aclosing
 
@@ -364,3 +365,30 @@ async def test_events_end_with_the_job_even_without_a_last_word(
     handle = await score.aenqueue("cv1", "r1")
     server.finish(handle.id, result=None)
     assert [event async for event in handle.aevents()] == []
+
+
+async def test_events_are_polled_where_no_stream_is_to_be_had(
+    score: ScoreJob, server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.sdk.client.POLL_SECONDS_MAX", 0.05)
+    server.streams_full = 1000
+    handle = await score.aenqueue("cv1", "r1")
+    seen = []
+    async for event in handle.aevents():
+        seen.append((event.kind, event.data["id"]))
+        if len(server.paths()) > 2:
+            server.finish(handle.id, result=None)
+    assert seen == [("queued", handle.id), ("succeeded", handle.id)]
+
+
+async def test_a_stream_that_comes_late_tells_nothing_twice(
+    score: ScoreJob, server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairway.sdk.client.POLL_SECONDS_MAX", 0.05)
+    server.streams_full = 2
+    handle = await score.aenqueue("cv1", "r1")
+    known = json.dumps(server.jobs[handle.id])
+    server.stream = [
+        f'id: 1\nevent: queued\ndata: {known}\n\nid: 2\ndata: {{"state": "dead"}}\n\n'.encode()
+    ]
+    assert [event.data["state"] async for event in handle.aevents()] == ["queued", "dead"]

@@ -57,6 +57,7 @@ class TinyServer:
     keys: dict[str, str] = field(default_factory=dict)
     uploads: dict[str, bytes] = field(default_factory=dict)
     moods: deque[Reply | str] = field(default_factory=deque)
+    streams_full: int = 0  # how many questions for a stream are refused
     stream: list[bytes] = field(default_factory=list)  # what each events connection sends
     batch_max: int = 10_000
     batch_code: str = "PAYLOAD_TOO_LARGE"  # what a larger one hears
@@ -108,6 +109,10 @@ class TinyServer:
         try:
             while request := await _read(reader):
                 self.requests.append(request)
+                if request.path.endswith("/events") and self.streams_full:
+                    self.streams_full -= 1
+                    await _write(writer, Reply(429, problem("TOO_MANY_STREAMS", 429)))
+                    continue
                 if request.path.endswith("/events"):
                     await self._send_stream(writer)
                     return

@@ -85,7 +85,7 @@ class Settings:
     head_seconds: float = 10.0  # for a request line and all headers to arrive
     idle_seconds: float = 30.0  # a connection without a request is kept this long
     streams_max: int = 2000  # event streams that a server keeps open
-    streams_per_tenant: int = 100
+    streams_per_tenant: int = 500
     waits_per_tenant: int = 500  # requests with `Prefer: wait`
     drain_seconds: float = 25.0
     scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with

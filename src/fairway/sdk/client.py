@@ -178,22 +178,40 @@ class Client:
         await self._transport.ask(Question("DELETE", f"/v1/schedules/{name}"))
 
     async def events(self, job_id: str) -> AsyncIterator[Event]:
-        """Resumes after a broken connection where it stopped; ends when the job has ended."""
-        parser = EventParser()
+        """Resumes after a broken connection where it stopped; ends when the job has ended.
+
+        Where no stream is to be had, it asks now and then: what changed in between is one event.
+        """
+        parser, seen = EventParser(), None
         ends_at, tries = self._transport.patience_ends_at(), 0
         while True:
             try:
                 async with aclosing(self._stream(job_id, parser)) as stream:
                     async for event in stream:
                         ends_at, tries = self._transport.patience_ends_at(), 0
-                        yield event
+                        if event.data != seen:
+                            yield event
                         if _is_last(event):
                             return
             except NotNow as broken:
-                if BY_LABEL[(await self.view(job_id)).state].is_final:
+                present = await self._present(job_id)
+                is_refused = broken.error.code == "TOO_MANY_STREAMS"
+                if is_refused and present.data != seen:
+                    seen = present.data
+                    yield present
+                if _is_last(present):
                     return
+                if is_refused:
+                    await asyncio.sleep(POLL_SECONDS_MAX)
+                    ends_at, tries = self._transport.patience_ends_at(), 0
+                    continue
                 tries += 1
                 await self._transport.rest(tries, broken, ends_at)
+
+    async def _present(self, job_id: str) -> Event:
+        """The job as it is, told as a stream would."""
+        data = msgspec.json.decode(await self._transport.ask(Question("GET", f"/v1/jobs/{job_id}")))
+        return Event(str(data.get("state")), data)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
