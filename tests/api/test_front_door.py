@@ -13,6 +13,7 @@ from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.api import plain
+from fairway.api.protocol import LINGER_BYTES
 from fairway.services.platform import Platform
 
 CONNECTIONS_MAX = 200
@@ -239,3 +240,66 @@ def test_a_body_that_never_begins_is_cut_off_as_one_that_drips(
     with line(narrow) as connection:
         connection.sendall(asked(path, key, *lines, method="POST"))
         assert status_of(heard(connection)) == 408
+
+
+# -- who is refused while it still sends ---------------------------------------------------------
+
+
+def sent_whole(connection: socket.socket, request: bytes) -> bytes:
+    """As plain clients do: they listen when they have said everything."""
+    connection.sendall(request)
+    return heard(connection)
+
+
+@pytest.mark.parametrize("megabytes", [1, 12])
+def test_who_closes_after_its_request_hears_why_it_was_refused(
+    narrow: House, megabytes: int
+) -> None:
+    _, key = narrow.new_tenant()
+    body = b"x" * (megabytes << 20)
+    lines = (f"content-length: {len(body)}", "connection: close")
+    with line(narrow) as connection:
+        reply = sent_whole(connection, asked("/v1/jobs", None, *lines, method="POST") + body)
+    assert status_of(reply) == 401
+    with line(narrow) as connection:
+        much = asked("/v1/jobs/cancel", key, *lines, method="POST") + body
+        reply = sent_whole(connection, much)
+    assert status_of(reply) == 413
+    assert reply.endswith(b"}"), "the answer is whole"
+    with line(narrow) as connection:
+        reply = sent_whole(connection, asked("/v1/uploads/u", None, *lines, method="PUT") + body)
+    assert status_of(reply) == 403
+
+
+def test_who_never_stops_sending_is_not_listened_to_for_ever(narrow: House) -> None:
+    with line(narrow) as connection:
+        connection.sendall(
+            asked("/v1/jobs", None, "content-length: 999999999", "connection: close", method="POST")
+        )
+        sent, part = 0, b"x" * (1 << 20)
+        try:
+            while sent < 3 * LINGER_BYTES:
+                sent += connection.send(part)
+        except ConnectionError:
+            pass
+    assert sent < 3 * LINGER_BYTES, "what is on its way in buffers comes on top"
+
+
+def test_an_address_with_too_many_connections_is_named_in_the_log(
+    postgres_server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = "crowded_address"
+    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
+    dsn = at_database(postgres_server.dsn, name)
+    with open_house(dsn, connections_per_address=20) as house, ExitStack() as crowd:
+        for _ in range(40):
+            crowd.enter_context(line(house))
+        ends_at, found = time.monotonic() + PATIENCE_SECONDS, ""
+        while "FAIRWAY_CONNECTIONS_PER_ADDRESS" not in found and time.monotonic() < ends_at:
+            time.sleep(0.02)
+            found += "".join(capfd.readouterr())
+    found += "".join(capfd.readouterr())
+    in_thread(drop_database(postgres_server.dsn, name))
+    (told,) = [one for one in found.splitlines() if "FAIRWAY_CONNECTIONS_PER_ADDRESS" in one]
+    assert "127.0.0.1" in told
+    assert "20" in told

@@ -3,7 +3,8 @@
 A head has 64 KB and some seconds; more is answered 431 or 408, and never reaches the parser, which
 would copy all of it again with every packet. A connection that owes the rest of a request is closed
 when its time is up; one that is idle, after a while; when there are too many, those that never
-spoke with a valid key give way first (`core/connections.py`). A call that is being answered, held
+spoke with a valid key give way first (`core/connections.py`). Who is refused while it still sends
+is listened to for a moment, or it would never hear why. A call that is being answered, held
 open or streamed is never idle.
 
 A reply leaves in one write: uvicorn hands its head and its body to the transport one after the
@@ -23,12 +24,16 @@ from fairway.api.plain import CLOSE, CONNECTION, problem_reply
 from fairway.core.connections import ConnectionBook, ConnectionLimits, address_of
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.runtime.loops import WorkInParts
-from fairway.runtime.telemetry import Metrics
+from fairway.runtime.telemetry import Metrics, logger
 
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_MAX = 16  # bytes that carry one byte of a body in chunks
 PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
 SWEEP_SECONDS = 0.5
+CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many connections
+LINGER_SECONDS, LINGER_BYTES = 2.0, 32 << 20  # for who still sends to hear why it was refused
+
+log = logger("door")
 
 
 class DoorLimits(NamedTuple):
@@ -43,6 +48,7 @@ class Door:
         self._head_seconds = limits.head_seconds
         self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
+        self._silent_until = 0.0
         self._refused = metrics.connections_refused
         metrics.connections.set_function(lambda: len(self.book))
 
@@ -50,7 +56,20 @@ class Door:
         leaving = self.book.arrived(connection, address)
         if leaving is not None:
             self._refused.labels("too many").inc()
+            self._say_crowded(address, connection.loop.time())
             leaving.cut()
+
+    def _say_crowded(self, address: str, now: float) -> None:
+        count = self.book.crowd_at(address)
+        if count is None or now < self._silent_until:
+            return
+        self._silent_until = now + CROWD_LINE_SECONDS
+        log.warning(
+            "connections closed: one address has as many as it may",
+            address=address,
+            open=count,
+            setting="FAIRWAY_CONNECTIONS_PER_ADDRESS",
+        )
 
     def owes(self, connection: GuardedProtocol, now: float) -> None:
         connection.is_owing = True
@@ -91,10 +110,12 @@ class Door:
 class Corked:
     """A transport that gathers what is written, until `flush` or the event loop's next turn."""
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: Any, protocol: GuardedProtocol) -> None:
         self._transport = transport
-        self._loop = loop
+        self._protocol = protocol
+        self._loop = protocol.loop
         self._parts: list[bytes] = []
+        self._is_lingering = False
 
     def write(self, data: bytes) -> None:
         if not self._parts:
@@ -103,7 +124,19 @@ class Corked:
 
     def close(self) -> None:
         self.flush()
+        if self._protocol.has_whole_body or self.is_closing() or not self.can_write_eof():
+            self.finish()
+        else:  # closed with bytes unread, it would take the answer with it
+            self._is_lingering = True
+            Lingering(self._transport, self._protocol).begin()
+
+    def finish(self) -> None:
+        """Close without listening any further."""
+        self.flush()
         self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._is_lingering or self._transport.is_closing()
 
     def flush(self) -> None:
         parts, self._parts = self._parts, []
@@ -114,14 +147,44 @@ class Corked:
         return getattr(self._transport, name)
 
 
+class Lingering(asyncio.Protocol):
+    """A connection that has its answer and sends on: what comes is thrown away, for a while."""
+
+    def __init__(self, transport: Any, protocol: GuardedProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self._left_bytes = LINGER_BYTES
+        self._ending = protocol.loop.call_later(LINGER_SECONDS, transport.abort)
+
+    def begin(self) -> None:
+        self._protocol.flow.resume_reading()
+        self._transport.set_protocol(self)
+        self._transport.write_eof()
+
+    def data_received(self, data: bytes) -> None:
+        self._left_bytes -= len(data)
+        if self._left_bytes < 0:
+            self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ending.cancel()
+        self._protocol.connection_lost(exc)
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """One connection."""
 
     # Slots, since uvicorn's own names fill what Python shares between instances: a few more of them
     # in the dictionary would make every look into it slower.
     __slots__ = (
-        "_body_bytes", "_door", "_flush", "_head_bytes", "_sent_bytes", "has_whole_body",
-        "is_known", "is_owing",
+        "_body_bytes", "_door", "_finish", "_flush", "_head_bytes", "_sent_bytes",
+        "has_whole_body", "is_known", "is_owing",
     )  # fmt: skip
 
     def __init__(self, door: Door, **given: Any) -> None:
@@ -136,8 +199,8 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- asyncio's side ----------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        corked: Any = Corked(transport, self.loop)
-        self._flush = corked.flush
+        corked: Any = Corked(transport, self)
+        self._flush, self._finish = corked.flush, corked.finish
         super().connection_made(corked)
         self._door.owes(self, self.loop.time())
         self._door.admit(self, address_of(self.client[0]) if self.client else "")
@@ -236,7 +299,7 @@ class GuardedProtocol(HttpToolsProtocol):
             lines += (name, b": ", value, b"\r\n")
         lines.append(b"\r\n")
         self.transport.write(b"".join([*lines, body]))
-        self.transport.close()
+        self._finish()  # it broke the rules: it may not hear why
 
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():

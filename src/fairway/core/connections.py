@@ -45,6 +45,11 @@ class ConnectionBook(Generic[Connection]):
     def unknown(self) -> int:
         return len(self._queue)
 
+    def crowd_at(self, address: str) -> int | None:
+        """How many an address has, when it may have no more."""
+        count = self._of_address.get(address, 0)
+        return count if count >= self._limits.address_max else None
+
     def arrived(self, connection: Connection, address: str) -> Connection | None:
         """Take it in. Answers who has to be closed for it: an older one, itself, or nobody."""
         self._addresses[connection] = address
