@@ -318,3 +318,42 @@ async def test_a_strange_host_does_no_harm(tenant: httpx2.AsyncClient, host: str
         reply = await tenant.get(path, headers={"host": host})
         assert reply.status_code in (200, 400, 404)
         assert "evil" not in reply.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/jobs", "/v1/jobs/batch", "/v1/jobs/cancel", "/v1/dead-letters/replay",
+     "/v1/schedule-preview"],
+)  # fmt: skip
+async def test_an_empty_body_is_told_what_to_send(tenant: httpx2.AsyncClient, path: str) -> None:
+    told = problem(await tenant.post(path), 400, "INVALID_JSON")
+    assert told["detail"].startswith("The body is empty; send a JSON object")
+
+
+async def test_a_single_replay_needs_no_body(tenant: httpx2.AsyncClient) -> None:
+    job = "01900000-0000-7000-8000-000000000001"  # there is none, which is all that is wrong
+    problem(await tenant.post(f"/v1/dead-letters/{job}/replay"), 404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("path", "bytes_max", "words"),
+    [
+        ("/v1/jobs", (8 << 20) + (8 << 10), "POST /v1/uploads"),
+        ("/v1/jobs/batch", 16 << 20, "smaller batches"),
+        ("/v1/jobs/cancel", 64 << 10, "that this path takes"),
+    ],
+)
+@pytest.mark.parametrize("says_its_length", [True, False])
+async def test_a_body_too_large_is_told_the_limit(
+    tenant: httpx2.AsyncClient, path: str, bytes_max: int, words: str, says_its_length: bool
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(0, bytes_max + 1, 1 << 16):
+            yield b" " * (1 << 16)
+
+    body = b" " * (bytes_max + 1) if says_its_length else pieces()
+    json_body = {"content-type": "application/json"}
+    reply = await tenant.post(path, content=body, headers=json_body)
+    told = problem(reply, 413, "PAYLOAD_TOO_LARGE")["detail"]
+    assert str(bytes_max) in told
+    assert words in told

@@ -52,7 +52,9 @@ async def test_storage_that_is_away_has_lost_nothing(
     os.rename(root, f"{root}-elsewhere")
     os.mkdir(root)  # as a mount point looks when nothing is mounted
     try:
-        problem(await tenant.get(f"{location}/payload"), 503, "STORAGE_UNAVAILABLE")
+        body = problem(await tenant.get(f"{location}/payload"), 503, "STORAGE_UNAVAILABLE")
+        assert root not in json.dumps(body), "where it is, is the operator's matter"
+        assert root in str(house.platform.objects.failure)
     finally:
         os.rmdir(root)
         os.rename(f"{root}-elsewhere", root)

@@ -53,11 +53,20 @@ def test_an_unknown_name_is_refused_with_a_hint() -> None:
 
 def test_names_of_other_programs_are_left_alone() -> None:
     assert load({PREFIX + name: "anything" for name in FOREIGN}) == Settings()
+    assert load({"FAIRWAY_HOSTILE_SECONDS": "300"}) == Settings()
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("PORT", "many"), ("TERM_SECONDS", "soon"), ("LEASE_SECONDS", "short"), ("PORT", "")],
+    [
+        ("PORT", "many"),
+        ("TERM_SECONDS", "soon"),
+        ("LEASE_SECONDS", "short"),
+        ("PORT", ""),
+        ("STORE_WAIT_SECONDS", "nan"),
+        ("TERM_SECONDS", "inf"),
+        ("LEASE_SECONDS", "short=nan"),
+    ],
 )
 def test_a_bad_value_is_named(name: str, text: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:

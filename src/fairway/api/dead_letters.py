@@ -87,7 +87,7 @@ async def replay_one(request: Request) -> Response:
     if _is_elsewhere(platform, job):
         body = await read_body(request.scope, request.receive, _body_max(platform))
         return RelayedReply(request.app.state.relay, body, shard_of(job))
-    wanted = await decoded(request, ReplayOne, _body_max(platform))
+    wanted = await decoded(request, ReplayOne, _body_max(platform), if_empty=b"{}")
     payload = _payload(wanted.payload, platform)
     await platform.dead_letters.replay_one(tenant.id, job, payload)
     sight = await platform.insight.job(tenant.id, job)

@@ -29,13 +29,19 @@ _NAMED = re.compile(r"field `([^`]*)`")
 Wanted = TypeVar("Wanted")
 
 
-async def decoded(request: Request, kind: type[Wanted], bytes_max: int = BODY_BYTES_MAX) -> Wanted:
+async def decoded(
+    request: Request,
+    kind: type[Wanted],
+    bytes_max: int = BODY_BYTES_MAX,
+    *,
+    if_empty: bytes = b"",
+) -> Wanted:
     """The message in a small body."""
-    body = await read_body(request.scope, request.receive, bytes_max)
+    body = await read_body(request.scope, request.receive, bytes_max) or if_empty
     try:
         return msgspec.json.decode(body, type=kind)
     except UNDECODABLE as error:
-        raise invalid(error) from None
+        raise invalid(error, body) from None
 
 
 def converted(values: Mapping[str, Any], kind: type[Wanted]) -> Wanted:
@@ -50,7 +56,10 @@ def json_reply(value: Struct, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-def invalid(error: Exception) -> InvalidRequest:
+def invalid(error: Exception, body: bytes | msgspec.Raw = b"?") -> InvalidRequest:
+    if not bytes(body).strip():
+        sentence = "The body is empty; send a JSON object, {} at least."
+        return InvalidRequest(sentence, code="INVALID_JSON")
     if isinstance(error, RecursionError):
         return InvalidRequest("The body is nested too deeply.", code="INVALID_JSON")
     if isinstance(error, UnicodeDecodeError):

@@ -86,7 +86,7 @@ class OneJob:
         try:
             wanted = messages.decode_reschedule(body)
         except UNDECODABLE as error:
-            raise invalid(error) from None
+            raise invalid(error, body) from None
         if wanted.execute_at is None and wanted.delay_seconds is None:
             raise InvalidRequest("Give execute_at or delay_seconds.", field="/execute_at")
         wish = due_wish(wanted)

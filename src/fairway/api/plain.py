@@ -45,29 +45,37 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 async def read_body(
-    scope: Scope, receive: Receive, bytes_max: int, seconds_max: float | None = None
+    scope: Scope,
+    receive: Receive,
+    bytes_max: int,
+    seconds_max: float | None = None,
+    if_larger: str = "",
 ) -> bytes:
     """The whole body; refuses while reading, so memory stays flat."""
-    seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
     _refuse_encodings(scope)
     connection = scope.get(CONNECTION)
     if connection is not None and connection.has_whole_body:
-        return _part(await receive(), bytes_max)
+        body = _part(await receive())
+        if len(body) > bytes_max:
+            raise _too_large(bytes_max, if_larger)
+        return body
     size = declared_bytes(scope)
     if size is not None and size > bytes_max:
-        raise _too_large()
+        raise _too_large(bytes_max, if_larger)
     seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
     if size is not None:
         seconds_max = min(seconds_max, BODY_SECONDS_MIN + size / BODY_BYTES_PER_SECOND_MIN)
     try:
         async with asyncio.timeout(seconds_max):  # for all of it: the first part may never come
-            body = await _read_rest(await receive(), receive, bytes_max)
+            read = await _read_rest(await receive(), receive, bytes_max)
     except TimeoutError:
         raise InvalidRequest(
             f"The body must arrive within {seconds_max:.0f} s.", code="REQUEST_TIMEOUT"
         ) from None
-    scope[BODY_BYTES] = len(body)
-    return body
+    if read is None:
+        raise _too_large(bytes_max, if_larger)
+    scope[BODY_BYTES] = len(read)
+    return read
 
 
 def declared_bytes(scope: Scope) -> int | None:
@@ -76,22 +84,21 @@ def declared_bytes(scope: Scope) -> int | None:
     return int(declared) if declared is not None and declared.isdigit() else None
 
 
-async def _read_rest(message: Any, receive: Receive, bytes_max: int) -> bytes:
-    parts = [_part(message, bytes_max)]
+async def _read_rest(message: Any, receive: Receive, bytes_max: int) -> bytes | None:
+    """None when it is too large."""
+    parts = [_part(message)]
     size = len(parts[0])
-    while message.get("more_body"):
+    while message.get("more_body") and size <= bytes_max:
         message = await receive()
-        parts.append(_part(message, bytes_max - size))
+        parts.append(_part(message))
         size += len(parts[-1])
-    return b"".join(parts)
+    return b"".join(parts) if size <= bytes_max else None
 
 
-def _part(message: Any, bytes_max: int) -> bytes:
+def _part(message: Any) -> bytes:
     if message["type"] == "http.disconnect":
         raise ClientGone
     body: bytes = message.get("body", b"")
-    if len(body) > bytes_max:
-        raise _too_large()
     return body
 
 
@@ -114,8 +121,9 @@ def _is_json(media: bytes) -> bool:
     return media.partition(b";")[0].strip().lower() in JSON_MEDIA
 
 
-def _too_large() -> InvalidRequest:
-    return InvalidRequest("The body is larger than this path takes.", code="PAYLOAD_TOO_LARGE")
+def _too_large(bytes_max: int, if_larger: str) -> InvalidRequest:
+    sentence = f"The body is larger than the {bytes_max} bytes that this path takes. {if_larger}"
+    return InvalidRequest(sentence.rstrip(), code="PAYLOAD_TOO_LARGE")
 
 
 async def send_bytes(

@@ -137,7 +137,7 @@ async def _wanted(request: Request, platform: Platform) -> ScheduleRequest:
     try:
         wanted = msgspec.json.decode(body, type=ScheduleRequest)
     except UNDECODABLE as error:
-        raise invalid(error) from None
+        raise invalid(error, body) from None
     check_payload(bytes(wanted.payload), payload_max)
     if not is_plain(body):
         check_carefully(body)

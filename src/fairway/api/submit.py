@@ -24,7 +24,7 @@ from fairway.api.plain import (
     send_bytes,
 )
 from fairway.api.times import is_plainly_due, wish_of
-from fairway.api.weight import LIGHT_BYTES, is_large, weigh
+from fairway.api.weight import LIGHT_BYTES, UPLOAD_IT, is_large, weigh
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
@@ -47,7 +47,7 @@ from fairway.wire.payload import (
 ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
 CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
-SPLIT_IT = "Send several smaller batches; POST /v1/uploads takes payloads of any number of values."
+SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."
 REPLAYED = (b"idempotent-replayed", b"true")
 
 
@@ -76,7 +76,7 @@ class SubmitJob:
 
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key, wait = idempotency_key(scope), wait_seconds(scope)
-        body = await read_body(scope, receive, self._body_max)
+        body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT)
         plain = len(body) <= LIGHT_BYTES and is_plain(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
             new = self._understand(body, plain=plain)
@@ -179,6 +179,7 @@ class SubmitBatch:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self._schemas = PayloadSchemas(platform.registry.schemas)
+        self._body_max = platform.settings.body_bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tenant = await tenant_of(scope, self._platform.directory)
@@ -194,7 +195,7 @@ class SubmitBatch:
 
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key = idempotency_key(scope)
-        body = await read_body(scope, receive, self._platform.settings.body_bytes_max)
+        body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
             wanted = self._understand(body, key, plain=plain)
@@ -254,7 +255,7 @@ def _items(body: bytes) -> list[msgspec.Raw]:
     try:
         texts = messages.decode_batch(body).jobs
     except UNDECODABLE as error:
-        raise invalid(error) from None
+        raise invalid(error, body) from None
     if not 1 <= len(texts) <= BATCH_MAX:
         raise InvalidRequest(
             f"A batch holds 1 to {BATCH_MAX} jobs; this one has {len(texts)}.", field="/jobs"
@@ -308,7 +309,7 @@ def decode(text: bytes | msgspec.Raw) -> JobRequest:
     try:
         return messages.decode_job(text)
     except UNDECODABLE as error:
-        raise invalid(error) from None
+        raise invalid(error, text) from None
 
 
 def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> NewJob:

@@ -65,6 +65,9 @@ async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Setting
     remedy = "Checkpoints and large payloads need it: see FAIRWAY_STORAGE_URL in OPERATING."
     try:
         objects = Objects.open(settings.storage_url, settings.data_dir / "objects")
+    except InvalidRequest as error:
+        return [Finding(level="error", what=error.message, remedy=remedy)]
+    try:
         if tie is not None:
             standing = standing_of(tie[1], await objects.read_marker(), tie[0])
             if standing in REFUSALS:
@@ -73,8 +76,9 @@ async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Setting
         await objects.put(PROBE, b"probe")
         is_same = await objects.get(PROBE) == b"probe"
         await objects.delete([PROBE])
-    except (InvalidRequest, Unavailable) as error:
-        return [Finding(level="error", what=error.message, remedy=remedy)]
+    except Unavailable:
+        what = f"Object storage does not answer: {objects.failure}"
+        return [Finding(level="error", what=what, remedy=remedy)]
     if not is_same:
         what = f"{objects.address} gave back something else than was written."
         return [Finding(level="error", what=what, remedy=remedy)]

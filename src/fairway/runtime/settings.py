@@ -11,6 +11,7 @@ import difflib
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -34,6 +35,7 @@ FOREIGN = frozenset(
         "TEST_CITUS_URL",
         "TEST_DATABASE_URL",
         "PROPERTY_EXAMPLES",
+        "HOSTILE_SECONDS",
     }
 )
 
@@ -154,15 +156,21 @@ def _parse(variable: str, text: str, kind: Any) -> Any:
         kind = next(option for option in get_args(kind) if option is not types.NoneType)
     try:
         if get_origin(kind) is dict:
-            return {
-                key: float(value) for key, value in (pair.split("=") for pair in text.split(","))
-            }
-        return kind(text)
+            pairs = (pair.split("=") for pair in text.split(","))
+            return {key: _number(value) for key, value in pairs}
+        return _number(text) if kind is float else kind(text)
     except ValueError:
         name = getattr(kind, "__name__", "name=number,…")
         raise InvalidRequest(
             f"{variable} is {text!r}, which is no {name}.", code="BAD_SETTING"
         ) from None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def replaced(settings: Settings, **changes: Any) -> Settings:

@@ -1,9 +1,10 @@
 """Object storage: checkpoints, large payloads and large results, by name.
 
 A local folder by default; S3, GCS or Azure by URL, with their usual environment variables for
-credentials. Every failure leaves as `Unavailable` with the code STORAGE_UNAVAILABLE, and the last
-one is kept so that people can be told why checkpoints do not work. Where a `tie` is given, nothing
-is read or written before the storage is known to be the right one. It knows nothing of jobs.
+credentials. Every failure leaves as `Unavailable` with the code STORAGE_UNAVAILABLE, which names no
+path; its reason is for operators: `failure` keeps the last one, `on_failure` hears of each. Where a
+`tie` is given, nothing is read or written before the storage is known to be the right one. It knows
+nothing of jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Objects:
         self._place = place
         self.address = address  # for people; never holds credentials
         self.failure: str | None = None  # why the last call failed; None when it did not
-        self.on_failure: Callable[[], None] = _ignore
+        self.on_failure: Callable[[str, bool], None] = _ignore  # the reason, and is it news
         self.tie: Callable[[], Awaitable[str]] | None = None  # the right marker, or Unavailable
         self._marker: str | None = None  # once it is known to be here
 
@@ -138,9 +139,13 @@ class Objects:
 
     def refusal(self, why: str) -> Unavailable:
         """The storage answers, and is not to be used."""
-        self.failure = f"{self.address}: {why}"
-        self.on_failure()
+        self._failed(f"{self.address}: {why}")
         return Unavailable(why, code="STORAGE_UNAVAILABLE")
+
+    def _failed(self, failure: str) -> None:
+        """An outage fails every call: whoever listens is told whether the reason is a new one."""
+        is_news, self.failure = failure != self.failure, failure
+        self.on_failure(failure, is_news)
 
     @asynccontextmanager
     async def _in_use(self) -> AsyncIterator[None]:
@@ -155,15 +160,14 @@ class Objects:
         try:
             yield
         except (BaseError, OSError) as error:
-            self.failure = f"{self.address}: {_first_line(error)}"
-            self.on_failure()
+            self._failed(f"{self.address}: {_first_line(error)}")
             raise Unavailable(
-                f"Object storage does not answer: {self.failure}", code="STORAGE_UNAVAILABLE"
+                "Object storage does not answer; try again shortly.", code="STORAGE_UNAVAILABLE"
             ) from error
         self.failure = None
 
 
-def _ignore() -> None:
+def _ignore(reason: str, is_news: bool) -> None:
     return None
 
 

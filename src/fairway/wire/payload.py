@@ -53,8 +53,8 @@ def check_payload(text: bytes, bytes_max: int, field: str = "/payload") -> None:
     """Refuse what is too large or no object; what is inside is looked at with the job around it."""
     if len(text) > bytes_max:
         raise InvalidRequest(
-            f"The payload has {len(text)} bytes; at most {bytes_max} are taken. Put large data"
-            " into storage and send a reference.",
+            f"The payload has {len(text)} bytes; at most {bytes_max} are taken. Put it"
+            " where POST /v1/uploads says, and send payload_upload in its place.",
             code="PAYLOAD_TOO_LARGE",
             field=field,
         )

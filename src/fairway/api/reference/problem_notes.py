@@ -83,7 +83,7 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     ),
     "PAYLOAD_TOO_LARGE": ProblemNote(
         "The body of the request, or the payload of a job, is over its limit.",
-        "Put large data into storage and send a reference. Split large batches.",
+        "Put a large payload where `POST /v1/uploads` says. Split large batches.",
     ),
     "TOO_MANY_VALUES": ProblemNote(
         "The body holds so many values that looking at them would hold up everybody else: 100 000"
