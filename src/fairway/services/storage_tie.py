@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 
 from fairway.core.errors import Unavailable
 from fairway.core.storage_marker import REFUSALS, Standing, make_marker, standing_of
@@ -35,16 +36,14 @@ class StorageTie:
         self._cluster = cluster
         self._lock = asyncio.Lock()  # a hundred who ask at once ask once
         self._marker: str | None = None
-        self._refusal = ""
+        self._refusal: Unavailable | None = None
         self._told = ""
         self._again_at = 0.0
 
     async def begin(self) -> None:
         """When a server starts: tie it, or say in the log why not. Small data needs none."""
-        try:
+        with suppress(Unavailable):
             await self.hold()
-        except Unavailable as error:
-            self._tell(error.message)
 
     async def hold(self) -> str:
         """The marker of this storage, which is the database's; raises Unavailable if it is not."""
@@ -54,24 +53,29 @@ class StorageTie:
             return self._marker
 
     async def _look(self) -> str:
-        now = asyncio.get_running_loop().time()
-        if now < self._again_at:
-            raise self._objects.refusal(self._refusal)
+        loop = asyncio.get_running_loop()
+        if self._refusal is not None and loop.time() < self._again_at:
+            self._objects.on_failure()
+            raise Unavailable(self._refusal.message, code=self._refusal.code)
+        try:
+            marker = await self._look_in_time()
+        except Unavailable as error:
+            self._refusal, self._again_at = error, loop.time() + AGAIN_SECONDS
+            self._tell(error.message)
+            raise
+        self._told = ""
+        return marker
+
+    async def _look_in_time(self) -> str:
         try:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
-                marker = await self._tied()
+                return await self._tied()
         except StoreAway as error:
             raise Unavailable() from error
         except TimeoutError:
             raise self._objects.refusal("Object storage takes too long to answer.") from None
         except DISCONNECTED as error:
             raise Unavailable() from error
-        except Unavailable as error:
-            self._refusal, self._again_at = error.message, now + AGAIN_SECONDS
-            self._tell(error.message)
-            raise
-        self._told = ""
-        return marker
 
     async def _tied(self) -> str:
         for _ in range(ROUNDS_MAX):
