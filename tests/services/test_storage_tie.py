@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from fairway.core.errors import Unavailable
 from fairway.core.storage_marker import make_marker
+from fairway.runtime.telemetry import Metrics
 from fairway.services.storage_tie import StorageTie
 from fairway.store.database import Database
 from fairway.store.objects import MARKER, Objects
@@ -25,7 +26,7 @@ async def tie_to(database: Database) -> Callable[[Path], StorageTie]:
         cluster = await found_cluster(connection, 1, "secret")
 
     def make(folder: Path) -> StorageTie:
-        return StorageTie(database, Objects.open(None, folder), cluster)
+        return StorageTie(database, Objects.open(None, folder), cluster, Metrics())
 
     return make
 

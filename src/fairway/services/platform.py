@@ -158,9 +158,7 @@ class Platform:
         self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
         self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
-        self.objects.on_failure = self._storage_failed
-        self.storage_tie = StorageTie(self.database, self.objects, self.cluster)
-        self.objects.tie = self.storage_tie.hold
+        self.storage_tie = StorageTie(self.database, self.objects, self.cluster, self.metrics)
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
         limits = UploadLimits.of(self.settings)
         self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
@@ -299,11 +297,6 @@ class Platform:
         for loop in self.loops.values():
             loop.start()
         self.stalls.start()
-
-    def _storage_failed(self, reason: str, is_news: bool) -> None:
-        self.metrics.storage_failures.inc()
-        if is_news:
-            log.warning("object storage away", reason=reason)
 
     def _pools_changed(self) -> None:
         """A pool is shared out by its tenants' terms from the moment it is known."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from fairway.core.errors import Unavailable
 from fairway.core.storage_marker import REFUSALS, Standing, make_marker, standing_of
-from fairway.runtime.telemetry import logger
+from fairway.runtime.telemetry import Metrics, logger
 from fairway.store import tenants
 from fairway.store.at_hand import StoreAway
 from fairway.store.database import DISCONNECTED, Database
@@ -30,7 +30,11 @@ ROUNDS_MAX = 3  # another server may mark its storage while we look
 
 
 class StorageTie:
-    def __init__(self, database: Database, objects: Objects, cluster: Cluster) -> None:
+    def __init__(
+        self, database: Database, objects: Objects, cluster: Cluster, metrics: Metrics
+    ) -> None:
+        self._failures = metrics.storage_failures
+        objects.tie, objects.on_failure = self.hold, self._failed
         self._database = database
         self._objects = objects
         self._cluster = cluster
@@ -45,6 +49,12 @@ class StorageTie:
         with suppress(Unavailable):
             await self.hold()
 
+    def _failed(self, reason: str, is_news: bool) -> None:
+        """Tenants hear no reason, so the log must have it; an outage fails every call alike."""
+        self._failures.inc()
+        if is_news and self._marker is not None:  # until it is tied, `_tell` has the reason
+            log.warning("object storage away", reason=reason)
+
     async def hold(self) -> str:
         """The marker of this storage, which is the database's; raises Unavailable if it is not."""
         async with self._lock:
@@ -55,13 +65,13 @@ class StorageTie:
     async def _look(self) -> str:
         loop = asyncio.get_running_loop()
         if self._refusal is not None and loop.time() < self._again_at:
-            self._objects.on_failure()
+            self._failed(self._refusal.message, is_news=False)
             raise Unavailable(self._refusal.message, code=self._refusal.code)
         try:
             marker = await self._look_in_time()
         except Unavailable as error:
             self._refusal, self._again_at = error, loop.time() + AGAIN_SECONDS
-            self._tell(error.message)
+            self._tell(self._objects.failure or error.message)
             raise
         self._told = ""
         return marker
