@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from msgspec import Raw
 from tests.api.house import House, open_house, problem
+from tests.api.test_heavy_bodies import nobody_held_up
 from tests.api.test_large import BIG, put
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
@@ -184,6 +185,33 @@ async def test_what_was_uploaded_is_looked_at(
     assert (await put(house, made["url"], body)).status_code == 204
     reply = await tenant.post("/v1/jobs", json={"type": "x", "payload_upload": made["id"]})
     problem(reply, 400 if code == "INVALID_JSON" else 422, code, "/payload_upload")
+
+
+async def uploaded(house: House, tenant: httpx2.AsyncClient, body: bytes) -> str:
+    made = (await tenant.post("/v1/uploads")).json()
+    assert (await put(house, made["url"], body)).status_code == 204
+    return str(made["id"])
+
+
+async def test_an_upload_of_many_values_is_left_to_its_worker(house: House) -> None:
+    _, key = house.new_tenant()
+    many = b'{"x":1,"x":[' + b"1," * 300_000 + b"1]}"  # the careful way would find the key twice
+    async with house.caller(key) as tenant:
+        async with nobody_held_up(house):
+            upload = await uploaded(house, tenant, many)
+            taken = await tenant.post("/v1/jobs", json={"type": "t", "payload_upload": upload})
+        assert taken.status_code == 202, taken.text
+        found = await tenant.get(f"/v1/jobs/{taken.json()['id']}/payload")
+        assert found.content == many
+
+
+async def test_a_bad_upload_is_charged_for_what_it_took_to_look_at(house: House) -> None:
+    _, key = house.new_tenant(rate_per_second=10, burst=20)
+    async with house.caller(key) as tenant:
+        upload = await uploaded(house, tenant, b'{"x":1,"x":"' + b"x" * MB + b'"}')
+        body = {"type": "t", "payload_upload": upload}
+        problem(await tenant.post("/v1/jobs", json=body), 422, "INVALID_REQUEST")
+        problem(await tenant.post("/v1/jobs", json=body), 429, "TENANT_RATE_LIMIT_EXCEEDED")
 
 
 async def test_a_bad_upload_is_refused_by_itself_in_a_batch(

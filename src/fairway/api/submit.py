@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from functools import partial
 
@@ -24,7 +25,7 @@ from fairway.api.plain import (
     send_bytes,
 )
 from fairway.api.times import is_plainly_due, wish_of
-from fairway.api.weight import LIGHT_BYTES, UPLOAD_IT, is_large, weigh
+from fairway.api.weight import LIGHT_BYTES, UPLOAD_IT, is_large, is_light, weigh
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
@@ -84,7 +85,10 @@ class SubmitJob:
             look = partial(self._understand, body, plain=False)
             new = await self._platform.heavy.run(tenant.id, look, len(body))
         if key is not None:
-            new = new._replace(idempotency_key=key, body_hash=_hash(body, new.upload))
+            is_short = len(body) <= LIGHT_BYTES
+            hashed = partial(_hash, body, new.upload)
+            body_hash = hashed() if is_short else await asyncio.to_thread(hashed)
+            new = new._replace(idempotency_key=key, body_hash=body_hash)
         if len(new.payload) > self._inline_max or new.upload is not None:
             (verdict,) = await submit_large(self._platform, tenant, [new], self._schemas)
         else:
@@ -127,12 +131,22 @@ async def submit_large(
 ) -> list[Verdict]:
     """As `submit`, for jobs of which some are too large for their row.
 
-    They are let in first: nothing is written for a job that is refused.
+    They are let in first: nothing is written for a job that is refused. Uploads are looked into
+    one at a time, as bodies are: a batch of them takes one place in the lane, not all of them.
     """
+    turn = asyncio.Lock()
 
-    def look(new: NewJob, payload: bytes) -> None:
-        check_upload(payload)
-        schemas.check(new.type, payload)
+    def examine(new: NewJob, payload: bytes) -> None:
+        if check_upload(payload):
+            schemas.check(new.type, payload)
+
+    async def look(new: NewJob, payload: bytes) -> None:
+        try:
+            async with turn:
+                await platform.heavy.run(tenant.id, partial(examine, new, payload), len(payload))
+        except InvalidRequest:
+            platform.admission.charge(tenant, len(payload))
+            raise
 
     platform.submissions.admit(tenant, len(jobs))
     inline_max = platform.settings.inline_bytes_max
@@ -144,10 +158,15 @@ async def submit_large(
     return [next(rest) if isinstance(one, NewJob) else one for one in found]
 
 
-def check_upload(payload: bytes) -> None:
-    """As a payload in a request is looked at, when its job comes."""
+def check_upload(payload: bytes) -> bool:
+    """As a payload in a request is looked at, when its job comes.
+
+    False: it has so many values that it is left to its worker, as one of many bytes is.
+    """
     try:
         check_payload(payload, len(payload), "/payload_upload")
+        if not is_light(payload):
+            return False
         if not is_plain(payload):
             check_carefully(payload)
     except InvalidRequest as error:
@@ -156,6 +175,7 @@ def check_upload(payload: bytes) -> None:
             code=error.code,
             field="/payload_upload",
         ) from None
+    return True
 
 
 def _look_at(body: bytes) -> None:

@@ -30,13 +30,18 @@ def is_large(scope: Scope) -> bool:
 
 def weigh(text: bytes, values_max: int = VALUES_MAX, instead: str = UPLOAD_IT) -> None:
     """Refuse a text with more values than this. Light ones are not even counted."""
-    if len(text) <= values_max or _count(text) <= values_max:
-        return
-    if _count_outside_strings(text, values_max) > values_max:
+    if not is_light(text, values_max):
         raise InvalidRequest(
             f"This holds more than {values_max} values, the most that is taken at once. {instead}",
             code="TOO_MANY_VALUES",
         )
+
+
+def is_light(text: bytes, values_max: int = VALUES_MAX) -> bool:
+    """Whether a text has no more values than this."""
+    if len(text) <= values_max or _count(text) <= values_max:
+        return True
+    return _count_outside_strings(text, values_max) <= values_max
 
 
 def check_text(text: bytes) -> None:

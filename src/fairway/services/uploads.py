@@ -14,7 +14,7 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -194,7 +194,7 @@ class Uploads:
     # -- on the way out ----------------------------------------------------------------------
 
     async def claim(
-        self, tenant: int, upload: str, to: str, look: Callable[[bytes], None]
+        self, tenant: int, upload: str, to: str, look: Callable[[bytes], Awaitable[None]]
     ) -> ObjectFacts:
         """A copy of what was uploaded, under this name; the job may be sent again, so it stays.
 
@@ -215,12 +215,14 @@ class Uploads:
         await self._mark_claimed(tenant, upload)
         return ObjectFacts(to, size_bytes, sha256)
 
-    async def _looked_into(self, upload: str, name: str, look: Callable[[bytes], None]) -> bytes:
+    async def _looked_into(
+        self, upload: str, name: str, look: Callable[[bytes], Awaitable[None]]
+    ) -> bytes:
         body = await self._objects.get(name)
         if body is None:
             raise _absent(upload)
-        await asyncio.to_thread(look, body)
-        return hashlib.sha256(body).digest()
+        await look(body)
+        return (await asyncio.to_thread(hashlib.sha256, body)).digest()
 
     async def _known_digest(self, tenant: int, upload: str, size_bytes: int) -> bytes | None:
         """As it was measured when this platform took it, if it did."""

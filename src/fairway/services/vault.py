@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
@@ -34,7 +34,9 @@ TRANSFERS_MAX = 8  # at a time: each holds a whole text in memory
 TENANT_TRANSFERS_MAX = 4  # of one tenant
 SUSPECTS_MAX = 1000
 
-Look: TypeAlias = Callable[[NewJob, bytes], None]  # at an uploaded payload; raises what is wrong
+Look: TypeAlias = Callable[
+    [NewJob, bytes], Awaitable[None]
+]  # at an uploaded payload; raises what is wrong
 
 
 class Reading(NamedTuple):

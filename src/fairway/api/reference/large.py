@@ -19,8 +19,8 @@ NEW_UPLOAD = Operation(
     "An address takes one body, of `size_bytes_max` at most; a larger one is refused with 413, and"
     " one that comes at less than 64 KB a second, 15 s of silence apart, is cut off. Few may be on"
     " their way at a time (`TOO_MANY_UPLOADS`). It is kept for a day or two: until then jobs can be"
-    " submitted with it. One of up to 8 MB is checked when its job is submitted, a larger one when"
-    " its worker fetches it.",
+    " submitted with it. One of up to 8 MB and 100 000 values is checked when its job is submitted,"
+    " a larger one when its worker fetches it.",
     key="tenant",
     replies=(
         Reply(
