@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from contextlib import ExitStack
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import House, problem
+from tests.api.test_heavy_bodies import nobody_held_up
 from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
 
@@ -89,6 +91,58 @@ async def test_bad_fields_are_named(
     lease = await leased(tenant, worker)
     body = worker.holding(lease, number=1, state=1) | change
     problem(await worker.client.post(SAVE, json=body), 422, "INVALID_REQUEST", pointer)
+
+
+async def heard(house: House, key: str, begun: bytes) -> bytes:
+    """The answer to a save of 60 MB of which no more than this has come."""
+    head = (
+        f"POST {SAVE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n"
+        "content-type: application/json\r\ncontent-length: 60000000\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", house.port), timeout=60) as opened:
+        opened.sendall(head.encode() + begun)
+        return await asyncio.to_thread(opened.recv, 65536)
+
+
+async def test_a_lease_that_is_not_in_force_is_refused_before_its_state_is_read(
+    house: House, tenant: httpx2.AsyncClient, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_quota, "GRACE_SECONDS", 5.0)
+    lease = await leased(tenant, worker) | {"token": "0" * 32}
+    begun = json.dumps(worker.holding(lease, number=1, state="x" * 9000)).encode()[:8000]
+    answer = await heard(house, house.new_key({"scope": "worker"}), begun)
+    assert b" 409 " in answer.partition(b"\r\n")[0], answer
+    assert b"LEASE_LOST" in answer
+
+
+async def test_an_invented_lease_leaves_no_object_whatever_the_order(
+    house: House, tenant: httpx2.AsyncClient, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await leased(tenant, worker)
+    objects, written = house.platform.checkpoints._objects, []
+    really_put = objects.put
+
+    async def put(name: str, body: Any) -> None:
+        written.append(name)
+        await really_put(name, body)
+
+    monkeypatch.setattr(objects, "put", put)
+    state = {"state": "x" * (2 << 20)}  # first: only the whole body shows the lease
+    body = state | worker.holding(lease | {"token": "0" * 32}, number=1)
+    problem(await worker.client.post(SAVE, json=body), 409, "LEASE_LOST")
+    assert not written
+
+
+async def test_a_state_of_too_many_values_is_refused_and_a_large_one_kept(
+    house: House, tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    lease = await leased(tenant, worker)
+    envelope = json.dumps(worker.holding(lease, number=1)).encode()[:-1]
+    async with nobody_held_up(house):
+        many = envelope + b',"state":[' + b"1," * 4_000_000 + b"1]}"
+        problem(await worker.client.post(SAVE, content=many), 413, "TOO_MANY_VALUES")
+        long = envelope + b',"state":"' + "é".encode() * (20 << 20) + b'"}'
+        assert (await worker.client.post(SAVE, content=long)).status_code == 201
 
 
 async def test_half_open_requests_hold_up_nobody_else(

@@ -2,10 +2,13 @@
 
 Bytes pass through the server, so that workers need neither credentials nor the address of object
 storage (decision 0008). A few transfers at a time, of each worker or tenant fewer still; the rest
-wait for their turn unread. A sender that stops sending loses its place.
+wait for their turn unread. A sender that stops sending loses its place. Of a large body the lease
+is judged as soon as it can be seen; one that is not in force is refused with the rest unread.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from msgspec import Raw, Struct
 from starlette.requests import Request
@@ -14,8 +17,16 @@ from starlette.responses import Response
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.pace import Paced
-from fairway.api.plain import read_body
-from fairway.core.errors import Forbidden, InvalidRequest, NotFound
+from fairway.api.plain import Receive, read_body
+from fairway.api.weight import LIGHT_BYTES, check_text, weigh
+from fairway.core.connections import STAFF
+from fairway.core.errors import (
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Unavailable,
+)
 from fairway.core.ids import JobId, parse_job_id
 from fairway.core.lease import LeaseProof
 from fairway.services.directory import Principal
@@ -24,6 +35,7 @@ from fairway.wire import storage as wire
 
 ENVELOPE_BYTES_MAX = 4 << 10  # around the state
 SAVE_SECONDS_MAX = 60.0  # that a sender may keep us waiting for its body
+VALUES_MAX = 4_000_000  # of a state: they are passed over, not decoded
 SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of its owner's
 
 
@@ -33,11 +45,14 @@ async def save(request: Request) -> Response:
     is_small = _is_small(request)
     async with platform.checkpoints.transfers.held(_owner(request, principal), is_small=is_small):
         limit = platform.settings.checkpoint_bytes_max
-        receive = Paced(request.receive, SAVE_SECONDS_MAX)
+        receive: Receive = Paced(request.receive, SAVE_SECONDS_MAX)
+        if not is_small:
+            receive = _Judged(receive, platform, principal)
         body = await read_body(request.scope, receive, limit + ENVELOPE_BYTES_MAX)
-        wanted = _decoded(body)
-        tenant = _tenant(platform, principal, wanted.tenant)
-        proof = LeaseProof(tenant, _job(wanted.job), wanted.epoch, wanted.token)
+        wanted = await _wanted(platform, principal, body)
+        proof = _proof(platform, principal, wanted)
+        if not is_small and not receive.has_judged:
+            await platform.checkpoints.check_lease(proof)
         saved = await platform.checkpoints.save(proof, wanted.number, bytes(wanted.state))
     size_bytes = saved.facts.size_bytes
     return _json(
@@ -68,6 +83,37 @@ async def load(request: Request) -> Response:
     )
 
 
+class _Judged:
+    """A `receive` that judges the lease from a body's beginning, when it stands there.
+
+    Our own workers put the state last. Of a body in another order the lease is judged when all of
+    it is there.
+    """
+
+    def __init__(self, receive: Receive, platform: Platform, principal: Principal) -> None:
+        self._receive = receive
+        self._platform = platform
+        self._principal = principal
+        self._begun = b""
+        self.has_judged = False
+
+    async def __call__(self) -> Receive:
+        message = await self._receive()
+        if not self.has_judged and len(self._begun) < ENVELOPE_BYTES_MAX:
+            self._begun += message.get("body", b"")[:ENVELOPE_BYTES_MAX]
+            head = wire.decode_head(self._begun)
+            if head is not None:
+                self.has_judged = True
+                proof = _proof(self._platform, self._principal, head)
+                await self._platform.checkpoints.check_lease(proof)
+        return message
+
+
+def _proof(platform: Platform, principal: Principal, wanted: wire.CheckpointSave) -> LeaseProof:
+    tenant = _tenant(platform, principal, wanted.tenant)
+    return LeaseProof(tenant, _job(wanted.job), wanted.epoch, wanted.token)
+
+
 def _owner(request: Request, principal: Principal) -> tuple[str, int | str]:
     """Whose places a transfer takes: a tenant's own workers have theirs together."""
     if principal.tenant is not None:
@@ -80,9 +126,20 @@ def _is_small(request: Request) -> bool:
     return declared.isascii() and declared.isdigit() and int(declared[:20]) <= SMALL_BYTES
 
 
-def _decoded(body: bytes) -> wire.CheckpointSave:
+async def _wanted(platform: Platform, principal: Principal, body: bytes) -> wire.CheckpointSave:
+    if len(body) <= LIGHT_BYTES:
+        return _decoded(body)
+    holder = STAFF if principal.tenant is None else principal.tenant.id
     try:
-        body.decode()  # the state is kept as it came: all of it must be text
+        return await platform.heavy.run(holder, partial(_decoded, body))
+    except LimitReached as error:
+        raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
+
+
+def _decoded(body: bytes) -> wire.CheckpointSave:
+    weigh(body, VALUES_MAX)
+    try:
+        check_text(body)  # the state is kept as it came: all of it must be text
         return wire.decode_save(body)
     except UNDECODABLE as error:
         raise invalid(error) from None

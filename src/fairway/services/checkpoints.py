@@ -8,6 +8,7 @@ newest turn out to be broken, the one before it is used.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ log = logger("checkpoints")
 KEPT = 2
 TRANSFERS_MAX = 8  # at a time: each holds a whole checkpoint in memory
 OWNER_TRANSFERS_MAX = 2  # of one worker, or of all workers of one tenant
+SHORT_BYTES = 64 << 10  # hashed in less time than a thread takes to begin
 
 
 class Found(NamedTuple):
@@ -54,7 +56,7 @@ class Checkpoints:
 
     async def save(self, proof: LeaseProof, number: int, body: bytes) -> Saved:
         """Raises Conflict when the lease is no longer in force; then nothing refers to it."""
-        sha256 = hashlib.sha256(body).digest()
+        sha256 = await _digest(body)
         place = Place(day_of(self._store_clock.now()), proof.tenant, proof.job)
         name = checkpoint_name(place, proof.epoch, number, sha256)
         facts = ObjectFacts(name, len(body), sha256)
@@ -62,10 +64,18 @@ class Checkpoints:
         saved = await self._refer(proof, number, facts)
         if saved is None:
             await self._forget([name])
-            raise Conflict(
-                "The lease is no longer in force: another run has the job.", code="LEASE_LOST"
-            )
+            raise _lease_lost()
         return saved
+
+    async def check_lease(self, proof: LeaseProof) -> None:
+        """Raises Conflict when the lease is not in force now: nothing need be read or kept."""
+        try:
+            async with self._database.people() as connection:
+                is_in_force = await store.is_lease_in_force(connection, shard_of(proof.job), proof)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        if not is_in_force:
+            raise _lease_lost()
 
     async def _refer(self, proof: LeaseProof, number: int, facts: ObjectFacts) -> Saved | None:
         shard = shard_of(proof.job)
@@ -91,9 +101,7 @@ class Checkpoints:
         rows = await self._newest(tenant, job, before_epoch)
         for lost, saved in enumerate(rows):
             body = await self._objects.get(saved.facts.name)
-            if body is not None and is_intact(
-                saved.facts, len(body), hashlib.sha256(body).digest()
-            ):
+            if body is not None and is_intact(saved.facts, len(body), await _digest(body)):
                 if lost:
                     await self._tell(tenant, job, f"it goes on from number {saved.number}")
                 return Found(saved, body, lost)
@@ -136,3 +144,13 @@ class Checkpoints:
             await self._objects.delete(names)
         except Unavailable as error:
             log.warning("objects left behind", count=len(names), error=error.message)
+
+
+async def _digest(body: bytes) -> bytes:
+    if len(body) <= SHORT_BYTES:
+        return hashlib.sha256(body).digest()
+    return (await asyncio.to_thread(hashlib.sha256, body)).digest()
+
+
+def _lease_lost() -> Conflict:
+    return Conflict("The lease is no longer in force: another run has the job.", code="LEASE_LOST")

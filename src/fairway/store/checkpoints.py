@@ -46,6 +46,19 @@ async def save_checkpoint(
     return row["saved_at"] if row else None
 
 
+async def is_lease_in_force(connection: Connection, shard: int, proof: LeaseProof) -> bool:
+    row = await fetch_row(
+        connection,
+        _SQL["is_lease_in_force"],
+        shard=shard,
+        tenant=proof.tenant,
+        job=proof.job,
+        epoch=proof.epoch,
+        token=proof.token,
+    )
+    return row is not None
+
+
 async def newest_checkpoints(
     connection: Connection, shard: int, tenant: int, job: JobId, *, before_epoch: int, limit: int
 ) -> list[Saved]:

@@ -5,6 +5,7 @@ A worker shows its lease with everything it saves. What it may read is decided b
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated
 
@@ -52,6 +53,20 @@ class UploadMade(Struct, kw_only=True):
     url: str
     expires_at: datetime
     size_bytes_max: int
+
+
+_BEFORE_STATE = re.compile(rb',\s*"state"\s*:')
+
+
+def decode_head(begun: bytes) -> CheckpointSave | None:
+    """All but the state, from the beginning of a body; None when it does not stand there."""
+    found = _BEFORE_STATE.search(begun)
+    if found is None:
+        return None
+    try:
+        return decode_save(begun[: found.start()] + b',"state":null}')
+    except (ValueError, RecursionError):  # the whole body will be refused in its own words
+        return None
 
 
 decode_save = msgspec.json.Decoder(CheckpointSave).decode

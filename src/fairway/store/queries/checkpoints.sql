@@ -12,6 +12,12 @@ ON CONFLICT (shard, tenant, job, epoch, number)
     DO UPDATE SET object = excluded.object, size_bytes = excluded.size_bytes, sha256 = excluded.sha256
 RETURNING saved_at
 
+-- name: is_lease_in_force
+-- As save_checkpoint asks, before anything is read or kept; what it answers may be over by then.
+SELECT 1 AS held FROM jobs
+WHERE shard = :shard AND tenant = :tenant AND id = :job AND state + 0 = 2
+  AND epoch = :epoch AND token = :token
+
 -- name: newest_checkpoints
 -- Those of runs before this epoch, the newest first.
 SELECT epoch, number, object, size_bytes, sha256, saved_at FROM checkpoints
