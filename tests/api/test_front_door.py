@@ -7,12 +7,13 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api import plain
+from fairway.api import docs, operate, plain
 from fairway.api.protocol import LINGER_BYTES
 from fairway.services.platform import Platform
 
@@ -240,6 +241,46 @@ def test_a_body_that_never_begins_is_cut_off_as_one_that_drips(
     with line(narrow) as connection:
         connection.sendall(asked(path, key, *lines, method="POST"))
         assert status_of(heard(connection)) == 408
+
+
+def replies(house: House, key: str | None, *, first_alone: bool) -> int:
+    """Ask ten times without listening, perhaps once before that; how many answers come."""
+    with line(house) as connection:
+        if first_alone:
+            connection.sendall(asked("/v1/limits", key))
+            assert status_of(connection.recv(1 << 16)) == 200
+        connection.sendall(asked("/livez", key) * 9 + asked("/livez", key, "connection: close"))
+        return heard(connection).count(b"HTTP/1.1 200")
+
+
+def test_a_stranger_asks_little_in_advance(narrow: House) -> None:
+    _, key = narrow.new_tenant()
+    assert replies(narrow, None, first_alone=False) <= 3
+    assert replies(narrow, key, first_alone=True) == 10
+
+
+def test_what_anybody_may_read_is_made_once(narrow: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(module: Any, name: str) -> None:
+        really = getattr(module, name)
+
+        def make(*given: Any) -> Any:
+            made.append(name)
+            return really(*given)
+
+        monkeypatch.setattr(module, name, make)
+
+    monkeypatch.setattr(operate, "METRICS_SECONDS", 60.0)
+    counted(operate, "generate_latest")
+    counted(docs, "page")
+    for path in ("/metrics", "/", "/docs", "/problems/not-found"):
+        for _ in range(3):
+            with line(narrow) as connection:
+                connection.sendall(asked(path, None, "connection: close"))
+                assert status_of(heard(connection)) == 200
+        assert len(made) <= 1, path
+        made.clear()
 
 
 # -- who is refused while it still sends ---------------------------------------------------------

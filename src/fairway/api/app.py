@@ -191,6 +191,7 @@ class _Calm(Starlette):
         )
         self.state.platform = platform
         self.state.relay = relay
+        self.state.metrics_text = operate.MetricsText(platform.metrics.registry)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

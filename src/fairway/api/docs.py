@@ -1,4 +1,7 @@
-"""What the API says of itself: OpenAPI, a page to read it, one for each problem, a front page."""
+"""What the API says of itself: OpenAPI, a page to read it, one for each problem, a front page.
+
+Anybody may read them: all are made once, and answered from memory.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +60,11 @@ async def problem(request: Request) -> Response:
     code = request.path_params["code"].upper().replace("-", "_")
     if code not in CODES:
         raise NotFound(f"There is no problem {code[:64]!r}.")
+    return _problem(code)
+
+
+@cache
+def _problem(code: str) -> Response:
     status, title = CODES[code]
     note = PROBLEM_NOTES[code]
     main = (
@@ -77,6 +85,11 @@ def _neighbours(code: str) -> str:
 
 
 async def home(request: Request) -> Response:
+    return _home()
+
+
+@cache
+def _home() -> Response:
     info = document()["info"]
     first, *promise = info["description"].split("\n\n")
     cards = "".join(

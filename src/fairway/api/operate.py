@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +16,7 @@ from fairway.runtime.identity import new_api_key
 from fairway.services.platform import Platform
 from fairway.wire.operator import Health, KeyAdded, NewKey
 
+METRICS_SECONDS = 1.0
 KEY_ID = re.compile(r"[0-9a-f]{1,64}")
 
 
@@ -65,5 +67,20 @@ async def readyz(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    return Response(generate_latest(platform.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+    text: MetricsText = request.app.state.metrics_text
+    return Response(text.now(), media_type=CONTENT_TYPE_LATEST)
+
+
+class MetricsText:
+    """The metrics as text, up to a second old: anybody may ask for it, as often as they like."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._text, self._good_until = b"", 0.0
+
+    def now(self) -> bytes:
+        now = asyncio.get_running_loop().time()
+        if now >= self._good_until:
+            self._text = generate_latest(self._registry)
+            self._good_until = now + METRICS_SECONDS
+        return self._text

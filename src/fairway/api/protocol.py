@@ -29,6 +29,7 @@ from fairway.runtime.telemetry import Metrics, logger
 HEAD_BYTES_MAX = 64 << 10
 FRAMING_MAX = 16  # bytes that carry one byte of a body in chunks
 PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
+STRANGER_PIPELINED_MAX = 2  # before it has shown a valid key
 SWEEP_SECONDS = 0.5
 CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many connections
 LINGER_SECONDS, LINGER_BYTES = 2.0, 32 << 20  # for who still sends to hear why it was refused
@@ -247,7 +248,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = self._sent_bytes = self._body_bytes = 0
         if self.is_owing:
             self._door.paid(self)
-        if len(self.pipeline) >= PIPELINED_MAX:
+        if len(self.pipeline) >= (PIPELINED_MAX if self.is_known else STRANGER_PIPELINED_MAX):
             self.cut()
             raise ValueError("too many requests at once")  # stops the parser
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
