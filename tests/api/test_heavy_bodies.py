@@ -77,6 +77,34 @@ async def test_millions_of_values_are_refused_and_charged(
         assert "counts towards your rate" in again["detail"]
 
 
+@pytest.mark.parametrize(
+    ("path", "envelope"),
+    [
+        ("/v1/jobs", b'{"type":"t","payload":{"x":1,"x":"%b"}}'),
+        ("/v1/jobs/batch", b'{"jobs":{"x":"%b"}}'),
+        ("/v1/schedule-preview", b'{"type":"t","cron":"@daily","payload":{"x":1,"x":"%b"}}'),
+    ],
+)
+async def test_bodies_of_a_few_pages_are_charged_too(
+    house: House, path: str, envelope: bytes
+) -> None:
+    _, key = house.new_tenant(rate_per_second=1, burst=5)
+    body = envelope % (b"x" * (40 << 10))
+    async with house.caller(key) as tenant:
+        statuses = [(await tenant.post(path, content=body)).status_code for _ in range(5)]
+    assert statuses[0] in (400, 422)
+    assert statuses[-1] == 429
+
+
+async def test_previews_of_large_payloads_are_not_free(house: House) -> None:
+    _, key = house.new_tenant(rate_per_second=1, burst=5)
+    wanted = {"type": "t", "cron": "0 0 * * *", "payload": {"x": "x" * (40 << 10)}}
+    async with house.caller(key) as tenant:
+        replies = [await tenant.post("/v1/schedule-preview", json=wanted) for _ in range(5)]
+    assert replies[0].status_code == 200, replies[0].text
+    problem(replies[-1], 429, "TENANT_RATE_LIMIT_EXCEEDED")
+
+
 async def test_a_large_payload_of_text_is_taken_however_many_commas_it_has(house: House) -> None:
     _, key = house.new_tenant()
     text = 'a, "quoted", [bracketed] {text} with a \\ in it, ' * 20_000  # 1 MB, 140 000 commas

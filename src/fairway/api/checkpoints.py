@@ -131,13 +131,13 @@ async def _wanted(platform: Platform, principal: Principal, body: bytes) -> wire
         return _decoded(body)
     holder = STAFF if principal.tenant is None else principal.tenant.id
     try:
-        return await platform.heavy.run(holder, partial(_decoded, body))
+        return await platform.heavy.run(holder, partial(_decoded, body), len(body))
     except LimitReached as error:
         raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
 
 
 def _decoded(body: bytes) -> wire.CheckpointSave:
-    weigh(body, VALUES_MAX)
+    weigh(body, VALUES_MAX, "Save less, or keep it elsewhere and save where it is.")
     try:
         check_text(body)  # the state is kept as it came: all of it must be text
         return wire.decode_save(body)

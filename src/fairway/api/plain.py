@@ -22,7 +22,7 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 HEADERS = "fairway.headers"  # in a scope: by name
 CONNECTION = "fairway.connection"  # in a scope: what carries the request
-BODY_BYTES = "fairway.body_bytes"  # in a scope: of a body that came in parts, once it is whole
+BODY_BYTES = "fairway.body_bytes"  # in a scope: of its body, once that is read
 JSON = (b"content-type", b"application/json")
 JSON_MEDIA = (b"application/json", b"text/json")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -58,6 +58,7 @@ async def read_body(
         body = _part(await receive())
         if len(body) > bytes_max:
             raise _too_large(bytes_max, if_larger)
+        scope[BODY_BYTES] = len(body)
         return body
     size = declared_bytes(scope)
     if size is not None and size > bytes_max:

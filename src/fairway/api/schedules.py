@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from starlette.requests import Request
@@ -11,8 +12,9 @@ from starlette.responses import Response
 
 from fairway.api.auth import tenant_of
 from fairway.api.decoding import UNDECODABLE, decoded, invalid, json_reply
-from fairway.api.plain import read_body
+from fairway.api.plain import BODY_BYTES, read_body
 from fairway.api.schedule_views import preview_of, run_view, schedule_view, terms_of
+from fairway.api.weight import CAREFUL_BYTES_MAX, is_large, weigh
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.schedule import Place
 from fairway.runtime.loops import WorkInParts
@@ -71,8 +73,10 @@ async def list_schedules(request: Request) -> Response:
 
 async def preview(request: Request) -> Response:
     platform: Platform = request.app.state.platform
-    await tenant_of(request.scope, platform.directory)
+    tenant = await tenant_of(request.scope, platform.directory)
     terms = terms_of(await _wanted(request, platform), platform)
+    # It leaves nothing behind that any other limit would count.
+    platform.admission.charge(tenant, request.scope[BODY_BYTES])
     return json_reply(preview_of(terms, platform.schedules))
 
 
@@ -132,8 +136,25 @@ async def _place(request: Request) -> tuple[Platform, Place]:
 
 
 async def _wanted(request: Request, platform: Platform) -> ScheduleRequest:
+    """What is long or refused is paid for, and looked at in the lane, as jobs are."""
+    tenant = await tenant_of(request.scope, platform.directory)
     payload_max = platform.settings.inline_bytes_max
-    body = await read_body(request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX)
+    if is_large(request.scope):
+        platform.admission.refuse_debtors(tenant)
+    try:
+        body = await read_body(request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX)
+        if len(body) < CAREFUL_BYTES_MAX:
+            return _understood(body, payload_max)
+        return await platform.heavy.run(
+            tenant.id, partial(_understood, body, payload_max), len(body)
+        )
+    except InvalidRequest:
+        platform.admission.charge(tenant, request.scope.get(BODY_BYTES, 0))
+        raise
+
+
+def _understood(body: bytes, payload_max: int) -> ScheduleRequest:
+    weigh(body)
     try:
         wanted = msgspec.json.decode(body, type=ScheduleRequest)
     except UNDECODABLE as error:

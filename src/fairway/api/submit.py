@@ -25,7 +25,14 @@ from fairway.api.plain import (
     send_bytes,
 )
 from fairway.api.times import is_plainly_due, wish_of
-from fairway.api.weight import LIGHT_BYTES, UPLOAD_IT, is_large, is_light, weigh
+from fairway.api.weight import (
+    CAREFUL_BYTES_MAX,
+    LIGHT_BYTES,
+    UPLOAD_IT,
+    is_large,
+    is_light,
+    weigh,
+)
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
@@ -46,7 +53,6 @@ from fairway.wire.payload import (
 )
 
 ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
-CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."
 REPLAYED = (b"idempotent-replayed", b"true")

@@ -16,6 +16,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.wire.heft import VALUES_MAX, values_at_most
 
 LIGHT_BYTES = 256 << 10  # looked at in between other requests
+CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
 CHUNK_BYTES = 256 << 10
 UPLOAD_IT = (
     "Put a larger payload where POST /v1/uploads says, and send payload_upload in its place."
@@ -23,9 +24,9 @@ UPLOAD_IT = (
 
 
 def is_large(scope: Scope) -> bool:
-    """Whether a body is more than light, or does not say how long it is."""
+    """Whether a body is so long that refusing it costs, or does not say how long it is."""
     size = declared_bytes(scope)
-    return size is None or size > LIGHT_BYTES
+    return size is None or size >= CAREFUL_BYTES_MAX
 
 
 def weigh(text: bytes, values_max: int = VALUES_MAX, instead: str = UPLOAD_IT) -> None:
