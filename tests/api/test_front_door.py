@@ -13,7 +13,7 @@ import pytest
 from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api import docs, operate, plain
+from fairway.api import docs, operate, plain, protocol
 from fairway.api.protocol import LINGER_BYTES
 from fairway.services.platform import Platform
 
@@ -281,6 +281,51 @@ def test_what_anybody_may_read_is_made_once(narrow: House, monkeypatch: pytest.M
                 assert status_of(heard(connection)) == 200
         assert len(made) <= 1, path
         made.clear()
+
+
+LARGE_BYTES = 7 << 20  # more than the kernel keeps for a connection
+
+
+def large_job(house: House, key: str) -> str:
+    body = b'{"type":"t","payload":{"x":"%b"}}' % (b"x" * LARGE_BYTES)
+    with line(house) as connection:
+        length = f"content-length: {len(body)}"
+        connection.sendall(asked("/v1/jobs", key, length, "connection: close", method="POST"))
+        connection.sendall(body)
+        return str(json.loads(heard(connection).partition(b"\r\n\r\n")[2])["id"])
+
+
+def test_a_reply_that_nobody_reads_ends_with_its_connection(
+    narrow: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.5)
+    _, key = narrow.new_tenant()
+    job = large_job(narrow, key)
+    cut = narrow.platform.metrics.connections_refused.labels("unread")
+    before = cut._value.get()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(PATIENCE_SECONDS)
+        connection.connect(("127.0.0.1", narrow.port))
+        connection.sendall(asked(f"/v1/jobs/{job}/payload", key))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while cut._value.get() == before:
+            assert time.monotonic() < deadline, "it is kept for as long as nobody reads"
+            time.sleep(0.05)
+        assert len(heard(connection)) < LARGE_BYTES
+
+
+def test_a_slow_reader_is_told_everything(narrow: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 1.0)
+    _, key = narrow.new_tenant()
+    job = large_job(narrow, key)
+    with line(narrow) as connection:
+        connection.sendall(asked(f"/v1/jobs/{job}/payload", key, "connection: close"))
+        size = 0
+        while part := connection.recv(256 << 10):
+            size += len(part)
+            time.sleep(0.02)
+        assert size > LARGE_BYTES
 
 
 # -- who is refused while it still sends ---------------------------------------------------------

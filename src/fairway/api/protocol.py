@@ -5,7 +5,7 @@ would copy all of it again with every packet. A connection that owes the rest of
 when its time is up; one that is idle, after a while; when there are too many, those that never
 spoke with a valid key give way first (`core/connections.py`). Who is refused while it still sends
 is listened to for a moment, or it would never hear why. A call that is being answered, held
-open or streamed is never idle.
+open or streamed is never idle; but a reply that nobody reads ends with its connection.
 
 A reply leaves in one write: uvicorn hands its head and its body to the transport one after the
 other, each a system call; here they are gathered until the reply is whole, or, when it is a
@@ -31,6 +31,8 @@ FRAMING_MAX = 16  # bytes that carry one byte of a body in chunks
 PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
 STRANGER_PIPELINED_MAX = 2  # before it has shown a valid key
 SWEEP_SECONDS = 0.5
+UNREAD_SECONDS = 30.0  # for a reply to get on by so many bytes, once it has to wait
+UNREAD_STEP_BYTES = 16 << 10
 CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many connections
 LINGER_SECONDS, LINGER_BYTES = 2.0, 32 << 20  # for who still sends to hear why it was refused
 
@@ -50,6 +52,7 @@ class Door:
         self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
         self._silent_until = 0.0
+        self._unread: dict[GuardedProtocol, tuple[float, int]] = {}  # until when; bytes to be sent
         self._refused = metrics.connections_refused
         metrics.connections.set_function(lambda: len(self.book))
 
@@ -80,8 +83,17 @@ class Door:
         connection.is_owing = False
         self._owing.pop(connection, None)
 
+    def is_full(self, connection: GuardedProtocol) -> None:
+        """Its reply waits to be read."""
+        until = asyncio.get_running_loop().time() + UNREAD_SECONDS
+        self._unread[connection] = (until, connection.transport.get_write_buffer_size())
+
+    def is_read(self, connection: GuardedProtocol) -> None:
+        self._unread.pop(connection, None)
+
     def gone(self, connection: GuardedProtocol) -> None:
         self._owing.pop(connection, None)
+        self._unread.pop(connection, None)
         self.book.left(connection)
 
     async def run_once(self, now_us: int) -> float:
@@ -97,7 +109,23 @@ class Door:
                 self._refused.labels("too slow").inc()
                 connection.too_slow()
                 await work.let_others()
+        self._cut_unread(now)
         return SWEEP_SECONDS
+
+    def _cut_unread(self, now: float) -> None:
+        """Nobody reads what these are told: it would stay in memory for as long as they like."""
+        late = []
+        for connection, (until, _) in self._unread.items():
+            if until > now:
+                break
+            late.append(connection)
+        for connection in late:
+            _, waiting_bytes = self._unread.pop(connection)
+            if connection.transport.get_write_buffer_size() > waiting_bytes - UNREAD_STEP_BYTES:
+                self._refused.labels("unread").inc()
+                connection.cut()
+            else:
+                self.is_full(connection)
 
     def refuse(self, connection: GuardedProtocol, error: FairwayError) -> None:
         """Answer what was no request, and close."""
@@ -209,6 +237,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._door.gone(self)
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._door.is_full(self)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._door.is_read(self)
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self.has_whole_body:
