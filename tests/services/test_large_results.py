@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.services.platform_room import (
     QUICK,
+    SHORT,
     Hand,
     Word,
     add_tenant,
@@ -22,7 +23,7 @@ from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
-from fairway.services.sessions import Holding
+from fairway.services.sessions import Holding, Lease
 
 INLINE, ROOM = 1_000, 10_000  # so each tenant's part is 2 500
 LARGE = b'"' + b"x" * 1_998 + b'"'
@@ -40,6 +41,14 @@ async def platform(database_url: str, tmp_path: Path) -> AsyncIterator[Platform]
 
 def holding(word: Word, tenant: Tenant) -> Holding:
     return Holding(word.job, tenant.id, word.epoch, word.token)
+
+
+def block(folder: Path) -> Path:
+    """Storage that cannot be written to, until the file is removed."""
+    in_the_way = folder / "objects" / "results"
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.write_text("a file where a folder must be: storage is away")
+    return in_the_way
 
 
 class Teller:
@@ -67,9 +76,7 @@ class Teller:
 async def test_what_finds_no_room_stays_at_its_worker_until_there_is_some(
     platform: Platform, tenant: Tenant, tmp_path: Path
 ) -> None:
-    in_the_way = tmp_path / "objects" / "results"
-    in_the_way.parent.mkdir(exist_ok=True)
-    in_the_way.write_text("a file where a folder must be: storage is away")
+    in_the_way = block(tmp_path)
     limited = new(timeout_ms=100)
     jobs = await submit(platform, tenant, *[limited] * 5)
     hand = Hand(platform, short=5)
@@ -102,3 +109,31 @@ async def test_what_finds_no_room_stays_at_its_worker_until_there_is_some(
     assert platform.recorder.large_results.waiting == {}
     for job in jobs:
         assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED
+
+
+async def test_a_run_that_ended_holds_no_slot_though_its_result_finds_no_room(
+    platform: Platform, tenant: Tenant, tmp_path: Path
+) -> None:
+    block(tmp_path)
+    jobs = await submit(platform, tenant, *[new()] * 4)
+    hand = Hand(platform, short=4)
+    teller = Teller(hand, tenant, [hand.done(one, result=LARGE) for one in await hand.take(4)])
+    await teller.speak()
+    assert sum(job in platform.dispatcher.leases for job in jobs) == 3, "only one found room"
+    other = await add_tenant(platform, "other")
+    theirs = await submit(platform, other, *[new()] * 4)
+    leases: list[Lease] = []
+    async with asyncio.timeout(8):
+        while len(leases) < 4:
+            news = await hand.say(wait_seconds=0.2)
+            assert news is not None
+            leases += news.leases
+    assert {lease.job.id for lease in leases} == set(theirs)
+    words = [hand.done(lease) for lease in leases]
+    assert (await hand.report(*words))[0] == {word.n for word in words}
+    session = platform.dispatcher.sessions[hand.key]
+    assert session.in_use[SHORT] == 0
+    for one in list(session.leases.values()):
+        platform.dispatcher.lost([one])
+    assert session.in_use[SHORT] == 0, "given back once, not twice"
+    assert platform.dispatcher.shares[SHORT].insight.running(tenant.id) == 0

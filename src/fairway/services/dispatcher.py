@@ -54,6 +54,19 @@ class Dispatcher(Granting):
         lease.session.recording.add(number)
         self.record_ends([end])
 
+    def reported(self, lease: Lease) -> None:
+        """A run is over, and its end cannot be taken yet: its lease stands, others use its slot."""
+        if lease.reported or self.leases.get(lease.job.id) is not lease:
+            return
+        lease.session.free_slot(lease)
+        lease.reported = True
+        if self.backlog.has_lanes:
+            self.backlog.run_ended(lease.job)
+        if lease.running is not None:
+            pool = self.shares[lease.moved_to or lease.job.pool]
+            pool.finish(lease.running, self._clock.now_us())
+            lease.running = None
+
     def lost(self, leases: Iterable[Lease], error: bytes = SILENT) -> None:
         """Nobody runs them any more: costs a delivery, never an attempt."""
         now_us, lost = self._clock.now_us(), list(leases)

@@ -201,7 +201,7 @@ class Granting(SessionBook):
         while self.fresh and self.fresh[0][0].granted_us <= older_than_us:
             # Most are over long since.
             group = self.fresh.popleft()
-            stale += [one for one in group if one.running is not None and not one.written]
+            stale += [one for one in group if (one.running or one.reported) and not one.written]
         return [lease for lease in stale if self.leases.get(lease.job.id) is lease]
 
     def _end(self, leases: list[Lease], now_us: int) -> None:

@@ -1,8 +1,8 @@
 """Results too large for a row, on their way to object storage: bounded in bytes, also per tenant.
 
 While storage is away they wait here; when there is no more room, a report is not taken: its lease
-stays, its slot stays in use, its worker keeps the bytes. As soon as there is room the worker is
-asked to say all again that it has not heard of. So an outage of storage costs slots, never memory.
+stands, its worker keeps the bytes and its slot is free for others. As soon as there is room the
+worker is asked to say all again that it has not heard of.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class LargeResults:
         self._invite_due = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.keep: Callable[[Lease, bytes], Awaitable[bytes]]
+        self.on_untaken: Callable[[Lease], None]  # its run needs no slot any more
         self.on_kept: Callable[[End], None]  # with a reference in place of its result
         self.on_refused: Callable[[End, Exception], None]
         self.on_dropped: Callable[[Sequence[End]], None]
@@ -55,7 +56,7 @@ class LargeResults:
         tenant = lease.job.tenant
         if self._room.take((lease.job.id, lease.epoch), tenant, size_bytes):
             return True
-        lease.reported = True
+        self.on_untaken(lease)
         self._unheard[lease.session.key] = _Unheard(lease.session, tenant, size_bytes)
         self._invite_soon()
         return False

@@ -106,6 +106,8 @@ class Measuring:
             for lease in session.leases.values():
                 if lease.granted_us > earliest_us:
                     break  # granted in order: those after it are younger still
+                if lease.reported:
+                    continue  # it does not run
                 pool = lease.job.pool
                 if lease.moved_to in (None, pool) and _overran(lease, pools[pool], now_us):
                     yield lease

@@ -74,7 +74,7 @@ class Reconciler:
                 job, epoch, token = holding.job, holding.epoch, holding.token
                 lease = self._dispatcher.lease_of(session, job, epoch, token)
                 if lease is not None:
-                    lease.reported = True
+                    self._dispatcher.reported(lease)
 
     async def rows(self, shard: int, wanted: Sequence[tuple[int, str]]) -> dict[str, store.HeldJob]:
         """What the store knows of these (tenant, job) pairs, read in slices."""

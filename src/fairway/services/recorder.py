@@ -115,6 +115,7 @@ class Recorder:
         refused.on_dropped = self._forget
         room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
         self.large_results = large = LargeResults(room, self._dispatcher.terms.__contains__)
+        large.on_untaken = self._dispatcher.reported
         large.on_kept = lambda end: self._successes.add_many([end])
         large.on_refused = lambda end, error: refused.take(end, error, tries=())
         large.on_dropped = self._forget

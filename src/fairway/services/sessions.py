@@ -38,7 +38,7 @@ class Lease(Struct, eq=False, gc=False):
     written: bool = False  # the store knows of it
     delivered: bool = False  # its worker was sent it
     cancelling: bool = False
-    reported: bool = False  # its worker has its end and could not say it yet, or we not take it
+    reported: bool = False  # its run is over and its end not taken yet: it has no slot any more
     progress: bytes | None = None
     checkpoint_looked_for: bool = False
     moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
@@ -67,7 +67,7 @@ class Session:
         self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
         self.labels: tuple[str, ...] = ()
         self.slots: dict[int, int] = {}  # pool → slots in all
-        self.in_use: dict[int, int] = {}  # pool → leases held
+        self.in_use: dict[int, int] = {}  # pool → leases of runs that go on
         self.leases: dict[str, Lease] = {}
         self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
         self.seen_us = now_us
@@ -118,12 +118,18 @@ class Session:
 
     def hold(self, lease: Lease) -> None:
         self.leases[lease.job.id] = lease
-        pool = lease.moved_to or lease.job.pool
-        self.in_use[pool] = self.in_use.get(pool, 0) + 1
+        if not lease.reported:
+            pool = lease.moved_to or lease.job.pool
+            self.in_use[pool] = self.in_use.get(pool, 0) + 1
 
     def drop(self, lease: Lease) -> None:
         if self.leases.get(lease.job.id) is lease:
+            self.free_slot(lease)
             del self.leases[lease.job.id]
+
+    def free_slot(self, lease: Lease) -> None:
+        """Its run is over. Once it was reported, it has no slot to give back."""
+        if not lease.reported:
             self.in_use[lease.moved_to or lease.job.pool] -= 1
 
     def take_over(self, lease: Lease) -> None:
