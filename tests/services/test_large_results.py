@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.services.platform_room import (
     QUICK,
     SHORT,
@@ -20,6 +23,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.lifecycle import State
+from fairway.core.result_patience import patience_seconds
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
@@ -137,3 +141,36 @@ async def test_a_run_that_ended_holds_no_slot_though_its_result_finds_no_room(
         platform.dispatcher.lost([one])
     assert session.in_use[SHORT] == 0, "given back once, not twice"
     assert platform.dispatcher.shares[SHORT].insight.running(tenant.id) == 0
+
+
+async def test_what_storage_does_not_take_for_long_is_tried_again_later(
+    platform: Platform,
+    tenant: Tenant,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    in_the_way = block(tmp_path)
+    platform.recorder.large_results.patience = lambda ran_us: 1.0
+    jobs = await submit(platform, tenant, *[new()] * 4)
+    hand = Hand(platform, short=4)
+    teller = Teller(hand, tenant, [hand.done(one, result=LARGE) for one in await hand.take(4)])
+    async with asyncio.timeout(15):
+        while teller.unheard:  # nothing waits for ever, neither here nor at its worker
+            await teller.speak()
+    assert platform.recorder.large_results.bytes_held == 0
+    for job in jobs:
+        found = (await sight(platform, tenant, job)).record
+        assert found.state in (State.SCHEDULED, State.QUEUED)
+        error = json.loads(found.error or b"{}")
+        assert (error["failure"], error["dependency"]) == ("dependency", "object storage")
+    told = [line for line in capsys.readouterr().out.splitlines() if "results wait" in line]
+    assert 1 <= len(told) <= 4, "not a line for every result and every try"
+    in_the_way.unlink()
+
+
+@given(ran_us=st.integers(min_value=0, max_value=10**13))
+def test_patience_is_bounded_and_grows_with_the_run(ran_us: int) -> None:
+    seconds = patience_seconds(ran_us)
+    assert 30.0 <= seconds <= 3600.0
+    assert seconds <= patience_seconds(ran_us + 1_000_000)
+    assert patience_seconds(12 * 3600 * 10**6) == 3600.0

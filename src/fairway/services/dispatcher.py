@@ -67,6 +67,11 @@ class Dispatcher(Granting):
             pool.finish(lease.running, self._clock.now_us())
             lease.running = None
 
+    def given_up(self, lease: Lease, number: int, outcome: Outcome) -> None:
+        """The end that was reported cannot be taken at all; unless the lease is over by now."""
+        if self.leases.get(lease.job.id) is lease and lease.reported:
+            self.ended(lease, number, outcome)
+
     def lost(self, leases: Iterable[Lease], error: bytes = SILENT) -> None:
         """Nobody runs them any more: costs a delivery, never an attempt."""
         now_us, lost = self._clock.now_us(), list(leases)

@@ -54,7 +54,7 @@ class Exchange:
         self._reconciler = Reconciler(database, dispatcher)
         self._watchers = watchers
         self._metrics = metrics
-        self.has_room: Callable[[Lease, int], bool] = lambda lease, size_bytes: True
+        self.has_room: Callable[[Lease, int, int], bool] = lambda lease, number, size_bytes: True
         self.is_aside: Callable[[str], bool] = lambda job: False  # ended, and not to be written
 
     async def call(self, call: Call) -> News | None:
@@ -225,7 +225,7 @@ class Exchange:
             lease = find(one.job)
             if lease is not None and lease.epoch == one.epoch and lease.token == one.token:
                 result, most_us = bytes(one.result), latest_us - lease.granted_us
-                if len(result) > inline_bytes_max and not self.has_room(lease, len(result)):
+                if len(result) > inline_bytes_max and not self.has_room(lease, one.n, len(result)):
                     continue
                 ran_us = one.ran_us if one.ran_us <= most_us else most_us
                 ends.append(End(lease, one.n, ran_us, result))

@@ -1,21 +1,27 @@
 """Results too large for a row, on their way to object storage: bounded in bytes, also per tenant.
 
-While storage is away they wait here; when there is no more room, a report is not taken: its lease
-stands, its worker keeps the bytes and its slot is free for others. As soon as there is room the
-worker is asked to say all again that it has not heard of.
+While storage is away they wait here, and one of them tries it from time to time; when there is no
+more room, a report is not taken: its lease stands, its worker keeps the bytes and its slot is free
+for others. As soon as there is room the worker is asked to say all again that it has not heard of.
+
+Nothing waits for ever: past the patience that its run is worth, a result is given up and the run
+has failed for want of a dependency; the job is tried again by its policy.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from fairway.core.byte_room import ByteRoom
 from fairway.core.errors import Unavailable
-from fairway.runtime.loops import pause
+from fairway.core.outcome import Outcome
+from fairway.core.result_patience import not_kept, patience_seconds
+from fairway.runtime.loops import pause, wait
 from fairway.runtime.telemetry import logger
 from fairway.services.sessions import End, Lease, Session
 
@@ -25,25 +31,59 @@ RETRY_SECONDS = 0.2
 RETRY_SECONDS_MAX = 2.0
 TRIES_MAX = 3  # of a result that storage does not take, though it is there
 INVITE_SECONDS = 0.25  # from one worker that is asked again to the next
+LOG_SECONDS = 1.0  # between two lines about the same thing, however many it is about
 
 
 class _Unheard(NamedTuple):
     session: Session
-    tenant: int
     size_bytes: int
+
+
+class _Untaken(NamedTuple):
+    """A lease whose end was heard and not taken."""
+
+    lease: Lease
+    number: int  # of its report
+    size_bytes: int
+    ran_us: int
+    since: float
+
+
+class _Words:
+    """Says a thing at most once a second, with how many it was about."""
+
+    def __init__(self, event: str) -> None:
+        self._event = event
+        self._count = 0
+        self._due = 0.0
+
+    def say(self, **facts: Any) -> None:
+        self._count += 1
+        if time.monotonic() >= self._due:
+            log.warning(self._event, count=self._count, **facts)
+            self._count, self._due = 0, time.monotonic() + LOG_SECONDS
 
 
 class LargeResults:
     def __init__(self, room: ByteRoom, is_ours: Callable[[int], bool]) -> None:
         self._room = room
         self._is_ours = is_ours  # whether this server owns a shard
-        self._unheard: dict[str, _Unheard] = {}  # session → what it must say again, oldest first
+        self._unheard: dict[tuple[str, int], _Unheard] = {}  # by session and tenant, oldest first
+        self._untaken: dict[str, _Untaken] = {}  # by job, oldest first
+        self._kept_at: dict[int, float] = {}  # tenant → when a result of hers last went through
+        self._look_due = False
+        self._is_back = asyncio.Event()
+        self._is_probing = False
+        self._failed_in_row = 0
         self.waiting: dict[str, str] = {}  # job → why storage did not take its result yet
-        self._invite_due = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._waits, self._given_up = _Words("large results wait"), _Words("results given up")
+        self.patience = patience_seconds
         self.keep: Callable[[Lease, bytes], Awaitable[bytes]]
         self.on_untaken: Callable[[Lease], None]  # its run needs no slot any more
+        self.give_up_untaken: Callable[[Lease, int, Outcome], None]  # with its report's number
         self.on_kept: Callable[[End], None]  # with a reference in place of its result
+        self.on_given_up: Callable[[End, Outcome], None]
         self.on_refused: Callable[[End, Exception], None]
         self.on_dropped: Callable[[Sequence[End]], None]
 
@@ -51,14 +91,21 @@ class LargeResults:
     def bytes_held(self) -> int:
         return self._room.bytes_held
 
-    def has_room(self, lease: Lease, size_bytes: int) -> bool:
+    def has_room(self, lease: Lease, number: int, size_bytes: int) -> bool:
         """Whether a report with so large a result may be taken now; its room is kept if so."""
-        tenant = lease.job.tenant
-        if self._room.take((lease.job.id, lease.epoch), tenant, size_bytes):
+        job, tenant = lease.job.id, lease.job.tenant
+        if self._room.take((job, lease.epoch), tenant, size_bytes):
+            self._untaken.pop(job, None)
             return True
         self.on_untaken(lease)
-        self._unheard[lease.session.key] = _Unheard(lease.session, tenant, size_bytes)
-        self._invite_soon()
+        ran_us = lease.session.seen_us - lease.granted_us
+        untaken = _Untaken(lease, number, size_bytes, ran_us, time.monotonic())
+        before = self._untaken.get(job)
+        if before is not None and before.lease is lease:
+            untaken = before._replace(number=number)
+        self._untaken[job] = untaken
+        self._unheard[lease.session.key, tenant] = _Unheard(lease.session, size_bytes)
+        self._look_soon()
         return False
 
     def add(self, end: End) -> None:
@@ -70,13 +117,17 @@ class LargeResults:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _keep(self, end: End) -> None:
-        tries = 0
+        tries, until = 0, time.monotonic() + self.patience(end.ran_us)
         try:
             while self._is_ours(end.lease.shard):  # else its worker reports it elsewhere
                 if await self._try_to_keep(end, tries):
                     return
-                await pause(min(RETRY_SECONDS * 2.0 ** min(tries, 10), RETRY_SECONDS_MAX))
                 tries += 1
+                await self._rest(until)
+                if time.monotonic() >= until:
+                    self._given_up.say(job=end.lease.job.id)
+                    self.on_given_up(end, not_kept(end.ran_us, len(end.result or b"")))
+                    return
             self.on_dropped([end])
         finally:
             self.waiting.pop(end.lease.job.id, None)
@@ -84,40 +135,72 @@ class LargeResults:
             self._invite()
 
     async def _try_to_keep(self, end: End, tries: int) -> bool:
-        job = end.lease.job.id
+        job = end.lease.job
         try:
             reference = await self.keep(end.lease, end.result or b"")
         except Unavailable as error:
-            log.warning("a large result waits", job=job, error=error.message)
-            self.waiting[job] = error.message
+            self._is_back.clear()
+            self._failed_in_row = min(self._failed_in_row + 1, 10)
+            self._waits.say(job=job.id, error=error.message)
+            self.waiting[job.id] = error.message
             return False
         except Exception as error:
-            log.error("storage refused a result", job=job, error=repr(error))
+            log.error("storage refused a result", job=job.id, error=repr(error))
             if tries + 1 < TRIES_MAX:
                 return False
             self.on_refused(end, error)
         else:
+            self._is_back.set()
+            self._failed_in_row = 0
+            self._kept_at[job.tenant] = time.monotonic()
             self.on_kept(replace(end, result=reference))
         return True
 
+    async def _rest(self, until: float) -> None:
+        """Until it is worth another try: while storage is away, one tries for all."""
+        while self._is_probing and (left := until - time.monotonic()) > 0:
+            await wait(self._is_back, min(left, RETRY_SECONDS_MAX))
+            if self._is_back.is_set():
+                return
+        if not self._is_probing:
+            self._is_probing = True
+            seconds = min(RETRY_SECONDS * 2.0**self._failed_in_row, RETRY_SECONDS_MAX)
+            try:
+                await pause(min(seconds, max(until - time.monotonic(), 0.0)))
+            finally:
+                self._is_probing = False
+
     # -- those who were not heard --------------------------------------------------------------
 
-    def _invite_soon(self) -> None:
-        if not self._invite_due:
-            self._invite_due = True
+    def _look_soon(self) -> None:
+        if not self._look_due:
+            self._look_due = True
             asyncio.get_running_loop().call_later(INVITE_SECONDS, self._look_again)
 
     def _look_again(self) -> None:
-        self._invite_due = False
+        self._look_due = False
+        self._lose_patience(time.monotonic())
         self._invite()
+
+    def _lose_patience(self, now: float) -> None:
+        """Give up what found no room for too long, while nothing of its tenant's went through."""
+        for job, one in list(self._untaken.items()):
+            since = max(one.since, self._kept_at.get(one.lease.job.tenant, 0.0))
+            if now - since >= self.patience(one.ran_us):
+                del self._untaken[job]
+                self._given_up.say(job=job)
+                outcome = not_kept(one.ran_us, one.size_bytes)
+                self.give_up_untaken(one.lease, one.number, outcome)
+        if not self._untaken:
+            self._kept_at.clear()
 
     def _invite(self) -> None:
         """Let the one that waits longest and finds room now say hello: it says all again."""
-        for key, (session, tenant, size_bytes) in self._unheard.items():
+        for (key, tenant), (session, size_bytes) in self._unheard.items():
             if self._room.fits(tenant, size_bytes):
-                del self._unheard[key]
+                del self._unheard[key, tenant]
                 session.greeted = False
                 session.ring()
                 break
-        if self._unheard:
-            self._invite_soon()
+        if self._unheard or self._untaken:
+            self._look_soon()

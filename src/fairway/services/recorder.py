@@ -21,6 +21,7 @@ from fairway.core.billing import is_billable
 from fairway.core.byte_room import ByteRoom
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
+from fairway.core.outcome import Outcome
 from fairway.core.run_note import RunNote, note_text
 from fairway.core.timing import Timing, lateness_ms
 from fairway.runtime.telemetry import Instruments, logger
@@ -116,6 +117,8 @@ class Recorder:
         room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
         self.large_results = large = LargeResults(room, self._dispatcher.terms.__contains__)
         large.on_untaken = self._dispatcher.reported
+        large.give_up_untaken = self._dispatcher.given_up
+        large.on_given_up = self._give_up_result
         large.on_kept = lambda end: self._successes.add_many([end])
         large.on_refused = lambda end, error: refused.take(end, error, tries=())
         large.on_dropped = self._forget
@@ -137,6 +140,10 @@ class Recorder:
         for end in ends:
             if len(end.result or b"") > self._inline_bytes_max:
                 self.large_results.add(end)
+
+    def _give_up_result(self, end: End, outcome: Outcome) -> None:
+        aftermath = self._dispatcher.aftermath
+        self._settlements.add_many([aftermath.end_of(end.lease, end.number, outcome)])
 
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
