@@ -198,6 +198,9 @@ class Ledger:
     def unheard(self, number: int) -> Report | None:
         return self._unheard.get(number)
 
+    def all_unheard(self) -> Iterable[Report]:
+        return self._unheard.values()
+
     def has_inherited(self, reports: Iterable[Report]) -> bool:
         return bool(self._inherited) and any(one.n in self._inherited for one in reports)
 

@@ -26,6 +26,7 @@ from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import NULL, ExchangeReply, ExchangeRequest, Report
+from fairway.worker.held_results import HeldResults, without_result
 from fairway.worker.ledger import Ledger
 from fairway.worker.session import Session, is_refusal
 
@@ -40,6 +41,7 @@ ACK_SECONDS = 2.0  # how long a report that may be lost is waited for before it 
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 REASON_MAX = 500
+LOOK_SECONDS = 1.0  # from one look at what is held to the next
 
 
 class Keeping(NamedTuple):
@@ -69,6 +71,8 @@ class Reporting:
         self._greetings = 0
         self._broken_in_row = 0
         self._task: asyncio.Task[None] | None = None
+        self._held = HeldResults(HELD_BYTES_MAX)
+        self._watch: asyncio.Task[None] | None = None
 
     @property
     def bytes_left(self) -> int:
@@ -76,7 +80,7 @@ class Reporting:
 
     @property
     def is_full(self) -> bool:
-        return self._bytes >= HELD_BYTES_MAX
+        return max(self._bytes, self._held.bytes_held) >= HELD_BYTES_MAX
 
     def add(self, reports: Iterable[Report]) -> None:
         """These are said here, and nowhere else until they are through."""
@@ -107,15 +111,18 @@ class Reporting:
         """The platform knows this session: it will hear reports."""
         self._greetings += 1
         self._is_greeted.set()
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._watch_held(), name="held results")
 
     def unknown(self) -> None:
         """Until the next hello is answered, nobody may hear."""
         self._is_greeted.clear()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = [one for one in (self._task, self._watch) if one is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     # -- the calls ---------------------------------------------------------------------------
 
@@ -196,6 +203,23 @@ class Reporting:
         self._keeping.fail(error)
         self._broken_in_row = min(self._broken_in_row + 1, 10)
         await pause(min(PAUSE_FIRST_SECONDS * 2.0**self._broken_in_row, PAUSE_MAX_SECONDS))
+
+    # -- results that nobody takes -------------------------------------------------------------
+
+    async def _watch_held(self) -> None:
+        while True:
+            await pause(LOOK_SECONDS)
+            if self._is_greeted.is_set():
+                unheard = self._ledger.all_unheard()
+                self._give_up_results(self._held.look(unheard, self._weights, time.monotonic()))
+
+    def _give_up_results(self, numbers: list[int]) -> None:
+        if numbers:
+            log.warning("results given up: the platform does not take them", count=len(numbers))
+        for report in filter(None, map(self._ledger.unheard, numbers)):
+            small = without_result(report)
+            self._ledger.replace(small)
+            self.add([small])
 
     # -- refusals ----------------------------------------------------------------------------
 
