@@ -47,6 +47,7 @@ class Platform:
         self.leases: list[wire.Lease] = []  # go out with the next reply to one who takes work
         self.heard: dict[str, wire.Report] = {}  # job → what was taken
         self.calls: list[wire.ExchangeRequest] = []
+        self.takes: Callable[[wire.Report], bool] = lambda report: True  # else it says nothing
         self.url = ""
 
     @asynccontextmanager
@@ -77,8 +78,9 @@ class Platform:
             code = {413: "PAYLOAD_TOO_LARGE", 500: "INTERNAL"}.get(status, "INVALID_REQUEST")
             problem = {"status": status, "code": code, "detail": "This is not to be taken."}
             return status, msgspec.json.encode(problem)
-        self.heard |= {report.job: report for report in request.reports}
-        reply = wire.ExchangeReply(recorded=[one.n for one in request.reports], beat_ms=BEAT_MS)
+        taken = [report for report in request.reports if self.takes(report)]
+        self.heard |= {report.job: report for report in taken}
+        reply = wire.ExchangeReply(recorded=[one.n for one in taken], beat_ms=BEAT_MS)
         if not request.draining:
             reply.leases, self.leases = self.leases, []
         if not (reply.leases or reply.recorded):

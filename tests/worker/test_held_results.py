@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
-from tests.worker.platform import job_id, said_of
+from tests.worker.platform import Platform, job_id, lease, said_of, until, working
 
 from fairway.wire.exchange import Report
+from fairway.worker import reporting
 from fairway.worker.held_results import (
     FULL_SECONDS,
     OVER_SECONDS,
@@ -76,3 +78,21 @@ def test_a_run_without_its_result_failed_for_want_of_storage() -> None:
     small = without_result(done(1))
     assert (small.kind, small.failure, bytes(small.result)) == ("failed", "dependency", b"null")
     assert said_of(small)["dependency"] == "object storage"
+
+
+async def test_one_tenants_untaken_results_do_not_keep_the_worker_from_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reporting, "HELD_BYTES_MAX", ROOM)
+    count = 18
+    async with Platform().open() as platform:
+        platform.takes = lambda report: len(bytes(report.result)) < 1000
+        text = "x" * (64 << 10)
+        platform.leases = [lease(n, "echo", "medium", {"text": text}) for n in range(1, count + 1)]
+        async with working(platform) as life:
+            await until(lambda: len(platform.heard) >= count // 2, life, "she gives up")
+            platform.leases = [lease(99, "echo", "medium", {"text": "of another"})]
+            await until(lambda: job_id(99) in platform.heard, life, "it works on")
+        given_up = [one for job, one in platform.heard.items() if job != job_id(99)]
+    assert {one.failure for one in given_up} == {"dependency"}
+    assert len(given_up) < count, "half of the room stays in use"
