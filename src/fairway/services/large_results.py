@@ -11,7 +11,6 @@ has failed for want of a dependency; the job is tried again by its policy.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from fairway.core.byte_room import ByteRoom
 from fairway.core.errors import Unavailable
 from fairway.core.outcome import Outcome
 from fairway.core.result_patience import not_kept, patience_seconds
+from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause, wait
 from fairway.runtime.telemetry import logger
 from fairway.services.sessions import End, Lease, Session
@@ -52,20 +52,22 @@ class _Untaken(NamedTuple):
 class _Words:
     """Says a thing at most once a second, with how many it was about."""
 
-    def __init__(self, event: str) -> None:
+    def __init__(self, event: str, now: Callable[[], float]) -> None:
         self._event = event
+        self._now = now
         self._count = 0
         self._due = 0.0
 
     def say(self, **facts: Any) -> None:
         self._count += 1
-        if time.monotonic() >= self._due:
+        if self._now() >= self._due:
             log.warning(self._event, count=self._count, **facts)
-            self._count, self._due = 0, time.monotonic() + LOG_SECONDS
+            self._count, self._due = 0, self._now() + LOG_SECONDS
 
 
 class LargeResults:
-    def __init__(self, room: ByteRoom, is_ours: Callable[[int], bool]) -> None:
+    def __init__(self, room: ByteRoom, clock: Clock, is_ours: Callable[[int], bool]) -> None:
+        self._now: Callable[[], float] = lambda: clock.now_us() / 1e6
         self._room = room
         self._is_ours = is_ours  # whether this server owns a shard
         self._unheard: dict[tuple[str, int], _Unheard] = {}  # by session and tenant, oldest first
@@ -77,7 +79,8 @@ class LargeResults:
         self._failed_in_row = 0
         self.waiting: dict[str, str] = {}  # job → why storage did not take its result yet
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waits, self._given_up = _Words("large results wait"), _Words("results given up")
+        self._waits = _Words("large results wait", self._now)
+        self._given_up = _Words("results given up", self._now)
         self.patience = patience_seconds
         self.keep: Callable[[Lease, bytes], Awaitable[bytes]]
         self.on_untaken: Callable[[Lease], None]  # its run needs no slot any more
@@ -99,7 +102,7 @@ class LargeResults:
             return True
         self.on_untaken(lease)
         ran_us = lease.session.seen_us - lease.granted_us
-        untaken = _Untaken(lease, number, size_bytes, ran_us, time.monotonic())
+        untaken = _Untaken(lease, number, size_bytes, ran_us, self._now())
         before = self._untaken.get(job)
         if before is not None and before.lease is lease:
             untaken = before._replace(number=number)
@@ -117,14 +120,14 @@ class LargeResults:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _keep(self, end: End) -> None:
-        tries, until = 0, time.monotonic() + self.patience(end.ran_us)
+        tries, until = 0, self._now() + self.patience(end.ran_us)
         try:
             while self._is_ours(end.lease.shard):  # else its worker reports it elsewhere
                 if await self._try_to_keep(end, tries):
                     return
                 tries += 1
                 await self._rest(until)
-                if time.monotonic() >= until:
+                if self._now() >= until:
                     self._given_up.say(job=end.lease.job.id)
                     self.on_given_up(end, not_kept(end.ran_us, len(end.result or b"")))
                     return
@@ -152,13 +155,13 @@ class LargeResults:
         else:
             self._is_back.set()
             self._failed_in_row = 0
-            self._kept_at[job.tenant] = time.monotonic()
+            self._kept_at[job.tenant] = self._now()
             self.on_kept(replace(end, result=reference))
         return True
 
     async def _rest(self, until: float) -> None:
         """Until it is worth another try: while storage is away, one tries for all."""
-        while self._is_probing and (left := until - time.monotonic()) > 0:
+        while self._is_probing and (left := until - self._now()) > 0:
             await wait(self._is_back, min(left, RETRY_SECONDS_MAX))
             if self._is_back.is_set():
                 return
@@ -166,7 +169,7 @@ class LargeResults:
             self._is_probing = True
             seconds = min(RETRY_SECONDS * 2.0**self._failed_in_row, RETRY_SECONDS_MAX)
             try:
-                await pause(min(seconds, max(until - time.monotonic(), 0.0)))
+                await pause(min(seconds, max(until - self._now(), 0.0)))
             finally:
                 self._is_probing = False
 
@@ -179,7 +182,7 @@ class LargeResults:
 
     def _look_again(self) -> None:
         self._look_due = False
-        self._lose_patience(time.monotonic())
+        self._lose_patience(self._now())
         self._invite()
 
     def _lose_patience(self, now: float) -> None:

@@ -115,7 +115,8 @@ class Recorder:
         refused.on_aside = self._give_up
         refused.on_dropped = self._forget
         room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
-        self.large_results = large = LargeResults(room, self._dispatcher.terms.__contains__)
+        clock, is_ours = self._instruments.clock, self._dispatcher.terms.__contains__
+        self.large_results = large = LargeResults(room, clock, is_ours)
         large.on_untaken = self._dispatcher.reported
         large.give_up_untaken = self._dispatcher.given_up
         large.on_given_up = self._give_up_result
