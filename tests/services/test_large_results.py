@@ -20,12 +20,15 @@ from tests.services.platform_room import (
     owner_on,
     sight,
     submit,
+    until,
 )
 
+from fairway.core.circuits import Circuit, CircuitSettings
 from fairway.core.lifecycle import State
 from fairway.core.result_patience import patience_seconds
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
+from fairway.services.aftermath import TypeKey
 from fairway.services.platform import Platform
 from fairway.services.sessions import Holding, Lease
 
@@ -166,6 +169,25 @@ async def test_what_storage_does_not_take_for_long_is_tried_again_later(
     told = [line for line in capsys.readouterr().out.splitlines() if "results wait" in line]
     assert 1 <= len(told) <= 4, "not a line for every result and every try"
     in_the_way.unlink()
+
+
+async def test_a_result_that_storage_does_not_have_is_no_success_of_storage(
+    platform: Platform, tenant: Tenant, tmp_path: Path
+) -> None:
+    """Or its circuit would close, and let the next jobs run in vain."""
+    in_the_way = block(tmp_path)
+    (job,) = await submit(platform, tenant, new())
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    aftermath = platform.dispatcher.aftermath
+    circuit = Circuit(CircuitSettings(calls_min=1, failures_percent=60))
+    aftermath.circuits[TypeKey(tenant.id, lease.job.type)]["object storage"] = circuit
+    aftermath.watched.add(tenant.id)
+    await hand.say(reports=[hand.done(lease, result=LARGE)])
+    assert job not in platform.dispatcher.leases, "its report was taken"
+    assert circuit.failed(platform.clock.now_us(), 0), "one call, one failure: it opens"
+    in_the_way.unlink()
+    await until(lambda: platform.recorder.large_results.bytes_held == 0)
 
 
 @given(ran_us=st.integers(min_value=0, max_value=10**13))

@@ -8,6 +8,7 @@ the loops beside it read the store and call back. Who goes next is decided in `c
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -29,6 +30,8 @@ UNNAMED = b'{"type":"WorkerLost","message":"The worker no longer names this amon
 
 
 class Dispatcher(Granting):
+    inline_bytes_max = sys.maxsize  # a larger result is a success only when storage has it
+
     # -- runs end ----------------------------------------------------------------------------
 
     def lease_of(self, session: Session, job: str, epoch: int, token: str) -> Lease | None:
@@ -44,7 +47,9 @@ class Dispatcher(Granting):
         numbers = [end.number for end in ends if end.number is not None]
         ends[0].lease.session.recording.update(numbers)
         if self.aftermath.watched:
-            self.aftermath.succeeded(end.lease.job for end in ends)
+            most = self.inline_bytes_max
+            kept = (end for end in ends if end.result is None or len(end.result) <= most)
+            self.aftermath.succeeded(end.lease.job for end in kept)
         self.record_ends(ends)
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:

@@ -76,6 +76,7 @@ class Recorder:
         self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
         self._join_lanes()
         self._join_asides(bounds.waiting_bytes_max)
+        dispatcher.inline_bytes_max = bounds.inline_bytes_max
         dispatcher.record_ends = self.record
         dispatcher.write_leases = self._leases.add_many
 
@@ -120,7 +121,7 @@ class Recorder:
         large.on_untaken = self._dispatcher.reported
         large.give_up_untaken = self._dispatcher.given_up
         large.on_given_up = self._give_up_result
-        large.on_kept = lambda end: self._successes.add_many([end])
+        large.on_kept = self._result_kept
         large.on_refused = lambda end, error: refused.take(end, error, tries=())
         large.on_dropped = self._forget
 
@@ -141,6 +142,11 @@ class Recorder:
         for end in ends:
             if len(end.result or b"") > self._inline_bytes_max:
                 self.large_results.add(end)
+
+    def _result_kept(self, end: End) -> None:
+        if self._dispatcher.aftermath.watched:
+            self._dispatcher.aftermath.succeeded([end.lease.job])
+        self._successes.add_many([end])
 
     def _give_up_result(self, end: End, outcome: Outcome) -> None:
         aftermath = self._dispatcher.aftermath
