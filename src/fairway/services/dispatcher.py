@@ -123,25 +123,32 @@ class Dispatcher(Granting):
         session.greeted = True
         if session.there_since_us is None:
             session.there_since_us = self._clock.now_us()
-        self._recount()
+        if self.sessions.get(session.key) is session:
+            # A tenant's own workers add nothing to what all tenants share.
+            shared = slots if session.tenant is None else {}
+            self._headcount.count(session.key, session.types, shared)
+        self.recount()
 
     def end_session(self, session: Session) -> None:
         """Its process is gone: whatever it still held is lost."""
-        self.sessions.pop(session.key, None)
-        self._waiting.pop(session.key, None)
+        self.drop_session(session)
+        self.recount()
+
+    def drop_session(self, session: Session) -> None:
+        """As `end_session`, of many: whoever ends them recounts once."""
+        self.forget_session(session)
+        self._headcount.forget(session.key)
         self.lost(session.leases.values())
         session.outbox = []  # leases know their session: what was never sent must not keep it
         session.ring()
-        self._recount()
 
-    def _recount(self) -> None:
-        now_us = self._clock.now_us()
-        here = [session for session in self.sessions.values() if session.greeted]
-        for number, share in self.shares.items():
-            # A tenant's own workers add nothing to what all tenants share.
-            shared = [one for one in here if one.tenant is None]
-            share.set_capacity(sum(one.slots.get(number, 0) for one in shared), now_us)
-        self.backlog.set_runnable(frozenset().union(*(one.types for one in here)))
+    def recount(self) -> None:
+        """Let what workers came and went change who gets how much, and what may wait in memory."""
+        now_us, changes = self._clock.now_us(), self._headcount.changes()
+        for number, slots in changes.capacity.items():
+            self.shares[number].set_capacity(slots, now_us)
+        if changes.types is not None:
+            self.backlog.set_runnable(changes.types)
         if self.backlog.wants_reads:
             self.want_reads()
 
@@ -200,7 +207,8 @@ class Dispatcher(Granting):
         if any(session.greeted for session in self.sessions.values()):
             for session in self.sessions.values():
                 session.doubt()
-            self._recount()
+            self._headcount.forget_all()
+            self.recount()
 
     def leases_restored(self, shard: int) -> None:
         """Every written lease of the shard is here, or it is another's: workers may be heard."""

@@ -67,6 +67,8 @@ class Exchange:
     async def _converse(self, call: Call) -> News | None:
         if call.hello is not None and self._dispatcher.restoring:
             await self._until_restored()
+        if call.hello is None and call.session not in self._dispatcher.sessions:
+            return None  # only a hello makes a session
         session = self._dispatcher.session(call.session, call.worker, call.tenant)
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
             # Given up by its worker; or it came more slowly than a hello beside it, and then nobody
@@ -74,12 +76,12 @@ class Exchange:
             return None if call.successes or call.reports else _nothing(session)
         if call.wait_seconds > 0 or call.hello is not None:
             session.ring()  # an older call that is still held has nothing more to wait for
-        if call.hello is None and not session.greeted:
-            return None
         if call.hello is not None:
             session.hello_number = call.number
             session.hellos += 1
             self._take_over(session, call)
+        elif not session.greeted:
+            return None
         hellos = session.hellos
         await self._listen(session, call)
         if session.hellos != hellos:
@@ -130,13 +132,12 @@ class Exchange:
         await self._directory.know_types(terms.name for terms in hello.types)
         type_ids = self._directory.type_ids
         session.types = frozenset(type_ids[terms.name] for terms in hello.types)
-        session.build = hello.build
+        session.build, session.limits = hello.build, hello.limits
         for terms in hello.types:
             limits = {name: most for name, most in terms._asdict().items() if name.endswith("_max")}
             asked = {name: most for name, most in limits.items() if most is not None}
             if asked:
                 self._dispatcher.aftermath.policies[type_ids[terms.name]] = asked
-        session.limits = hello.limits
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
             said = [(one.name, one.facts) for one in hello.types if one.facts != TypeFacts()]
             await self._registry.register(said)
@@ -167,11 +168,10 @@ class Exchange:
 
     def _take_over(self, session: Session, call: Call) -> None:
         """A worker's next life reports what the last one finished: the token proves its right."""
-        said = [(one.job, one.epoch, one.token) for one in call.successes]
-        said += [(one.job, one.epoch, one.token) for one in call.reports]
-        for job, epoch, token in said:
-            lease = self._dispatcher.leases.get(job)
-            if lease is None or (lease.epoch, lease.token) != (epoch, token):
+        reports: list[Success | Reported] = [*call.successes, *call.reports]
+        for one in reports:
+            lease = self._dispatcher.leases.get(one.job)
+            if lease is None or (lease.epoch, lease.token) != (one.epoch, one.token):
                 continue
             if lease.session is not session and session.may_run(lease.job.tenant):
                 session.take_over(lease)

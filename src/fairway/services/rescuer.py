@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+from fairway.runtime.loops import WorkInParts
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
@@ -51,13 +52,11 @@ class Rescuer:
                 if rows:
                     await store.see_sessions(connection, shard, rows)
                 silent = await store.silent_sessions(connection, shard, shortest)
-            forgotten = [
-                key for key, seconds in silent.items() if self._give_up(key, seconds, now_us)
-            ]
+            forgotten = await self._give_up_all(silent, now_us)
             if forgotten:
                 async with self._database.hot() as connection:
                     await store.forget_sessions(connection, shard, forgotten)
-        self._end_gone(now_us)
+        await self._end_gone(now_us)
         if not restoring:  # else they are still to be written down there
             self._noted_us.update((session.key, now_us) for session in heard)
         self._noted_us = {
@@ -72,16 +71,33 @@ class Rescuer:
             return True
         return session.seen_us - noted_us >= self._patience(session) * 1e6 / NOTES_PER_LEASE
 
-    def _end_gone(self, now_us: int) -> None:
+    async def _end_gone(self, now_us: int) -> None:
         """Who holds nothing and says nothing is gone, also where no row of ours tells of it.
 
         A server that owns nothing, or lost what it owned, knows sessions that others have ended.
         """
         longest = max(map(self._lease_seconds, self._dispatcher.pools.by_number))
         since_us = now_us - round(longest * 1e6)
-        for session in list(self._dispatcher.sessions.values()):
-            if not session.leases and session.poll is None and session.seen_us <= since_us:
-                self._dispatcher.end_session(session)
+        work, sessions = WorkInParts(), self._dispatcher.sessions
+        try:
+            for session in list(sessions.values()):
+                if not session.leases and session.poll is None and session.seen_us <= since_us:
+                    self._dispatcher.end_session(session)
+                await work.let_others()
+        finally:
+            self._dispatcher.recount()
+
+    async def _give_up_all(self, silent: dict[str, float], now_us: int) -> list[str]:
+        """Answers those of which nothing is left. Many may fall silent together: in parts."""
+        work, gone = WorkInParts(), []
+        try:
+            for key, seconds in silent.items():
+                if self._give_up(key, seconds, now_us):
+                    gone.append(key)
+                await work.let_others()
+        finally:
+            self._dispatcher.recount()
+        return [key for key in gone if key not in self._dispatcher.sessions]  # else it is back
 
     def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
         """Take away what a silent session held for too long; True when nothing is left of it."""
@@ -101,7 +117,7 @@ class Rescuer:
         if lost:
             self._lose(session, lost)
         if not session.leases and silent_seconds >= self._patience(session):
-            self._dispatcher.end_session(session)
+            self._dispatcher.drop_session(session)
             return True
         return False
 

@@ -5,11 +5,19 @@ Plain state in one event loop; what sessions may run is decided in `dispatcher.p
 
 from __future__ import annotations
 
+from collections import Counter
+
+from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.headcount import Headcount
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.sessions import News, Session
 
 LEASES_PER_REPLY = 512
+TENANT_SESSIONS_MAX = 200  # of the worker keys of one tenant
+TENANTS_SESSIONS_MAX = 5_000  # of all tenants' own workers: shared ones always find a place
+SESSIONS_MAX = 10_000
+RETRY_SECONDS = 5  # a session that ended without a word is forgotten after some seconds
 
 
 class SessionBook:
@@ -19,13 +27,47 @@ class SessionBook:
         self.pools = PoolTable()
         self.sessions: dict[str, Session] = {}
         self._waiting: dict[str, Session] = {}  # sessions whose call is held open
+        self._of_tenant: Counter[int] = Counter()  # tenant → sessions of its own workers
+        self._of_tenants = 0  # of all of them
+        self._headcount = Headcount()
 
     def session(self, key: str, worker: str, tenant: int | None) -> Session:
-        """The session of this key, whose worker speaks just now."""
+        """The session of this key, whose worker speaks just now; a new one must find a place."""
+        if key not in self.sessions:
+            self._check_room(tenant)
         session = self.restored_session(key)
+        before = session.tenant
         session.claim(worker, tenant)
+        if before != tenant:
+            self._count_tenant(before, -1)
+            self._count_tenant(tenant, 1)
         session.heard(self._clock.now_us(), self.grace_us)
         return session
+
+    def forget_session(self, session: Session) -> None:
+        if self.sessions.pop(session.key, None) is not None:
+            self._count_tenant(session.tenant, -1)
+        self._waiting.pop(session.key, None)
+
+    def _count_tenant(self, tenant: int | None, change: int) -> None:
+        if tenant is None:
+            return
+        self._of_tenants += change
+        self._of_tenant[tenant] += change
+        if not self._of_tenant[tenant]:
+            del self._of_tenant[tenant]
+
+    def _check_room(self, tenant: int | None) -> None:
+        if tenant is not None and self._of_tenant[tenant] >= TENANT_SESSIONS_MAX:
+            raise LimitReached(
+                f"The tenant has {TENANT_SESSIONS_MAX} worker sessions, as many as there may be."
+                " Run fewer workers with more slots each; one that ended is forgotten soon.",
+                code="TOO_MANY_SESSIONS",
+                retry_after_seconds=RETRY_SECONDS,
+            )
+        is_full = tenant is not None and self._of_tenants >= TENANTS_SESSIONS_MAX
+        if is_full or len(self.sessions) >= SESSIONS_MAX:
+            raise Unavailable("As many workers are here as may be.", code="OVERLOADED")
 
     def restored_session(self, key: str) -> Session:
         """The session as it is; one that leases are found of and that is not here is nobody's."""

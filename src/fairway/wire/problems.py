@@ -41,6 +41,7 @@ CODES: dict[str, tuple[int, str]] = {
     "UPLOAD_QUOTA_EXCEEDED": (429, "Too many uploaded bytes wait for their jobs"),
     "TOO_MANY_SCHEDULES": (429, "The tenant has as many schedules as it may have"),
     "HEAD_TOO_LARGE": (431, "Request line and headers are too large"),
+    "TOO_MANY_SESSIONS": (429, "The tenant has as many worker sessions as it may have"),
     "TOO_MANY_STREAMS": (429, "As many event streams are open as may be"),
     "TOO_MANY_WAITING": (429, "As many requests of the tenant wait as may"),
     "TOO_MANY_WRONG_KEYS": (429, "Too many wrong API keys came from this address"),

@@ -126,6 +126,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Request line and headers together have more than 64 KB.",
         "Put data into the body, and ask for less at once.",
     ),
+    "TOO_MANY_SESSIONS": ProblemNote(
+        "The workers with your keys have as many sessions as a tenant may have: 200.",
+        "Run fewer workers with more slots each. A session whose worker died is forgotten within"
+        " a lease, so wait for `Retry-After` seconds and say hello again.",
+    ),
     "TOO_MANY_STREAMS": ProblemNote(
         "You have as many event streams open as a tenant may have, or the server has.",
         "Close streams that nobody reads, or ask now and then with `Prefer: wait`.",

@@ -68,6 +68,7 @@ EXCHANGE = Operation(
         "INVALID_REQUEST",
         "UNKNOWN_POOL",
         "TOO_MANY_JOB_TYPES",
+        "TOO_MANY_SESSIONS",
         "PAYLOAD_TOO_LARGE",
         "TOO_MANY_VALUES",
         "UNSUPPORTED_MEDIA_TYPE",

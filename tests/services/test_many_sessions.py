@@ -1,0 +1,79 @@
+"""Many workers: they may fall silent together, and there are not more of them than may be."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import pytest
+from tests.services.platform_room import Hand, freeze
+from tests.services.test_dispatcher import Machine
+
+from fairway.core.errors import LimitReached, Unavailable
+from fairway.services import session_book
+from fairway.services.platform import Platform
+from fairway.services.rescuer import Rescuer
+from fairway.services.session_book import (
+    SESSIONS_MAX,
+    TENANT_SESSIONS_MAX,
+    TENANTS_SESSIONS_MAX,
+)
+
+SHORT = 1
+
+
+async def test_many_that_fall_silent_together_are_counted_once(platform: Platform) -> None:
+    """A count of all workers and all their types for each one that ends took seconds."""
+    await freeze(platform)
+    dispatcher, clock = platform.dispatcher, platform.clock
+    for number in range(600):
+        session = dispatcher.session(secrets.token_hex(16), "w", None)
+        session.types = frozenset(range(number * 3, number * 3 + 1500))
+        dispatcher.equip(session, {SHORT: 1})
+    rescuer = Rescuer(platform.database, dispatcher, platform.settings)
+    await rescuer.run_once(clock.now_us())
+    async with platform.database.calm() as connection:
+        await connection.execute("UPDATE sessions SET seen_at = seen_at - interval '1 hour'")
+    later_us = clock.now_us() + round(3600e6)
+    used_before = time.thread_time()
+    await rescuer.run_once(later_us)
+    assert time.thread_time() - used_before < 2.0  # some tenths; it was seven
+    assert dispatcher.sessions == {}
+    assert dispatcher.shares[SHORT]._roster.capacity == 0
+
+
+def test_a_tenant_has_so_many_sessions_and_those_here_are_not_harmed() -> None:
+    machine = Machine()
+    for number in range(TENANT_SESSIONS_MAX):
+        machine.worker(f"w{number}", tenant=7)
+    with pytest.raises(LimitReached) as refused:
+        machine.worker("one more", tenant=7)
+    assert refused.value.code == "TOO_MANY_SESSIONS"
+    assert "one more" not in machine.dispatcher.sessions
+    machine.worker("w0", tenant=7)
+    machine.worker("of another", tenant=8)
+    machine.worker("shared")
+    machine.dispatcher.end_session(machine.dispatcher.sessions["w1"])
+    machine.worker("one more", tenant=7)
+
+
+def test_tenants_workers_leave_room_for_shared_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert TENANT_SESSIONS_MAX < TENANTS_SESSIONS_MAX < SESSIONS_MAX
+    monkeypatch.setattr(session_book, "TENANTS_SESSIONS_MAX", 4)
+    monkeypatch.setattr(session_book, "SESSIONS_MAX", 6)
+    machine = Machine()
+    for number in range(4):
+        machine.worker(f"w{number}", tenant=number)
+    with pytest.raises(Unavailable):
+        machine.worker("one more", tenant=9)
+    machine.worker("shared 1")
+    machine.worker("shared 2")
+    with pytest.raises(Unavailable):
+        machine.worker("shared 3")
+    machine.worker("shared 1")
+
+
+async def test_only_a_hello_makes_a_session(platform: Platform) -> None:
+    hand = Hand(platform)
+    assert await hand.say() is None
+    assert hand.key not in platform.dispatcher.sessions
