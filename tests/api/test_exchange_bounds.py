@@ -106,3 +106,21 @@ async def test_a_tenant_that_cannot_be_is_nobody(worker: HandWorker, name: str) 
     assert heard["refused"] == [1]
     heard = await worker.hello(running=[worker.holding(REPORT | {"tenant": name})])
     assert heard["revoked"] == [UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"reports": [REPORT | {"job": "j" * 100_000, "kind": "snoozed"}]},
+        {"running": [{"job": "j" * 100_000, "tenant": "t", "epoch": 1, "token": "0" * 32}]},
+        {"reports": [REPORT | {"kind": "k" * 100_000}]},
+        {"reports": [REPORT | {"kind": "failed", "failure": "f" * 100_000}]},
+    ],
+    ids=["job of a report", "job of a holding", "kind", "failure"],
+)
+async def test_a_refusal_does_not_say_all_of_it_again(
+    worker: HandWorker, message: dict[str, Any]
+) -> None:
+    reply = await worker.post(**message)
+    problem(reply, 422, "INVALID_REQUEST")
+    assert len(reply.content) < 2_000

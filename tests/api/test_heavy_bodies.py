@@ -17,6 +17,7 @@ from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
 from fairway.api import weight
+from fairway.api.exchange import ITEMS_MAX
 from fairway.core.errors import InvalidRequest
 from fairway.sdk.client import Client
 from fairway.sdk.door import Submission
@@ -167,11 +168,24 @@ async def test_a_call_with_too_many_reports_is_refused(house: House, worker: Han
     one = json.dumps(report).encode()
     body = b'{"session":"%s","reports":[%s]}' % (
         secrets.token_hex(16).encode(),
-        b",".join([one] * 60_000),
+        b",".join([one] * (ITEMS_MAX + 1)),
     )
     async with nobody_held_up(house):
         reply = await worker.client.post("/v1/workers/w/exchange", content=body)
     problem(reply, 413, "TOO_MANY_VALUES", "/reports")
+
+
+async def test_a_full_call_of_other_ends_is_heard_in_parts(
+    house: House, worker: HandWorker
+) -> None:
+    await worker.hello()
+    report = {
+        "job": "01900000-0000-7000-8000-000000000001", "tenant": "t", "epoch": 1,
+        "token": "1" * 32, "kind": "snoozed", "ran_us": 1,
+    }  # fmt: skip
+    async with nobody_held_up(house):
+        heard = await worker.say(reports=[report | {"n": n} for n in range(ITEMS_MAX)])
+    assert len(heard["refused"]) == ITEMS_MAX
 
 
 async def test_a_large_result_passes(house: House, worker: HandWorker) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
-from fairway.api.payload_schema import schema_text
+from fairway.api.payload_schema import compiled, sized_text
 from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
 from fairway.api.relay import Relay
 from fairway.api.weight import LIGHT_BYTES, check_text, weigh
@@ -31,8 +32,10 @@ from fairway.wire.messages import EMPTY_OBJECT
 
 BODY_BYTES_MAX = 64 << 20
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
-ITEMS_MAX = 50_000  # reports and holdings of one call
+ITEMS_MAX = 10_000  # reports and holdings of one call: a worker with thousands of slots
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
+JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
+ERROR_CHARACTERS_SHOWN = 200
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
@@ -43,9 +46,12 @@ class LargeRequest(wire.ExchangeRequest, kw_only=True):
     # On the wire the same texts; only how far they are decoded differs.
     reports: list[msgspec.Raw] = msgspec.field(default_factory=list)  # type: ignore[assignment]
     running: list[msgspec.Raw] | None = None  # type: ignore[assignment]
+    # To be weighed by itself: it is decoded in one go.
+    hello: msgspec.Raw = wire.NULL  # type: ignore[assignment]
 
 
 _decode_large = msgspec.json.Decoder(LargeRequest).decode
+_decode_hello = msgspec.json.Decoder(wire.Hello | None).decode
 
 
 class ExchangeEndpoint:
@@ -67,7 +73,7 @@ class ExchangeEndpoint:
             except Unavailable:
                 if not terms:  # else this server took over while it waited for the other
                     raise
-        call = self._call(principal, worker, await self._request(principal, body))
+        call = await self._call(principal, worker, await self._request(principal, body))
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         await send_bytes(send, 200, wire.encode(reply))
@@ -85,7 +91,8 @@ class ExchangeEndpoint:
         """In parts: no call of the codec may take long, and others are answered in between."""
         holder = STAFF if principal.tenant is None else principal.tenant.id
         try:
-            large = await self._platform.heavy.run(holder, partial(_taken_apart, body), len(body))
+            look = partial(_taken_apart, body)
+            large, hello = await self._platform.heavy.run(holder, look, len(body))
         except LimitReached as error:
             raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
         work, reports, running = WorkInParts(), [], None
@@ -98,47 +105,72 @@ class ExchangeEndpoint:
                 running.append(wire.decode_holding(text))
                 await work.let_others()
         said = {name: getattr(large, name) for name in wire.ExchangeRequest.__struct_fields__}
-        return wire.ExchangeRequest(**said | {"reports": reports, "running": running})
+        said |= {"hello": hello, "reports": reports, "running": running}
+        return wire.ExchangeRequest(**said)
 
-    def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
+    async def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
         tenant = principal.tenant
-        running = request.running
+        work, running, successes, reports = WorkInParts(), None, [], []
+        if request.running is not None:
+            running = []
+            for holding in request.running:
+                running.append(self._holding(holding))
+                await work.let_others()
+        for report in request.reports:
+            if report.kind == SUCCEEDED:
+                successes.append(report)
+            else:
+                reports.append(_reported(report))
+                await work.let_others()
         return Call(
             session=request.session,
             number=request.call,
             worker=worker,
             tenant=tenant.id if tenant else None,
-            hello=self._hello(request.hello),
-            running=None if running is None else [self._holding(one) for one in running],
-            successes=[one for one in request.reports if one.kind == SUCCEEDED],
-            reports=[_reported(one) for one in request.reports if one.kind != SUCCEEDED],
+            hello=await self._hello(principal, request.hello),
+            running=running,
+            successes=successes,
+            reports=reports,
             wait_seconds=request.wait_ms / 1000,
             draining=request.draining,
             goodbye=request.goodbye,
             is_whole=request.running_is_all,
         )
 
-    def _hello(self, hello: wire.Hello | None) -> Hello | None:
+    async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:
         if hello is None:
             return None
-        terms = [
-            TypeTerms(
-                one.name, one.attempts_max, one.timeouts_max, one.resources_max,
-                one.dependencies_max, one.deliveries_max, self._facts(one),
-            )
-            for one in hello.types
-        ]  # fmt: skip
+        if len({one.name for one in hello.types}) < len(hello.types):
+            raise InvalidRequest("A type is named twice; name each once.", field="/hello/types")
+        terms, work, is_shared = [], WorkInParts(), principal.tenant is None
+        for one in hello.types:
+            # A tenant's own worker does not speak for everybody's types: nobody looks at its facts.
+            facts = await self._facts(one) if is_shared else TypeFacts()
+            terms.append(
+                TypeTerms(
+                    one.name, one.attempts_max, one.timeouts_max, one.resources_max,
+                    one.dependencies_max, one.deliveries_max, facts,
+                )
+            )  # fmt: skip
+            await work.let_others()
         build = bounds.cut(hello.build, bounds.BUILD_CHARACTERS_MAX)
         limits = bounds.cut_limits(hello.limits)
         labels, warm_keys = tuple(hello.labels), tuple(hello.warm_keys)
         return Hello(terms, hello.slots, build, limits, labels, warm_keys)
 
-    def _facts(self, one: wire.TypeTerms) -> TypeFacts:
+    async def _facts(self, one: wire.TypeTerms) -> TypeFacts:
         return TypeFacts(
             None if one.pool is None else self._pools.named(one.pool, "/hello/types").number,
             one.timeout_ms, one.attempts_max, one.dependency, one.warm_key, one.version,
-            schema_text(one.schema),
+            None if one.schema is None else await self._schema(one.name, one.schema),
         )  # fmt: skip
+
+    async def _schema(self, type_name: str, schema: dict[str, Any]) -> bytes:
+        """Workers say the same at every hello: only what is news is looked at, and in a thread."""
+        text = sized_text(schema)
+        if text != self._platform.registry.schemas.get(type_name):
+            await self._platform.heavy.run(STAFF, partial(compiled, schema))
+        return text
 
     def _tenant(self, name: str) -> int:
         return self._platform.directory.id_of(name)
@@ -204,7 +236,7 @@ class ExchangeEndpoint:
         )
 
 
-def _taken_apart(body: bytes) -> LargeRequest:
+def _taken_apart(body: bytes) -> tuple[LargeRequest, wire.Hello | None]:
     check_text(body)
     weigh(body, VALUES_MAX, "Send several calls.")
     large = _decode_large(body)
@@ -214,7 +246,8 @@ def _taken_apart(body: bytes) -> LargeRequest:
             code="TOO_MANY_VALUES",
             field="/reports",
         )
-    return large
+    weigh(bytes(large.hello))
+    return large, _decode_hello(large.hello)
 
 
 def _reported(one: wire.Report) -> Reported:
@@ -224,7 +257,8 @@ def _reported(one: wire.Report) -> Reported:
 def _job(text: str) -> str:
     job = parse_job_id(text)
     if job is None:
-        raise InvalidRequest(f"{text!r} is no job id.", field="/job")
+        said = bounds.cut(text, JOB_CHARACTERS_SHOWN)
+        raise InvalidRequest(f"{said!r} is no job id.", field="/job")
     return job
 
 
@@ -233,7 +267,8 @@ def _outcome(one: wire.Report) -> Outcome:
         kind = OutcomeKind(one.kind)
         failure = FailureClass(one.failure) if one.failure is not None else None
     except ValueError as error:
-        raise InvalidRequest(str(error), field="/reports") from None
+        said = bounds.cut(str(error), ERROR_CHARACTERS_SHOWN)
+        raise InvalidRequest(said, field="/reports") from None
     if kind is OutcomeKind.FAILED and failure is None:
         raise InvalidRequest("A failed report needs its failure class.", field="/reports/failure")
     delay_ms = min(one.delay_ms, bounds.DELAY_MS_MAX)

@@ -59,7 +59,13 @@ def schema_text(schema: Any | None) -> bytes | None:
     """A schema as it is kept; refuses what is none, and what is too large."""
     if schema is None:
         return None
+    text = sized_text(schema)
     compiled(schema)
+    return text
+
+
+def sized_text(schema: Any) -> bytes:
+    """As it is kept, not looked into yet: to compile what is too large would take long."""
     text = msgspec.json.encode(schema)
     if len(text) > SCHEMA_BYTES_MAX:
         raise InvalidRequest(
