@@ -14,7 +14,7 @@ from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.api import docs, operate, plain, protocol
-from fairway.api.protocol import LINGER_BYTES
+from fairway.api.transports import LINGER_BYTES
 from fairway.services.platform import Platform
 
 CONNECTIONS_MAX = 200

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from fairway.api.plain import CLOSE, CONNECTION, problem_reply
+from fairway.api.transports import Corked
 from fairway.core.connections import ConnectionBook, ConnectionLimits, address_of
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.runtime.loops import WorkInParts
@@ -34,7 +35,6 @@ SWEEP_SECONDS = 0.5
 UNREAD_SECONDS = 30.0  # for a reply to get on by so many bytes, once it has to wait
 UNREAD_STEP_BYTES = 16 << 10
 CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many connections
-LINGER_SECONDS, LINGER_BYTES = 2.0, 32 << 20  # for who still sends to hear why it was refused
 
 log = logger("door")
 
@@ -134,76 +134,6 @@ class Door:
             connection.cut()  # a second answer would be taken for a part of the first
         else:
             connection.answer(error)
-
-
-class Corked:
-    """A transport that gathers what is written, until `flush` or the event loop's next turn."""
-
-    def __init__(self, transport: Any, protocol: GuardedProtocol) -> None:
-        self._transport = transport
-        self._protocol = protocol
-        self._loop = protocol.loop
-        self._parts: list[bytes] = []
-        self._is_lingering = False
-
-    def write(self, data: bytes) -> None:
-        if not self._parts:
-            self._loop.call_soon(self.flush)
-        self._parts.append(data)
-
-    def close(self) -> None:
-        self.flush()
-        if self._protocol.has_whole_body or self.is_closing() or not self.can_write_eof():
-            self.finish()
-        else:  # closed with bytes unread, it would take the answer with it
-            self._is_lingering = True
-            Lingering(self._transport, self._protocol).begin()
-
-    def finish(self) -> None:
-        """Close without listening any further."""
-        self.flush()
-        self._transport.close()
-
-    def is_closing(self) -> bool:
-        return self._is_lingering or self._transport.is_closing()
-
-    def flush(self) -> None:
-        parts, self._parts = self._parts, []
-        if parts and not self._transport.is_closing():
-            self._transport.write(b"".join(parts))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class Lingering(asyncio.Protocol):
-    """A connection that has its answer and sends on: what comes is thrown away, for a while."""
-
-    def __init__(self, transport: Any, protocol: GuardedProtocol) -> None:
-        self._transport = transport
-        self._protocol = protocol
-        self._left_bytes = LINGER_BYTES
-        self._ending = protocol.loop.call_later(LINGER_SECONDS, transport.abort)
-
-    def begin(self) -> None:
-        self._protocol.flow.resume_reading()
-        self._transport.set_protocol(self)
-        self._transport.write_eof()
-
-    def data_received(self, data: bytes) -> None:
-        self._left_bytes -= len(data)
-        if self._left_bytes < 0:
-            self._transport.abort()
-
-    def pause_writing(self) -> None:
-        self._protocol.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._protocol.resume_writing()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ending.cancel()
-        self._protocol.connection_lost(exc)
 
 
 class GuardedProtocol(HttpToolsProtocol):

@@ -10,20 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from fairway.core.billing import is_billable
 from fairway.core.byte_room import ByteRoom
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome
-from fairway.core.run_note import RunNote, note_text
-from fairway.core.timing import Timing, lateness_ms
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
@@ -31,6 +27,7 @@ from fairway.services.large_results import LargeResults
 from fairway.services.refused_ends import RefusedEnds, Rewrite, lease_refusal
 from fairway.services.row_writer import RowWriter, Write
 from fairway.services.sessions import End, Lease, Session, numbers_by_session
+from fairway.services.settlement import settlement_of
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import leases as lease_store
@@ -173,7 +170,7 @@ class Recorder:
         packed, rows = [], []
         for end in ends:
             try:
-                rows.append(self._settlement(end))
+                rows.append(settlement_of(end, self._store_clock))
             except Exception as error:
                 self.refused_ends.take(end, error)
             else:
@@ -209,34 +206,10 @@ class Recorder:
 
     def _as_it_is(self, end: End) -> Rewrite:
         if end.decision is not None:
-            return outcomes.settle, self._settlement(end)
+            return outcomes.settle, settlement_of(end, self._store_clock)
         job = end.lease.job
         row = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
         return outcomes.record_successes, row
-
-    def _settlement(self, end: End) -> outcomes.Settlement:
-        decision, job, session = end.decision, end.lease.job, end.lease.session
-        assert decision is not None
-        tally, now, due = decision.tally, self._store_clock.now(), None
-        if decision.state is State.SCHEDULED:
-            due = now + timedelta(milliseconds=decision.delay_ms)
-        billable = is_billable(end.said, end.failure)
-        note = RunNote(
-            job.deliveries + 1, job.attempts + 1, end.said, now, end.ran_us, session.worker,
-            session.build, decision.reason, end.error, self._late_ms(end), end.lease.progress,
-            billable,
-        )  # fmt: skip
-        return outcomes.Settlement(
-            job.tenant, job.id, end.lease.epoch, decision.state, tally.attempts, tally.deliveries,
-            due, end.ran_us, end.error, tally.failures if any(tally.failures) else None,
-            end.fingerprint, note_text(note), end.ran_us if billable else 0,
-        )  # fmt: skip
-
-    def _late_ms(self, end: End) -> int | None:
-        if end.lease.job.timing is None:
-            return None
-        began = self._store_clock.at_us(end.lease.granted_us)
-        return lateness_ms(Timing.of(end.lease.job.timing), int(began.timestamp() * 1000))
 
     def _finish(self, ends: Sequence[End], refused: set[str]) -> None:
         """These are on disk, but for those that the guard refused: their lease was lost."""
