@@ -41,6 +41,7 @@ class Server:
     dsn: str
     template: str
     tables: list[str]  # of the template
+    indexes: list[str]
     seeds: dict[str, list[Row]]  # what the migrations wrote into them
     stock: list[str] = field(default_factory=list)  # databases that are as good as new
 
@@ -96,7 +97,7 @@ async def _calm_vacuum(dsn: str) -> None:
         await connection.close()
 
 
-async def _make_template(dsn: str, name: str) -> tuple[list[str], dict[str, list[Row]]]:
+async def _make_template(dsn: str, name: str) -> tuple[list[str], list[str], dict[str, list[Row]]]:
     await make_database(dsn, name, "template0")
     connection = await asyncpg.connect(at_database(dsn, name))
     try:
@@ -108,7 +109,8 @@ async def _make_template(dsn: str, name: str) -> tuple[list[str], dict[str, list
             for table in tables
             if not table.startswith("jobs")
         }
-        return tables, {table: rows for table, rows in seeds.items() if rows}
+        kept = {table: rows for table, rows in seeds.items() if rows}
+        return tables, await _relations(connection, "iI"), kept
     finally:
         await connection.close()
 
@@ -137,7 +139,10 @@ async def _emptied(server: Server, name: str) -> bool:
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-        if await _tables(connection) != server.tables or await _is_large(connection):
+        is_changed = await _tables(connection) != server.tables
+        if is_changed or await _relations(connection, "iI") != server.indexes:
+            return False
+        if await _is_large(connection):
             return False
         await connection.execute("SET session_replication_role = replica")  # in any order
         for table in server.tables:
@@ -150,9 +155,14 @@ async def _emptied(server: Server, name: str) -> bool:
 
 
 async def _tables(connection: Connection) -> list[str]:
+    return await _relations(connection, "rp")
+
+
+async def _relations(connection: Connection, kinds: str) -> list[str]:
     rows = await connection.fetch(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        " AND relkind IN ('r', 'p') ORDER BY 1"
+        " AND strpos($1, relkind::text) > 0 ORDER BY 1",
+        kinds,
     )
     return [row["relname"] for row in rows]
 

@@ -18,7 +18,7 @@ from itertools import accumulate, islice, takewhile
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairway.core.errors import InvalidRequest
@@ -307,6 +307,10 @@ def test_no_expression_costs_more_than_its_steps(cron: str, zone: str, now_ms: i
 @given(any_cron, st.sampled_from(sorted(PLACES)))
 @settings(deadline=None, max_examples=40)
 def test_steps_are_paid_for_what_is_done(cron: str, zone: str) -> None:
+    try:
+        checked(cron=cron, every_ms=None, zone=zone, now_ms=NOW, gap_ms_min=1)
+    except InvalidRequest:
+        assume(False)  # such as the 30th of February
     steps = Steps()
 
     def search() -> None:
