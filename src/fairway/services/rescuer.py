@@ -82,7 +82,7 @@ class Rescuer:
         try:
             for session in list(sessions.values()):
                 if not session.leases and session.poll is None and session.seen_us <= since_us:
-                    self._dispatcher.end_session(session)
+                    self._dispatcher.drop_session(session)
                 await work.let_others()
         finally:
             self._dispatcher.recount()
