@@ -163,7 +163,7 @@ async def test_what_storage_does_not_take_for_long_is_tried_again_later(
     assert platform.recorder.large_results.bytes_held == 0
     for job in jobs:
         found = (await sight(platform, tenant, job)).record
-        assert found.state in (State.SCHEDULED, State.QUEUED)
+        assert not State(found.state).is_final, "it may run again already"
         error = json.loads(found.error or b"{}")
         assert (error["failure"], error["dependency"]) == ("dependency", "object storage")
     told = [line for line in capsys.readouterr().out.splitlines() if "results wait" in line]

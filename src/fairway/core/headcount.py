@@ -24,7 +24,7 @@ class Headcount:
         self._runners: Counter[int] = Counter()  # job type → how many run it
         self._capacity: Counter[int] = Counter()
         self._changed_pools: set[int] = set()
-        self._types_changed = True  # nobody has looked yet
+        self._types_changed = False  # before the first worker comes, any type may
 
     def __len__(self) -> int:
         return len(self._said)
