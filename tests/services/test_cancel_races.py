@@ -18,7 +18,7 @@ from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease
+from fairway.services.sessions import Lease, News
 
 JOBS = 3000
 BATCH = 60
@@ -64,21 +64,26 @@ class Race:
 
     async def work(self) -> None:
         """Take leases and report, with pauses of a few milliseconds, until nothing is open."""
-        await self.hand.say(hello=True)
+        self._take(await self.hand.say(hello=True))
         while True:
             due = [one for one in self.running.values() if self.dice.random() < 0.25]
             words = [self.hand.done(lease, self._outcome()) for lease in due]
             for lease in due:
                 del self.running[lease.job.id]
             news = await self.hand.say(reports=words, wait_seconds=0.003)
-            if news is None:
-                await self.hand.say(hello=True, running=[holding(x) for x in self.running.values()])
-                continue
-            for lease in news.leases:
-                self._check_grant(lease)
-                self.running[lease.job.id] = lease
-            for job in news.revoked:
-                self.running.pop(job, None)
+            if news is None:  # the reply to a hello brings what was not named, or not heard
+                held = [holding(lease) for lease in self.running.values()]
+                news = await self.hand.say(hello=True, running=held)
+            self._take(news)
+
+    def _take(self, news: News | None) -> None:
+        """Any reply may bring leases, that to a hello too."""
+        assert news is not None
+        for lease in news.leases:
+            self._check_grant(lease)
+            self.running[lease.job.id] = lease
+        for job in news.revoked:
+            self.running.pop(job, None)
 
     def _check_grant(self, lease: Lease) -> None:
         said_us = self.said.get(lease.job.id)
