@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.byte_room import ByteRoom
 
 ALL, EACH = 100, 30
-MOVES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 60), st.booleans()), max_size=60)
+OWNERS = range(4)
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["take", "leave", "shrink"]),
+        st.sampled_from(OWNERS),
+        st.integers(0, 3 * ALL // 2),
+    ),
+    max_size=80,
+)
 
 
-@given(MOVES)
-def test_it_holds_no_more_than_it_says(moves: list[tuple[int, int, bool]]) -> None:
+@given(MOVES, st.randoms(use_true_random=False))
+def test_what_is_held_is_the_sum_of_its_places(
+    moves: list[tuple[str, int, int]], chance: Random
+) -> None:
     room = ByteRoom(ALL, EACH)
     inside: dict[int, tuple[int, int]] = {}
-    for key, (owner, size, leaves) in enumerate(moves):
-        if leaves and inside:
-            gone = next(iter(inside))
-            room.give_back(gone)
-            room.give_back(gone)  # twice is once
-            del inside[gone]
-        elif room.take(key, owner, size):
-            inside[key] = (owner, size)
-        sizes = [size for _, size in inside.values()]
-        assert room.bytes_held == sum(sizes) <= ALL
-        for one in {owner for owner, _ in inside.values()}:
-            held = [size for owner, size in inside.values() if owner == one]
-            assert len(held) == 1 or sum(held) <= EACH
+    for key, (move, owner, size) in enumerate(moves):
+        some = chance.choice(sorted(inside)) if inside else None
+        if move == "take":
+            if room.take(key, owner, size):
+                inside[key] = (owner, size)
+        elif some is not None and move == "leave":
+            room.give_back(some)
+            room.give_back(some)  # twice is once
+            del inside[some]
+        elif some is not None:
+            room.shrink(some, size)
+            inside[some] = (inside[some][0], min(size, inside[some][1]))
+        _check_sums(room, list(inside.values()))
     for key in list(inside):
         room.give_back(key)
     assert room.bytes_held == 0
-    assert room.fits(0, EACH)
+    assert all(room.held_by(owner) == 0 and room.fits(owner, 2 * ALL) for owner in OWNERS)
+
+
+def _check_sums(room: ByteRoom, places: list[tuple[int, int]]) -> None:
+    """The law: sums of places, and no sum over its bound but that of a single one."""
+    assert room.bytes_held == sum(size for _, size in places)
+    assert room.bytes_held <= ALL or len([size for _, size in places if size]) == 1
+    for one in OWNERS:
+        sizes = [size for owner, size in places if owner == one and size]
+        assert room.held_by(one) == sum(sizes)
+        assert sum(sizes) <= EACH or len(sizes) == 1
+
+
+def test_places_of_no_bytes_leave_as_they_came() -> None:
+    room = ByteRoom(ALL, EACH)
+    assert room.take("empty", 1, 0)
+    assert room.take("empty too", 1, 0)
+    room.give_back("empty")
+    room.give_back("empty too")
+    assert room.bytes_held == room.held_by(1) == 0
 
 
 def test_what_is_larger_than_all_the_room_passes_alone() -> None:
@@ -41,3 +72,12 @@ def test_what_is_larger_than_all_the_room_passes_alone() -> None:
     assert not room.take("small", 2, 1)
     room.give_back("huge")
     assert room.take("small", 2, 1)
+
+
+def test_what_turns_out_smaller_makes_room() -> None:
+    room = ByteRoom(ALL, EACH)
+    assert room.take("unknown", 1, ALL)
+    assert not room.take("other", 2, EACH)
+    room.shrink("unknown", ALL - EACH)
+    room.shrink("unknown", ALL)  # it never grows
+    assert room.take("other", 2, EACH)

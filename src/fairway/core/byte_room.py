@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class _Place(NamedTuple):
-    owner: int
+    owner: Hashable
     size_bytes: int
 
 
@@ -22,32 +22,51 @@ class ByteRoom:
         self.bytes_each_max = bytes_each_max
         self.bytes_held = 0
         self._places: dict[Hashable, _Place] = {}
-        self._by_owner: dict[int, int] = {}
+        self._by_owner: dict[Hashable, int] = {}  # nobody who holds nothing is in here
 
-    def fits(self, owner: int, size_bytes: int) -> bool:
+    def held_by(self, owner: Hashable) -> int:
+        return self._by_owner.get(owner, 0)
+
+    def fits(self, owner: Hashable, size_bytes: int) -> bool:
         """Whether so much more of this owner's may come in now."""
-        held = self._by_owner.get(owner, 0)
-        if held and held + size_bytes > self.bytes_each_max:
-            return False
-        return not self.bytes_held or self.bytes_held + size_bytes <= self.bytes_max
+        return self.fits_part(owner, size_bytes) and self.fits_all(size_bytes, self.bytes_max)
 
-    def take(self, key: Hashable, owner: int, size_bytes: int) -> bool:
+    def fits_part(self, owner: Hashable, size_bytes: int) -> bool:
+        """Whether the owner's own part has room for so much more."""
+        held = self._by_owner.get(owner, 0)
+        return not held or held + size_bytes <= self.bytes_each_max
+
+    def fits_all(self, size_bytes: int, bytes_max: int) -> bool:
+        """Whether what all hold would stay within this bound."""
+        return not self.bytes_held or self.bytes_held + size_bytes <= bytes_max
+
+    def take(self, key: Hashable, owner: Hashable, size_bytes: int) -> bool:
         """Let it in if it fits; True also for what is inside already."""
         if key in self._places:
             return True
         if not self.fits(owner, size_bytes):
             return False
         self._places[key] = _Place(owner, size_bytes)
-        self.bytes_held += size_bytes
-        self._by_owner[owner] = self._by_owner.get(owner, 0) + size_bytes
+        self._count(owner, size_bytes)
         return True
 
     def give_back(self, key: Hashable) -> None:
         """It is gone; what never came in is no matter."""
         place = self._places.pop(key, None)
-        if place is None:
-            return
-        self.bytes_held -= place.size_bytes
-        self._by_owner[place.owner] -= place.size_bytes
-        if not self._by_owner[place.owner]:
-            del self._by_owner[place.owner]
+        if place is not None:
+            self._count(place.owner, -place.size_bytes)
+
+    def shrink(self, key: Hashable, size_bytes: int) -> None:
+        """It turned out to be smaller than was thought."""
+        place = self._places.get(key)
+        if place is not None and size_bytes < place.size_bytes:
+            self._places[key] = _Place(place.owner, size_bytes)
+            self._count(place.owner, size_bytes - place.size_bytes)
+
+    def _count(self, owner: Hashable, more_bytes: int) -> None:
+        self.bytes_held += more_bytes
+        held = self._by_owner.get(owner, 0) + more_bytes
+        if held:
+            self._by_owner[owner] = held
+        else:  # also when places of no bytes are left: they weigh nothing
+            self._by_owner.pop(owner, None)
