@@ -75,7 +75,9 @@ class Platform:
         self.calls.append(request)
         status = self.judge(request)
         if status != 200:
-            code = {413: "PAYLOAD_TOO_LARGE", 500: "INTERNAL"}.get(status, "INVALID_REQUEST")
+            code = {413: "PAYLOAD_TOO_LARGE", 500: "INTERNAL", 503: "NO_ROOM"}.get(
+                status, "INVALID_REQUEST"
+            )
             problem = {"status": status, "code": code, "detail": "This is not to be taken."}
             return status, msgspec.json.encode(problem)
         taken = [report for report in request.reports if self.takes(report)]

@@ -148,3 +148,31 @@ async def test_heavy_reports_travel_in_bounded_calls_of_their_own(platform: Plat
     heavy = [call for call, size in zip(platform.calls, sizes, strict=True) if size > MB]
     assert all(call.hello is None and call.wait_ms == 0 for call in heavy)
     assert {one.kind for one in platform.heard.values()} == {"succeeded"}
+
+
+def weight(request: wire.ExchangeRequest) -> int:
+    return sum(len(bytes(one.result)) for one in request.reports)
+
+
+def refused(platform: Platform) -> int:
+    return sum(weight(call) > 64 << 10 for call in platform.calls)
+
+
+async def test_a_call_without_room_is_said_again_and_the_rest_goes_on(platform: Platform) -> None:
+    """503 `NO_ROOM` for all that is large: nothing is given up, and nobody else waits for it."""
+    platform.judge = lambda request: 503 if weight(request) > 64 << 10 else 200
+    sizes = {1: 6 * MB, 2: 6 * MB, 3: 100 << 10}  # the last one travels with a heartbeat
+    platform.leases = [
+        lease(n, "echo", "medium", {"text": "x" * size}) for n, size in sizes.items()
+    ]
+    async with working(platform) as life:
+        await until(lambda: refused(platform) >= 5, life, "they are said again and again")
+        hellos = sum(call.hello is not None for call in platform.calls)
+        platform.leases = [lease(n) for n in range(4, 9)]
+        await until(lambda: len(platform.heard) == 5, life, "small reports are heard meanwhile")
+        assert sum(call.hello is not None for call in platform.calls) <= hellos + 1
+        assert not life.done()
+        platform.judge = lambda request: 200
+        await until(lambda: len(platform.heard) == 8, life, "all reports are heard")
+    assert {one.kind for one in platform.heard.values()} == {"succeeded"}
+    assert all(len(bytes(platform.heard[job_id(n)].result)) > size for n, size in sizes.items())

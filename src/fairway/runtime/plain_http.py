@@ -46,6 +46,11 @@ class HttpConnection(asyncio.Protocol):
             self._fail("it was closed before the request was sent")
         return self._reply
 
+    @property
+    def is_sent(self) -> bool:
+        """Nothing of the request still waits to go out."""
+        return not self._transport.get_write_buffer_size()
+
     def close(self) -> None:
         self.is_open = False
         if self._transport is not None:
@@ -111,8 +116,10 @@ class HttpDoor:
             except BaseException:
                 connection.close()  # half a conversation cannot be used again
                 raise
-        if connection.is_open:
+        if connection.is_open and connection.is_sent:
             self._idle.append(connection)
+        else:  # answered before all of it was sent: the next call would wait behind the rest
+            connection.close()
         return reply
 
     async def _connection(self) -> HttpConnection:

@@ -28,7 +28,7 @@ from fairway.worker.levels import Levels
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe import Words
 from fairway.worker.reporting import LIGHT_BYTES, Keeping, Reporting
-from fairway.worker.session import BYTES_PER_SECOND, Session, is_refusal
+from fairway.worker.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
 from fairway.worker.usage import Orphans
 
 log = logger("worker")
@@ -233,11 +233,11 @@ class Keeper:
                 self._reporting.greeted()
 
     def _unsaid(self, request: wire.ExchangeRequest, error: FairwayError) -> None:
-        """A call failed. One that was refused, or broke the server, goes on without its reports."""
+        """A call failed. If its reports may be why, or their size, it goes on without them."""
         is_refused = is_refusal(error)
         if is_refused:
             self._ledger.leave_unnamed(request.reports)
-        if request.reports and (is_refused or error.code == FairwayError.code):
+        if request.reports and (is_refused or error.code in (FairwayError.code, NO_ROOM)):
             self._reporting.add(request.reports)
             error = Unavailable(error.message)
         elif is_refused and request.hello is None and request.running:

@@ -28,7 +28,7 @@ from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import NULL, ExchangeReply, ExchangeRequest, Report
 from fairway.worker.held_results import HeldResults, without_result
 from fairway.worker.ledger import Ledger
-from fairway.worker.session import Session, is_refusal
+from fairway.worker.session import NO_ROOM, Session, is_refusal
 
 log = logger("worker")
 
@@ -166,6 +166,8 @@ class Reporting:
         except Exception as error:  # a reply that is none of ours counts as no reply
             if isinstance(error, FairwayError) and is_refusal(error):
                 await self._refused(batch, error)
+            elif isinstance(error, FairwayError) and error.code == NO_ROOM:
+                await self._put_off(batch)
             else:
                 await self._broke(batch, error)
             return
@@ -194,6 +196,11 @@ class Reporting:
         """Only with a hello is another session's lease ours."""
         return self._ledger.has_inherited(batch)
 
+    async def _put_off(self, batch: list[Report]) -> None:
+        """There was no room for it, and nothing else is wrong: the same again, later."""
+        self._parts.append(batch)
+        await self._rest()
+
     async def _broke(self, batch: list[Report], error: Exception) -> None:
         """Say them again in smaller calls, after a pause that grows; others go before them."""
         self._parts.extend(_halves(batch))
@@ -201,6 +208,9 @@ class Reporting:
         if not isinstance(error, FairwayError):
             error = Unavailable(f"The exchange broke: {error!r}")
         self._keeping.fail(error)
+        await self._rest()
+
+    async def _rest(self) -> None:
         self._broken_in_row = min(self._broken_in_row + 1, 10)
         await pause(min(PAUSE_FIRST_SECONDS * 2.0**self._broken_in_row, PAUSE_MAX_SECONDS))
 

@@ -19,6 +19,7 @@ from fairway.wire.problems import CODES, error_of
 PAUSE_FIRST_SECONDS = 0.05
 PAUSE_MAX_SECONDS = 1.0
 GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
+NO_ROOM = "NO_ROOM"  # the code of: not so large a call just now; a smaller one is heard
 BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls get time for it
 
 
@@ -45,7 +46,7 @@ class Session:
             raise Unavailable(f"{url} does not answer: {error!r}") from error
         if reply.status != 200:
             problem = _error(reply)
-            if not is_refusal(problem):
+            if not is_refusal(problem) and problem.code != NO_ROOM:
                 self._leave(url)
             raise problem
         self._failures_in_row = 0
