@@ -35,10 +35,12 @@ from fairway.api.exchange import ExchangeEndpoint
 from fairway.api.explain import ExplainJob
 from fairway.api.jobs import OneJob
 from fairway.api.plain import (
+    BODY_PLACE,
     ClientGone,
     Receive,
     Scope,
     Send,
+    give_back_room,
     problem_reply,
     read_body,
     send_problem,
@@ -156,6 +158,9 @@ class Api:
             request_id = secrets.token_hex(8)
             log.exception("request failed", path=scope["path"], request_id=request_id)
             await send_problem(send, FairwayError(), request_id)
+        finally:
+            if BODY_PLACE in scope:
+                give_back_room(scope)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         method, path = scope["method"], scope["path"]

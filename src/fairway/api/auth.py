@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.plain import CONNECTION, Scope, header
-from fairway.core.connections import STAFF, address_of
+from fairway.core.connections import address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
 from fairway.services.directory import Directory, Principal
@@ -26,7 +26,7 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
         raise _unauthenticated("This API key is not valid.")
     connection = scope.get(CONNECTION)
     if connection is not None and not connection.is_known:
-        connection.proved(STAFF if principal.tenant is None else principal.tenant.id)
+        connection.proved(principal.holder)
     return principal
 
 

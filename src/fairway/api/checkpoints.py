@@ -19,7 +19,6 @@ from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.pace import Paced
 from fairway.api.plain import Receive, read_body
 from fairway.api.weight import LIGHT_BYTES, check_text, weigh
-from fairway.core.connections import STAFF
 from fairway.core.errors import (
     Forbidden,
     InvalidRequest,
@@ -42,13 +41,15 @@ SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of it
 async def save(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     principal = await worker_of(request.scope, platform.directory)
-    is_small = _is_small(request)
-    async with platform.checkpoints.transfers.held(_owner(request, principal), is_small=is_small):
+    is_small, owner = _is_small(request), _owner(request, principal)
+    counted = (platform.bodies.checkpoints, owner) if is_small else None  # large ones have places
+    async with platform.checkpoints.transfers.held(owner, is_small=is_small):
         limit = platform.settings.checkpoint_bytes_max
         receive: Receive = Paced(request.receive, SAVE_SECONDS_MAX)
         if not is_small:
             receive = _Judged(receive, platform, principal)
-        body = await read_body(request.scope, receive, limit + ENVELOPE_BYTES_MAX)
+        body_max = limit + ENVELOPE_BYTES_MAX
+        body = await read_body(request.scope, receive, body_max, counted=counted)
         wanted = await _wanted(platform, principal, body)
         proof = _proof(platform, principal, wanted)
         if not is_small and not receive.has_judged:
@@ -129,9 +130,8 @@ def _is_small(request: Request) -> bool:
 async def _wanted(platform: Platform, principal: Principal, body: bytes) -> wire.CheckpointSave:
     if len(body) <= LIGHT_BYTES:
         return _decoded(body)
-    holder = STAFF if principal.tenant is None else principal.tenant.id
     try:
-        return await platform.heavy.run(holder, partial(_decoded, body), len(body))
+        return await platform.heavy.run(principal.holder, partial(_decoded, body), len(body))
     except LimitReached as error:
         raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
 

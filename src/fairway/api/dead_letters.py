@@ -83,11 +83,11 @@ async def show(request: Request) -> Response:
 
 async def replay_one(request: Request) -> Response:
     platform, tenant = await _asked(request)
-    job = job_id(request.path_params["id"])
+    job, counted = job_id(request.path_params["id"]), (platform.bodies.requests, tenant.id)
     if _is_elsewhere(platform, job):
-        body = await read_body(request.scope, request.receive, _body_max(platform))
+        body = await read_body(request.scope, request.receive, _body_max(platform), counted=counted)
         return RelayedReply(request.app.state.relay, body, shard_of(job))
-    wanted = await decoded(request, ReplayOne, _body_max(platform), if_empty=b"{}")
+    wanted = await decoded(request, ReplayOne, _body_max(platform), if_empty=b"{}", counted=counted)
     payload = _payload(wanted.payload, platform)
     await platform.dead_letters.replay_one(tenant.id, job, payload)
     sight = await platform.insight.job(tenant.id, job)
@@ -113,7 +113,8 @@ def _is_elsewhere(platform: Platform, job: JobId) -> bool:
 async def replay_many(request: Request) -> Response:
     platform, tenant = await _asked(request)
     filters.check_names(request.query_params, NARROWING)
-    wanted = await decoded(request, ReplayMany, _body_max(platform))
+    counted = (platform.bodies.requests, tenant.id)
+    wanted = await decoded(request, ReplayMany, _body_max(platform), counted=counted)
     payload = _payload(wanted.payload, platform)
     which = await _wanted(request, platform)
     if wanted.dry_run:

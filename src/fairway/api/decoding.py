@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from fairway.api.plain import read_body
 from fairway.core.errors import InvalidRequest
+from fairway.services.bodies import Counted
 
 #: Everything that the codec raises on bytes that are no message of ours.
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -35,9 +36,11 @@ async def decoded(
     bytes_max: int = BODY_BYTES_MAX,
     *,
     if_empty: bytes = b"",
+    counted: Counted | None = None,
 ) -> Wanted:
     """The message in a small body."""
-    body = await read_body(request.scope, request.receive, bytes_max) or if_empty
+    read = await read_body(request.scope, request.receive, bytes_max, counted=counted)
+    body = read or if_empty
     try:
         return msgspec.json.decode(body, type=kind)
     except UNDECODABLE as error:

@@ -11,7 +11,15 @@ import msgspec
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.payload_schema import compiled, sized_text
-from fairway.api.plain import Receive, Scope, Send, read_body, send_bytes
+from fairway.api.plain import (
+    BODY_PLACE,
+    Receive,
+    Scope,
+    Send,
+    give_back_room,
+    read_body,
+    send_bytes,
+)
 from fairway.api.relay import Relay
 from fairway.api.weight import LIGHT_BYTES, check_text, weigh
 from fairway.core.connections import STAFF
@@ -22,7 +30,8 @@ from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.pools import Pool
 from fairway.core.reference import MARK, referred
 from fairway.runtime.loops import WorkInParts
-from fairway.services.calls import Call, Reported
+from fairway.services.bodies import CALL_BYTES_MAX
+from fairway.services.calls import Call, Reported, Success
 from fairway.services.directory import Principal
 from fairway.services.platform import Platform
 from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
@@ -30,7 +39,6 @@ from fairway.wire import bounds
 from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
-BODY_BYTES_MAX = 64 << 20
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
 ITEMS_MAX = 10_000  # reports and holdings of one call: a worker with thousands of slots
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
@@ -64,7 +72,9 @@ class ExchangeEndpoint:
         principal = await worker_of(scope, self._platform.directory)
         if not WORKER_NAME.fullmatch(worker):
             raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
-        body = await read_body(scope, receive, BODY_BYTES_MAX, BODY_SECONDS_MAX)
+        tenant = None if principal.tenant is None else principal.tenant.id
+        counted = self._platform.bodies.of_worker(tenant, worker)
+        body = await read_body(scope, receive, CALL_BYTES_MAX, BODY_SECONDS_MAX, counted=counted)
         terms = self._platform.dispatcher.terms
         if not terms:
             try:
@@ -74,6 +84,9 @@ class ExchangeEndpoint:
                 if not terms:  # else this server took over while it waited for the other
                     raise
         call = await self._call(principal, worker, await self._request(principal, body))
+        if BODY_PLACE in scope:
+            del body
+            call = call._replace(on_heard=partial(_forget, scope, call))
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         await send_bytes(send, 200, wire.encode(reply))
@@ -89,10 +102,9 @@ class ExchangeEndpoint:
 
     async def _large_request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         """In parts: no call of the codec may take long, and others are answered in between."""
-        holder = STAFF if principal.tenant is None else principal.tenant.id
         try:
             look = partial(_taken_apart, body)
-            large, hello = await self._platform.heavy.run(holder, look, len(body))
+            large, hello = await self._platform.heavy.run(principal.holder, look, len(body))
         except LimitReached as error:
             raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
         work, reports, running = WorkInParts(), [], None
@@ -110,7 +122,8 @@ class ExchangeEndpoint:
 
     async def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
         tenant = principal.tenant
-        work, running, successes, reports = WorkInParts(), None, [], []
+        work, running, reports = WorkInParts(), None, []
+        successes: list[Success] = []
         if request.running is not None:
             running = []
             for holding in request.running:
@@ -234,6 +247,13 @@ class ExchangeEndpoint:
             run_mode=pool.run_mode,
             resumes=job.epoch > 0 and pool.checkpoint != "none",
         )
+
+
+def _forget(scope: Scope, call: Call) -> None:
+    """All of a large call was heard: while it is held open, nothing of its body is kept."""
+    call.successes.clear()
+    call.reports.clear()
+    give_back_room(scope)
 
 
 def _taken_apart(body: bytes) -> tuple[LargeRequest, wire.Hello | None]:

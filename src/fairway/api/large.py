@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -12,7 +13,15 @@ from fairway.api.decoding import json_reply
 from fairway.api.jobs import job_id
 from fairway.api.pace import Paced, body_pieces
 from fairway.api.plain import ClientGone, problem_reply
-from fairway.core.errors import FairwayError, Forbidden, InvalidRequest, NotFound
+from fairway.core.connections import STAFF
+from fairway.core.errors import (
+    FairwayError,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Unavailable,
+)
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform
 from fairway.services.uploads import Address
@@ -86,7 +95,7 @@ async def payload(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
-    return await _text(platform, sight.record.payload)
+    return await _text(platform, sight.record.payload, tenant.id)
 
 
 async def result(request: Request) -> Response:
@@ -95,7 +104,7 @@ async def result(request: Request) -> Response:
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
     if sight.record.result is None:
         raise NotFound("The job has no result: it has not succeeded.")
-    return await _text(platform, sight.record.result)
+    return await _text(platform, sight.record.result, tenant.id)
 
 
 async def payload_for_worker(request: Request) -> Response:
@@ -106,23 +115,33 @@ async def payload_for_worker(request: Request) -> Response:
     if principal.tenant is not None and principal.tenant.id != tenant:
         raise Forbidden("This worker's key belongs to another tenant.")
     sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
-    return await _text(platform, sight.record.payload)
+    try:
+        return await _text(platform, sight.record.payload, principal.holder)
+    except LimitReached as error:
+        raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
 
 
-async def _text(platform: Platform, text: bytes) -> Response:
-    reading = await platform.vault.read(text)
+async def _text(platform: Platform, text: bytes, holder: int) -> Response:
+    """LimitReached when as many as may be are being sent already."""
+    kind = "payloads" if holder == STAFF else "downloads"
+    with platform.waiting.place(kind, holder):
+        reading = await platform.vault.read(text)
+    place = platform.waiting.place(kind, holder)
     return StreamingResponse(
-        _until_broken(reading.pieces),
+        _until_broken(reading.pieces, place),
         media_type="application/json",
         headers={"content-length": str(reading.size_bytes)},
     )
 
 
-async def _until_broken(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _until_broken(
+    pieces: AsyncIterator[bytes], place: AbstractContextManager[None]
+) -> AsyncIterator[bytes]:
     """A reply that has begun cannot become a problem: it is cut short, which its length shows."""
     try:
-        async for piece in pieces:
-            yield piece
+        with place:
+            async for piece in pieces:
+                yield piece
     except FairwayError as error:
         log.error("reply cut short", error=error.message)
         raise ClientGone from error

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from math import ceil
 from typing import Any, TypeAlias
 
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
+from fairway.services.bodies import SMALL_BYTES, BodyPlace, Counted
 from fairway.wire import problems
 
 Scope: TypeAlias = Any
@@ -23,6 +25,7 @@ Header: TypeAlias = tuple[bytes, bytes]
 HEADERS = "fairway.headers"  # in a scope: by name
 CONNECTION = "fairway.connection"  # in a scope: what carries the request
 BODY_BYTES = "fairway.body_bytes"  # in a scope: of its body, once that is read
+BODY_PLACE = "fairway.body_place"  # in a scope: the room that its body has, if that is counted
 JSON = (b"content-type", b"application/json")
 JSON_MEDIA = (b"application/json", b"text/json")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -50,33 +53,53 @@ async def read_body(
     bytes_max: int,
     seconds_max: float | None = None,
     if_larger: str = "",
+    counted: Counted | None = None,
 ) -> bytes:
-    """The whole body; refuses while reading, so memory stays flat."""
+    """The whole body; refuses before and while reading, so memory stays flat.
+
+    A large one that is counted has its room until `give_back_room`, or its request, is over.
+    """
     _refuse_encodings(scope)
     connection = scope.get(CONNECTION)
     if connection is not None and connection.has_whole_body:
         body = _part(await receive())
-        if len(body) > bytes_max:
+        if len(body) > SMALL_BYTES:
+            _take_room(scope, counted, len(body))
+    else:
+        size = declared_bytes(scope)
+        if size is not None and size > bytes_max:
             raise _too_large(bytes_max, if_larger)
-        scope[BODY_BYTES] = len(body)
-        return body
-    size = declared_bytes(scope)
-    if size is not None and size > bytes_max:
+        if size is not None and size > SMALL_BYTES:
+            _take_room(scope, counted, size)
+        seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
+        on_large = partial(_take_room, scope, counted, bytes_max)  # it may not say how long it is
+        body = await _arriving(receive, bytes_max, _seconds(size, seconds_max), on_large)
+        if BODY_PLACE in scope:
+            scope[BODY_PLACE].shrink(len(body))
+    if len(body) > bytes_max:
         raise _too_large(bytes_max, if_larger)
-    seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
-    if size is not None:
-        seconds_max = min(seconds_max, BODY_SECONDS_MIN + size / BODY_BYTES_PER_SECOND_MIN)
-    try:
-        async with asyncio.timeout(seconds_max):  # for all of it: the first part may never come
-            read = await _read_rest(await receive(), receive, bytes_max)
-    except TimeoutError:
-        raise InvalidRequest(
-            f"The body must arrive within {seconds_max:.0f} s.", code="REQUEST_TIMEOUT"
-        ) from None
-    if read is None:
-        raise _too_large(bytes_max, if_larger)
-    scope[BODY_BYTES] = len(read)
-    return read
+    scope[BODY_BYTES] = len(body)
+    return body
+
+
+def _seconds(size: int | None, seconds_max: float) -> float:
+    if size is None:
+        return seconds_max
+    return min(seconds_max, BODY_SECONDS_MIN + size / BODY_BYTES_PER_SECOND_MIN)
+
+
+def _take_room(scope: Scope, counted: Counted | None, size_bytes: int) -> None:
+    """Once for a request; raises what tells its caller to come back."""
+    if counted is not None and BODY_PLACE not in scope:
+        room, owner = counted
+        scope[BODY_PLACE] = room.take(owner, size_bytes)
+
+
+def give_back_room(scope: Scope) -> None:
+    """Nothing of the body is held any more."""
+    place: BodyPlace | None = scope.pop(BODY_PLACE, None)
+    if place is not None:
+        place.give_back()
 
 
 def declared_bytes(scope: Scope) -> int | None:
@@ -85,15 +108,26 @@ def declared_bytes(scope: Scope) -> int | None:
     return int(declared) if declared is not None and declared.isdigit() else None
 
 
-async def _read_rest(message: Any, receive: Receive, bytes_max: int) -> bytes | None:
-    """None when it is too large."""
-    parts = [_part(message)]
-    size = len(parts[0])
-    while message.get("more_body") and size <= bytes_max:
-        message = await receive()
-        parts.append(_part(message))
-        size += len(parts[-1])
-    return b"".join(parts) if size <= bytes_max else None
+async def _arriving(
+    receive: Receive, bytes_max: int, seconds_max: float, on_large: Callable[[], None]
+) -> bytes:
+    """The body as far as it is looked at: when it is too large, one part too many."""
+    parts: list[bytes] = []
+    size, is_more = 0, True
+    try:
+        async with asyncio.timeout(seconds_max):  # for all of it: the first part may never come
+            while is_more and size <= bytes_max:
+                if size > SMALL_BYTES:
+                    on_large()
+                message = await receive()
+                parts.append(_part(message))
+                size += len(parts[-1])
+                is_more = message.get("more_body", False)
+    except TimeoutError:
+        raise InvalidRequest(
+            f"The body must arrive within {seconds_max:.0f} s.", code="REQUEST_TIMEOUT"
+        ) from None
+    return b"".join(parts)
 
 
 def _part(message: Any) -> bytes:

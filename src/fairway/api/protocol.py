@@ -16,6 +16,7 @@ cost.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -42,6 +43,7 @@ log = logger("door")
 class DoorLimits(NamedTuple):
     connections: ConnectionLimits
     head_seconds: float  # for a whole head, and for the rest of a body that nobody reads
+    unread_bytes: int  # of all replies that wait to be read
 
 
 class Door:
@@ -53,8 +55,10 @@ class Door:
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
         self._silent_until = 0.0
         self._unread: dict[GuardedProtocol, tuple[float, int]] = {}  # until when; bytes to be sent
+        self._unread_bytes, self._unread_bytes_max = 0, limits.unread_bytes
         self._refused = metrics.connections_refused
         metrics.connections.set_function(lambda: len(self.book))
+        metrics.unread_bytes.set_function(lambda: self._unread_bytes)
 
     def admit(self, connection: GuardedProtocol, address: str) -> None:
         leaving = self.book.arrived(connection, address)
@@ -85,15 +89,35 @@ class Door:
 
     def is_full(self, connection: GuardedProtocol) -> None:
         """Its reply waits to be read."""
+        self.is_read(connection)
         until = asyncio.get_running_loop().time() + UNREAD_SECONDS
-        self._unread[connection] = (until, connection.transport.get_write_buffer_size())
+        waiting_bytes = connection.transport.get_write_buffer_size()
+        self._unread[connection] = (until, waiting_bytes)
+        self._unread_bytes += waiting_bytes
+        while self._unread_bytes > self._unread_bytes_max and len(self._unread) > 1:
+            self._cut(self._heaviest())
 
     def is_read(self, connection: GuardedProtocol) -> None:
-        self._unread.pop(connection, None)
+        _, waiting_bytes = self._unread.pop(connection, (0.0, 0))
+        self._unread_bytes -= waiting_bytes
+
+    def _heaviest(self) -> GuardedProtocol:
+        """Of who leaves most unread, the connection with most of it."""
+        held: Counter[int | None] = Counter()
+        for connection, (_, waiting_bytes) in self._unread.items():
+            held[self.book.holder_of(connection)] += waiting_bytes
+        (most, _), *_ = held.most_common(1)
+        of_most = (one for one in self._unread if self.book.holder_of(one) == most)
+        return max(of_most, key=lambda one: self._unread[one][1])
+
+    def _cut(self, connection: GuardedProtocol) -> None:
+        self.is_read(connection)
+        self._refused.labels("unread").inc()
+        connection.loop.call_soon(connection.cut)  # it may be in the midst of a write
 
     def gone(self, connection: GuardedProtocol) -> None:
         self._owing.pop(connection, None)
-        self._unread.pop(connection, None)
+        self.is_read(connection)
         self.book.left(connection)
 
     async def run_once(self, now_us: int) -> float:
@@ -120,10 +144,11 @@ class Door:
                 break
             late.append(connection)
         for connection in late:
-            _, waiting_bytes = self._unread.pop(connection)
+            if connection not in self._unread:
+                continue  # cut for another's sake
+            _, waiting_bytes = self._unread[connection]
             if connection.transport.get_write_buffer_size() > waiting_bytes - UNREAD_STEP_BYTES:
-                self._refused.labels("unread").inc()
-                connection.cut()
+                self._cut(connection)
             else:
                 self.is_full(connection)
 

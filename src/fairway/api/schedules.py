@@ -142,7 +142,10 @@ async def _wanted(request: Request, platform: Platform) -> ScheduleRequest:
     if is_large(request.scope):
         platform.admission.refuse_debtors(tenant)
     try:
-        body = await read_body(request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX)
+        body = await read_body(
+            request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX,
+            counted=(platform.bodies.requests, tenant.id),
+        )  # fmt: skip
         if len(body) < CAREFUL_BYTES_MAX:
             return _understood(body, payload_max)
         return await platform.heavy.run(

@@ -20,6 +20,7 @@ from fairway.api.plain import (
     Receive,
     Scope,
     Send,
+    give_back_room,
     rate_limit,
     read_body,
     send_bytes,
@@ -63,6 +64,7 @@ class SubmitJob:
         self._platform = platform
         self._registry = platform.registry
         self._schemas = PayloadSchemas(platform.registry.schemas)
+        self._bodies = platform.bodies.requests
         settings = platform.settings
         self._payload_max = settings.payload_bytes_max
         self._inline_max = settings.inline_bytes_max
@@ -82,8 +84,18 @@ class SubmitJob:
             raise
 
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
-        key, wait = idempotency_key(scope), wait_seconds(scope)
-        body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT)
+        wait = wait_seconds(scope)
+        verdict = await self._accept(scope, receive, tenant)
+        if wait and self._platform.waiting.has_place("waits", tenant.id):
+            give_back_room(scope)  # it is on disk: nothing of the body is held meanwhile
+            with self._platform.waiting.place("waits", tenant.id):
+                await self._answer_result(send, tenant, verdict, wait)
+        else:
+            await _answer_accepted(send, verdict, self._platform.admission.quota(tenant))
+
+    async def _accept(self, scope: Scope, receive: Receive, tenant: Tenant) -> Accepted:
+        key, counted = idempotency_key(scope), (self._bodies, tenant.id)
+        body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_plain(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
             new = self._understand(body, plain=plain)
@@ -101,11 +113,7 @@ class SubmitJob:
             (verdict,) = await self._platform.submissions.submit(tenant, [new])
         if isinstance(verdict, FairwayError):
             raise verdict
-        if wait and self._platform.waiting.has_place("waits", tenant.id):
-            with self._platform.waiting.place("waits", tenant.id):
-                await self._answer_result(send, tenant, verdict, wait)
-        else:
-            await _answer_accepted(send, verdict, self._platform.admission.quota(tenant))
+        return verdict
 
     def _understand(self, body: bytes, *, plain: bool) -> NewJob:
         if not plain:
@@ -169,7 +177,8 @@ class SubmitBatch:
 
     async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
         key = idempotency_key(scope)
-        body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT)
+        counted = (self._platform.bodies.requests, tenant.id)
+        body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
             wanted = self._understand(body, key, plain=plain)

@@ -80,7 +80,9 @@ async def serve(
     await platform.storage_tie.begin()
     await platform.start()
     api = Api(platform)
-    limits = DoorLimits(connection_limits(settings), settings.head_seconds)
+    limits = DoorLimits(
+        connection_limits(settings), settings.head_seconds, settings.unread_bytes_max
+    )
     http = HttpServer(api, Door(limits, platform.metrics), settings.idle_seconds)
     calm_collector()
     try:

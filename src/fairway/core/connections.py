@@ -41,6 +41,10 @@ class ConnectionBook(Generic[Connection]):
     def __len__(self) -> int:
         return len(self._addresses)
 
+    def holder_of(self, connection: Connection) -> int | None:
+        """A tenant, or STAFF; None while it is unknown."""
+        return self._holders.get(connection)
+
     @property
     def unknown(self) -> int:
         return len(self._queue)

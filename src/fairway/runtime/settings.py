@@ -41,12 +41,12 @@ FOREIGN = frozenset(
 
 
 POSITIVE = (
-    "retention_days", "body_bytes_max", "payload_bytes_max", "results_waiting_bytes_max",
-    "window_jobs", "timeout_grace_seconds", "promote_per_second", "promote_tenant_per_second",
-    "schedule_seconds_min", "schedules_per_tenant", "store_wait_seconds", "connections_max",
-    "connections_per_address", "head_seconds", "idle_seconds", "streams_max",
-    "streams_per_tenant", "waits_per_tenant", "upload_bytes_max", "uploads_in_flight",
-    "unclaimed_bytes_max", "window_bytes", "audit_days",
+    "retention_days", "body_bytes_max", "body_room_bytes_max", "payload_bytes_max",
+    "results_waiting_bytes_max", "window_jobs", "timeout_grace_seconds", "promote_per_second",
+    "promote_tenant_per_second", "schedule_seconds_min", "schedules_per_tenant",
+    "store_wait_seconds", "connections_max", "connections_per_address", "head_seconds",
+    "idle_seconds", "streams_max", "streams_per_tenant", "waits_per_tenant", "upload_bytes_max",
+    "uploads_in_flight", "unclaimed_bytes_max", "unread_bytes_max", "window_bytes", "audit_days",
 )  # fmt: skip
 
 
@@ -63,6 +63,7 @@ class Settings:
     storage_url: str | None = None  # object storage; a folder in data_dir unless told otherwise
     checkpoint_bytes_max: int = 64 << 20
     body_bytes_max: int = 16 << 20
+    body_room_bytes_max: int = 512 << 20  # of all large bodies under way, half of it for workers
     payload_bytes_max: int = 8 << 20
     inline_bytes_max: int = 64 << 10  # larger payloads and results go to object storage
     upload_bytes_max: int = 1 << 30
@@ -86,6 +87,7 @@ class Settings:
     connections_per_address: int = 1000  # shared workers and operators apart
     head_seconds: float = 10.0  # for a request line and all headers to arrive
     idle_seconds: float = 30.0  # a connection without a request is kept this long
+    unread_bytes_max: int = 256 << 20  # of all replies that wait in memory to be read
     streams_max: int = 2000  # event streams that a server keeps open
     streams_per_tenant: int = 500
     waits_per_tenant: int = 500  # requests with `Prefer: wait`

@@ -160,8 +160,23 @@ class Metrics:
             ["reason"],
             **r,
         )
+        self.unread_bytes = Gauge(
+            "fairway_unread_bytes", "Bytes of replies that wait to be read.", **r
+        )
         self.waits = Gauge(
             "fairway_requests_waiting", "Event streams and held requests.", ["kind"], **r
+        )
+        self.body_bytes = Gauge(
+            "fairway_body_bytes",
+            "Bytes of large bodies under way, by whose they are.",
+            ["kind"],
+            **r,
+        )
+        self.bodies_refused = Counter(
+            "fairway_bodies_refused_total",
+            "Large bodies for which there was no room.",
+            ["kind", "reason"],
+            **r,
         )
         self.wrong_keys = Counter(
             "fairway_wrong_keys_total", "Requests with a key that is not valid.", **r

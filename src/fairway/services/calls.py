@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from fairway.core.outcome import Outcome
@@ -41,9 +41,10 @@ class Call(NamedTuple):
     tenant: int | None  # set when the worker's key belongs to one tenant
     hello: Hello | None
     running: list[Holding] | None
-    successes: Sequence[Success]
-    reports: Sequence[Reported]  # of every other end
+    successes: list[Success]
+    reports: list[Reported]  # of every other end
     wait_seconds: float
     draining: bool
     goodbye: bool
     is_whole: bool = False  # `running` names all that it runs, also without a hello
+    on_heard: Callable[[], None] | None = None  # its reports are not looked at any more

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from fairway.core.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.core.pools import PoolTable
@@ -39,6 +40,11 @@ class Principal(NamedTuple):
     key_id: str
     scope: str
     tenant: Tenant | None
+
+    @property
+    def holder(self) -> int:
+        """Who holds what this key takes: a tenant, or STAFF."""
+        return STAFF if self.tenant is None else self.tenant.id
 
 
 class Directory:

@@ -33,6 +33,7 @@ log = logger("exchange")
 WAIT_MAX_SECONDS = 20.0
 BEATS_PER_LEASE = 3
 DOUBT_SECONDS = 1.0
+LIGHT_RESULT_BYTES = 1 << 10  # no more than is known of its job anyway
 RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
 
 
@@ -55,6 +56,7 @@ class Exchange:
         self._watchers = watchers
         self._metrics = metrics
         self.has_room: Callable[[Lease, int, int], bool] = lambda lease, number, size_bytes: True
+        self.is_behind: Callable[[], bool] = lambda: False  # with writing results down
         self.is_aside: Callable[[str], bool] = lambda job: False  # ended, and not to be written
 
     async def call(self, call: Call) -> News | None:
@@ -106,6 +108,8 @@ class Exchange:
             self._ask_again(session, call)
         if call.hello is None and call.is_whole:
             await self._reconciler.agree(session, running, unknown)
+        if call.on_heard is not None:
+            call.on_heard()
 
     # -- hello -------------------------------------------------------------------------------
 
@@ -221,6 +225,8 @@ class Exchange:
         ends, doubtful, recording = [], [], session.recording
         find, inline_bytes_max = session.leases.get, self._settings.inline_bytes_max
         latest_us = session.seen_us + RAN_SLACK_US
+        if successes and self.is_behind():
+            successes = self._put_off_results(session, successes)
         for one in successes:
             lease = find(one.job)
             if lease is not None and lease.epoch == one.epoch and lease.token == one.token:
@@ -234,6 +240,16 @@ class Exchange:
         if ends:
             self._dispatcher.succeeded(ends)
         return doubtful
+
+    def _put_off_results(self, session: Session, successes: Sequence[Success]) -> list[Success]:
+        """The store is behind: who brings results keeps them, and its slots with them.
+
+        So nobody is given more to do than can be written down. They are said again with a hello.
+        """
+        light = [one for one in successes if len(bytes(one.result)) <= LIGHT_RESULT_BYTES]
+        if len(light) < len(successes):
+            asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
+        return light
 
     async def _judge(self, session: Session, reports: list[Reported]) -> bool:
         """Reports without a lease: recorded before and heard again, or too late.

@@ -20,6 +20,7 @@ from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
 from fairway.services import stopping
 from fairway.services.admission import Admission
+from fairway.services.bodies import BodyRooms
 from fairway.services.bulletin import Bulletin
 from fairway.services.checkpoint_watch import CheckpointWatch
 from fairway.services.checkpoints import Checkpoints
@@ -35,6 +36,7 @@ from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
 from fairway.services.janitor import Janitor
 from fairway.services.lateness import Expirer, Lateness
+from fairway.services.lease_payloads import LeasePayloads
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.measuring import Measuring
 from fairway.services.overtime import Overtime
@@ -94,6 +96,7 @@ class Platform:
         self.watchers = Watchers()
         self.waiting = waiting_room(settings, self.metrics)
         self.heavy = HeavyLane(self.waiting)
+        self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self.directory = Directory(database, Guesses(self.instruments))
         self._join_dispatching()
         self._join_front_door()
@@ -174,6 +177,7 @@ class Platform:
             self.settings,
         )  # fmt: skip
         self.exchange.has_room = self.recorder.large_results.has_room
+        self.exchange.is_behind = self.recorder.is_behind
         self.exchange.is_aside = self.recorder.refused_ends.is_aside
 
     def _join_answers(self) -> None:
@@ -254,6 +258,7 @@ class Platform:
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": marker.run_once,
             "overtime": overtime.run_once,
+            "lease payloads": LeasePayloads(dispatcher, self.settings.window_bytes).run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": promoter.run_once,
             "expirer": expirer.run_once,

@@ -26,7 +26,7 @@ from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.large_results import LargeResults
 from fairway.services.refused_ends import RefusedEnds, Rewrite, lease_refusal
 from fairway.services.row_writer import RowWriter, Write
-from fairway.services.sessions import End, Lease, Session, numbers_by_session
+from fairway.services.sessions import End, Lease, Session, numbers_by_session, result_bytes
 from fairway.services.settlement import settlement_of
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
@@ -48,7 +48,7 @@ TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a 
 class Bounds(NamedTuple):
     shard_count: int
     inline_bytes_max: int  # of a result; larger ones are kept elsewhere
-    waiting_bytes_max: int  # of large results on their way there
+    waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
 
 
 class Recorder:
@@ -68,6 +68,8 @@ class Recorder:
         self._metrics = instruments.metrics
         self._shard_count = bounds.shard_count
         self._inline_bytes_max = bounds.inline_bytes_max
+        self._waiting_bytes_max = bounds.waiting_bytes_max
+        self.bytes_waiting = 0  # of results that fit into their row, on their way there
         self._writer = RowWriter(database, dispatcher.terms)
         self.on_scheduled: Callable[[], None] = lambda: None
         self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
@@ -126,16 +128,26 @@ class Recorder:
         """Ends of one kind: all succeeded, or none."""
         if ends[0].decision is not None:
             self._settlements.add_many(ends)
-        elif max([len(end.result or b"") for end in ends]) > self._inline_bytes_max:
-            self._record_large(ends)
         else:
-            self._successes.add_many(ends)
+            sizes = [len(end.result or b"") for end in ends]
+            if max(sizes) > self._inline_bytes_max:
+                self._record_large(ends)
+            else:
+                self._add_successes(ends, sum(sizes))
+
+    def _add_successes(self, ends: list[End], size_bytes: int) -> None:
+        self.bytes_waiting += size_bytes
+        self._successes.add_many(ends)
+
+    def is_behind(self) -> bool:
+        """Whether so many bytes of results wait for the store that no more should be taken."""
+        return self.bytes_waiting > self._waiting_bytes_max
 
     def _record_large(self, ends: list[End]) -> None:
         """Results too large for a row are kept elsewhere first; the others need not wait."""
         small = [end for end in ends if len(end.result or b"") <= self._inline_bytes_max]
         if small:
-            self._successes.add_many(small)
+            self._add_successes(small, result_bytes(small))
         for end in ends:
             if len(end.result or b"") > self._inline_bytes_max:
                 self.large_results.add(end)
@@ -143,7 +155,7 @@ class Recorder:
     def _result_kept(self, end: End) -> None:
         if self._dispatcher.aftermath.watched:
             self._dispatcher.aftermath.succeeded([end.lease.job])
-        self._successes.add_many([end])
+        self._add_successes([end], result_bytes([end]))
 
     def _give_up_result(self, end: End, outcome: Outcome) -> None:
         aftermath = self._dispatcher.aftermath
@@ -164,7 +176,10 @@ class Recorder:
             for end in ends
             for job in (end.lease.job,)
         ]
-        await self._write(outcomes.record_successes, shard, ends, rows)
+        try:
+            await self._write(outcomes.record_successes, shard, ends, rows)
+        finally:
+            self.bytes_waiting -= result_bytes(ends)
 
     async def _flush_settlements(self, shard: int, ends: list[End]) -> None:
         packed, rows = [], []

@@ -184,6 +184,10 @@ class End(Struct, frozen=True, gc=False):
     failure: FailureClass | None = None
 
 
+def result_bytes(ends: Sequence[End]) -> int:
+    return sum([len(end.result or b"") for end in ends])
+
+
 def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
     """In which reports of whom these ends came."""
     sessions = {end.lease.session for end in ends}

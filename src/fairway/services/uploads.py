@@ -39,6 +39,7 @@ log = logger("uploads")
 ADDRESS_SECONDS = 3600
 KEPT_DAYS = 2  # then an upload is swept, whether a job came for it or not
 PIECE_BYTES = 1 << 20
+FLYING_MAX = 64  # at a time, of all tenants: each holds a few pieces
 LOOK_BYTES_MAX = 8 << 20  # what is looked into when its job comes; larger is checked by its worker
 COUNTED_FOR = timedelta(seconds=60)
 UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
@@ -84,6 +85,7 @@ class Uploads:
         self._store_clock = store_clock
         self.limits = limits
         self._accounts: dict[int, _Account] = {}
+        self._flying = 0  # of all tenants
 
     # -- on the way in -----------------------------------------------------------------------
 
@@ -110,10 +112,12 @@ class Uploads:
             raise self._too_large()
         account = await self._account(address.tenant)
         self._begin(account, address.upload, declared_bytes)
+        self._flying += 1
         try:
             await self._store(address, account, pieces)
             account.stored[address.upload] = charge_bytes(account.flying[address.upload])
         finally:
+            self._flying -= 1
             del account.flying[address.upload]
 
     def _check(self, address: Address) -> None:
@@ -132,6 +136,12 @@ class Uploads:
                 " at a time.",
                 code="TOO_MANY_UPLOADS",
                 retry_after_seconds=5,
+            )
+        if self._flying >= FLYING_MAX:
+            raise Unavailable(
+                f"This server takes {FLYING_MAX} uploads already, as many as it may at a time;"
+                " try again shortly.",
+                code="OVERLOADED",
             )
         self._check_room(account, declared_bytes)
         account.flying[upload] = declared_bytes

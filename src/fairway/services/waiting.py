@@ -20,6 +20,7 @@ from fairway.runtime.telemetry import Metrics
 RETRY_SECONDS = 5
 HEAVY_RETRY_SECONDS = 1  # this line moves quickly
 HEAVY_TENANT_MAX, HEAVY_MAX = 64, 512
+DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX = 32, 128  # each holds a few pieces
 HEAVY_TENANT_BYTES = 64 << 20  # of bodies that wait in memory
 HEAVY_BYTES, HEAVY_SHARED_BYTES = 256 << 20, 128 << 20  # the rest is for who has none there yet
 
@@ -180,6 +181,12 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
             ),
             "waits": PlaceLimits(
                 settings.waits_per_tenant, settings.connections_max, waits, "requests that wait"
+            ),
+            "downloads": PlaceLimits(
+                DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX, waits, "large texts on their way out"
+            ),
+            "payloads": PlaceLimits(
+                DOWNLOADS_MAX, DOWNLOADS_MAX, waits, "large payloads on their way to workers"
             ),
             "heavy": PlaceLimits(
                 HEAVY_TENANT_MAX, HEAVY_MAX, waits, "large bodies in line", HEAVY_RETRY_SECONDS

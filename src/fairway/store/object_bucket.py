@@ -11,7 +11,7 @@ from obstore.exceptions import NotSupportedError
 from obstore.store import from_url
 
 CHUNK_BYTES = 5 << 20  # the least that S3 takes as a part
-PIECE_BYTES = 1 << 20
+PIECE_BYTES = 256 << 10  # read at a time: everybody who reads holds a few
 # TLS is the default everywhere; an endpoint that was written down as http:// is meant so.
 CLIENT_OPTIONS: Any = {"timeout": "60s", "connect_timeout": "5s", "allow_http": True}
 RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}

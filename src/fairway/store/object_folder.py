@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 PARTS = ".parts"  # below the root: on the same file system, and swept by one look
 THREADS = 8
-PIECE_BYTES = 1 << 20
+PIECE_BYTES = 256 << 10  # read at a time: everybody who reads holds a few
 SYNC_BYTES = 16 << 20
 PLACE_TRIES = 20  # a folder may be removed, empty, between making it and using it
 SYNCED_MAX = 10_000

@@ -47,7 +47,13 @@ READ_PAYLOAD = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH,),
     replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
-    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "STORAGE_UNAVAILABLE"),
+    problems=(
+        "NOT_FOUND",
+        "OBJECT_GONE",
+        "OBJECT_DAMAGED",
+        "TOO_MANY_WAITING",
+        "STORAGE_UNAVAILABLE",
+    ),
 )
 
 READ_RESULT = Operation(
@@ -59,7 +65,13 @@ READ_RESULT = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH,),
     replies=(Reply(status=200, about="The result.", example='{"message_id": "m-8841"}'),),
-    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "STORAGE_UNAVAILABLE"),
+    problems=(
+        "NOT_FOUND",
+        "OBJECT_GONE",
+        "OBJECT_DAMAGED",
+        "TOO_MANY_WAITING",
+        "STORAGE_UNAVAILABLE",
+    ),
 )
 
 WORKER_PAYLOAD = Operation(
@@ -80,5 +92,7 @@ WORKER_PAYLOAD = Operation(
         ),
     ),
     replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
-    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "STORAGE_UNAVAILABLE"),
+    problems=(
+        "NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "OVERLOADED", "STORAGE_UNAVAILABLE",
+    ),
 )  # fmt: skip

@@ -131,12 +131,19 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Run fewer workers with more slots each. A session whose worker died is forgotten within"
         " a lease, so wait for `Retry-After` seconds and say hello again.",
     ),
+    "TOO_MANY_BYTES": ProblemNote(
+        "Bodies of over 64 KB are counted while they are under way, and yours together have as many"
+        " bytes as one tenant may have at a time. Nothing of this request was read.",
+        "Send fewer at a time, and this one again after `Retry-After` seconds. Upload large"
+        " payloads.",
+    ),
     "TOO_MANY_STREAMS": ProblemNote(
         "You have as many event streams open as a tenant may have, or the server has.",
         "Close streams that nobody reads, or ask now and then with `Prefer: wait`.",
     ),
     "TOO_MANY_WAITING": ProblemNote(
-        "Large bodies are looked at one by one, and as many of yours wait for that as may.",
+        "Large bodies are looked at one by one, and as many of yours wait for that as may. Or as"
+        " many large payloads and results are being sent to you as may be at a time.",
         "Wait for `Retry-After` seconds and send it again. Upload large payloads.",
     ),
     "TOO_MANY_WRONG_KEYS": ProblemNote(
@@ -164,6 +171,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Something went wrong on our side that we did not foresee.",
         "Try again, with the same `Idempotency-Key` if you sent one. If it stays, tell the"
         " operator the `request_id`: it is in the server's log.",
+    ),
+    "NO_ROOM": ProblemNote(
+        "Bodies of over 64 KB are counted while they are under way, and all together have as many"
+        " bytes as this server has room for. Nothing of this request was read.",
+        "Wait for `Retry-After` seconds, with some chance added, and send it again.",
     ),
     "OVERLOADED": ProblemNote(
         "The server has more to write than it can take right now. Nothing of this request was"

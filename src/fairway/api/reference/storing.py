@@ -50,6 +50,7 @@ SAVE_CHECKPOINT = Operation(
         "PAYLOAD_TOO_LARGE",
         "UNSUPPORTED_MEDIA_TYPE",
         "REQUEST_TIMEOUT",
+        "NO_ROOM",
         "OVERLOADED",
         "STORAGE_UNAVAILABLE",
     ),

@@ -16,8 +16,8 @@ from fairway.wire.messages import (
 _EMAIL = {"type": "email.send", "payload": {"to": "ada@example.com", "template": "welcome"}}
 _BODY = ("INVALID_JSON", "INVALID_REQUEST", "INVALID_HEADER", "UNKNOWN_POOL", "PAYLOAD_TOO_LARGE",
          "TOO_MANY_VALUES", "UNSUPPORTED_MEDIA_TYPE", "REQUEST_TIMEOUT", "TOO_MANY_JOB_TYPES",
-         "TOO_MANY_WAITING", "QUEUE_DEPTH_EXCEEDED", "TENANT_RATE_LIMIT_EXCEEDED",
-         "OVERLOADED", "STORAGE_UNAVAILABLE")  # fmt: skip
+         "TOO_MANY_WAITING", "TOO_MANY_BYTES", "QUEUE_DEPTH_EXCEEDED", "TENANT_RATE_LIMIT_EXCEEDED",
+         "NO_ROOM", "OVERLOADED", "STORAGE_UNAVAILABLE")  # fmt: skip
 
 SUBMIT = Operation(
     name="submitJob",

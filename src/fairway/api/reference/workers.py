@@ -73,6 +73,7 @@ EXCHANGE = Operation(
         "TOO_MANY_VALUES",
         "UNSUPPORTED_MEDIA_TYPE",
         "REQUEST_TIMEOUT",
+        "NO_ROOM",
         "OVERLOADED",
         "NOT_OWNER",
     ),
