@@ -1,5 +1,4 @@
-"""Lets go of payloads of running jobs when they are many: their workers have them, and so has the
-store.
+"""Lets go of payloads of running jobs when they are many: their workers and the store have them.
 
 Should such a job have to be sent out again, its payload is read again; that is rare, and costs one
 read. The youngest leases keep theirs: they are the ones whose replies may still be lost.
