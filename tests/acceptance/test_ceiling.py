@@ -7,7 +7,9 @@ import json
 import re
 import secrets
 from collections import Counter
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -31,6 +33,8 @@ SMALL = {
     "FAIRWAY_RESULTS_WAITING_BYTES_MAX": str(32 * MB),
 }
 TENANTS = 4
+LARGE = "flood.large"  # the type of jobs with large results
+RESULT = 3 * MB
 REPLY_SECONDS = 60.0  # on any machine
 
 
@@ -72,7 +76,42 @@ class Flood:
         finally:
             writer.close()
         self.statuses[f"{name} {status}"] += 1
-        return reply
+        return reply if status == "200" else b""
+
+
+class Reporter:
+    """A shared worker with large results, which says each until it is heard."""
+
+    def __init__(self, flood: Flood, key: str) -> None:
+        self._flood = flood
+        self._key = key
+        self._session = secrets.token_hex(16)
+        self._path = "/v1/workers/reporter/exchange"
+        self.recorded: set[int] = set()
+
+    async def say(self, name: str = "beat", **message: Any) -> dict[str, Any]:
+        body = json.dumps({"session": self._session, **message}).encode()
+        reply = await self._flood.post(name, self._path, self._key, [body])
+        heard: dict[str, Any] = json.loads(reply.partition(b"\r\n\r\n")[2] or b"{}")
+        self.recorded.update(heard.get("recorded", []))
+        assert not heard.get("refused"), heard
+        return heard
+
+    async def leases(self, count: int) -> list[dict[str, Any]]:
+        hello = {"types": [{"name": LARGE}], "slots": {"short": count}}
+        found: list[dict[str, Any]] = []
+        found += (await self.say(hello=hello, running=[])).get("leases", [])
+        while len(found) < count:
+            found += (await self.say(wait_ms=200)).get("leases", [])
+        return found
+
+    async def report(self, number: int, lease: dict[str, Any]) -> None:
+        words = {name: lease[name] for name in ("job", "tenant", "epoch", "token")}
+        report = words | {"n": number, "kind": "succeeded", "ran_us": 1, "result": "x" * RESULT}
+        while number not in self.recorded:
+            if not await self.say("result", reports=[report]):
+                await asyncio.sleep(0.2)  # there was no room
+            await self.say(wait_ms=300)
 
 
 async def new_tenants(dsn: str) -> list[tuple[str, str]]:
@@ -110,14 +149,19 @@ async def test_the_process_stays_under_its_stated_ceiling(
     call = [b'{"session":"%s","note":"' % secrets.token_hex(16).encode(), *[part] * 15, b'"}']
     job = json.dumps({"type": "flood", "payload": {"text": "x" * 60_000}}).encode()
     batch = [b'{"jobs":[', b",".join([job] * 250), b"]}"]
-    posts = [
+    large = json.dumps({"type": LARGE}).encode()
+    posts: list[Coroutine[Any, Any, Any]] = [
         flood.post("shared worker", f"/v1/workers/w{n}/exchange", house.worker_key, call)
-        for n in range(24)
+        for n in range(16)
     ]
     for number, (key, worker_key) in enumerate(keys):
         path = f"/v1/workers/own-{number}/exchange"
-        posts += [flood.post("own worker", path, worker_key, call) for _ in range(6)]
-        posts += [flood.post("tenant", "/v1/jobs/batch", key, batch) for _ in range(8)]
+        posts += [flood.post("own worker", path, worker_key, call) for _ in range(4)]
+        posts += [flood.post("tenant", "/v1/jobs/batch", key, batch) for _ in range(6)]
+    await asyncio.gather(*(flood.post("job", "/v1/jobs", key, [large]) for key, _ in keys * 2))
+    reporter = Reporter(flood, house.worker_key)
+    leases = await reporter.leases(2 * TENANTS)
+    posts += [reporter.report(number, lease) for number, lease in enumerate(leases, 1)]
     small = [flood.post("small", "/v1/jobs", key, [job]) for key, _ in keys for _ in range(10)]
     await asyncio.gather(*posts, *small)
     peak = peak_bytes(server.pid)
@@ -129,6 +173,7 @@ async def test_the_process_stays_under_its_stated_ceiling(
     )
     statuses = flood.statuses
     assert peak < ceiling, statuses
+    assert reporter.recorded == set(range(1, 2 * TENANTS + 1)), "no result is lost"
     assert statuses["small 202"] == len(small), statuses
     for who, good in (("shared worker", "200"), ("own worker", "200"), ("tenant", "200")):
         assert statuses[f"{who} {good}"], statuses
