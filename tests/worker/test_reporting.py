@@ -158,19 +158,25 @@ def refused(platform: Platform) -> int:
     return sum(weight(call) > 64 << 10 for call in platform.calls)
 
 
+def greetings(platform: Platform) -> int:
+    return sum(call.hello is not None for call in platform.calls)
+
+
 async def test_a_call_without_room_is_said_again_and_the_rest_goes_on(platform: Platform) -> None:
     """503 `NO_ROOM` for all that is large: nothing is given up, and nobody else waits for it."""
     platform.judge = lambda request: 503 if weight(request) > 64 << 10 else 200
-    sizes = {1: 6 * MB, 2: 6 * MB, 3: 100 << 10}  # the last one travels with a heartbeat
-    platform.leases = [
-        lease(n, "echo", "medium", {"text": "x" * size}) for n, size in sizes.items()
-    ]
+    sizes = {1: 100 << 10, 2: 6 * MB, 3: 6 * MB}  # the first one travels with a heartbeat
+    wanted = [lease(n, "echo", "medium", {"text": "x" * size}) for n, size in sizes.items()]
+    platform.leases = wanted[:1]
     async with working(platform) as life:
-        await until(lambda: refused(platform) >= 5, life, "they are said again and again")
-        hellos = sum(call.hello is not None for call in platform.calls)
+        await until(lambda: refused(platform) >= 1, life, "the first one finds no room")
+        platform.leases = wanted[1:]
+        await until(lambda: refused(platform) >= 4, life, "they are said again")
+        hellos = greetings(platform)
         platform.leases = [lease(n) for n in range(4, 9)]
         await until(lambda: len(platform.heard) == 5, life, "small reports are heard meanwhile")
-        assert sum(call.hello is not None for call in platform.calls) <= hellos + 1
+        await until(lambda: refused(platform) >= 6, life, "they are said again and again")
+        assert greetings(platform) == hellos, "that is no reason to say hello"
         assert not life.done()
         platform.judge = lambda request: 200
         await until(lambda: len(platform.heard) == 8, life, "all reports are heard")
