@@ -18,7 +18,7 @@ from fairway.api.plain import (
     Send,
     give_back_room,
     read_body,
-    send_bytes,
+    send_whole,
 )
 from fairway.api.relay import Relay
 from fairway.api.weight import LIGHT_BYTES, check_text, weigh
@@ -89,7 +89,7 @@ class ExchangeEndpoint:
             call = call._replace(on_heard=partial(_forget, scope, call))
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
-        await send_bytes(send, 200, wire.encode(reply))
+        await send_whole(scope, send, 200, wire.encode(reply))
 
     async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         try:

@@ -12,6 +12,8 @@ from functools import partial
 from math import ceil
 from typing import Any, TypeAlias
 
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
 from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
 from fairway.services.bodies import SMALL_BYTES, BodyPlace, Counted
@@ -167,6 +169,24 @@ async def send_bytes(
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})
+
+
+async def send_whole(
+    scope: Scope, send: Send, status: int, body: bytes, headers: Iterable[Header] = (JSON,)
+) -> None:
+    """As `send_bytes`, and cheaper: for hot paths, whose headers are all of our own making."""
+    connection = scope.get(CONNECTION)
+    if connection is None or not connection.reply(scope, reply_text(status, body, headers)):
+        await send_bytes(send, status, body, headers)
+
+
+def reply_text(status: int, body: bytes, headers: Iterable[Header]) -> bytes:
+    """A whole reply as it goes over the wire."""
+    lines = [STATUS_LINE[status]]
+    for name, value in headers:
+        lines += (name, b": ", value, b"\r\n")
+    lines += (b"content-length: %d\r\n\r\n" % len(body), body)
+    return b"".join(lines)
 
 
 def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes, list[Header]]:

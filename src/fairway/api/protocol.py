@@ -6,11 +6,6 @@ when its time is up; one that is idle, after a while; when there are too many, t
 spoke with a valid key give way first (`core/connections.py`). Who is refused while it still sends
 is listened to for a moment, or it would never hear why. A call that is being answered, held
 open or streamed is never idle; but a reply that nobody reads ends with its connection.
-
-A reply leaves in one write: uvicorn hands its head and its body to the transport one after the
-other, each a system call; here they are gathered until the reply is whole, or, when it is a
-stream, until the event loop has gone round once. With a reply per job that is a good part of its
-cost.
 """
 
 from __future__ import annotations
@@ -19,10 +14,8 @@ import asyncio
 from collections import Counter
 from typing import Any, NamedTuple
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
-
-from fairway.api.plain import CLOSE, CONNECTION, problem_reply
-from fairway.api.transports import Corked
+from fairway.api.lean_protocol import LeanProtocol
+from fairway.api.plain import CLOSE, CONNECTION, problem_reply, reply_text
 from fairway.core.connections import ConnectionBook, ConnectionLimits, address_of
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.runtime.loops import WorkInParts
@@ -161,20 +154,14 @@ class Door:
             connection.answer(error)
 
 
-class GuardedProtocol(HttpToolsProtocol):
+class GuardedProtocol(LeanProtocol):
     """One connection."""
 
-    # Slots, since uvicorn's own names fill what Python shares between instances: a few more of them
-    # in the dictionary would make every look into it slower.
-    __slots__ = (
-        "_body_bytes", "_door", "_finish", "_flush", "_head_bytes", "_sent_bytes",
-        "has_whole_body", "is_known", "is_owing",
-    )  # fmt: skip
+    __slots__ = ("_body_bytes", "_door", "_head_bytes", "_sent_bytes", "is_known", "is_owing")
 
     def __init__(self, door: Door, **given: Any) -> None:
         super().__init__(**given)
         self._door = door
-        self.has_whole_body = True  # of the request under way: what comes next belongs to a head
         self._head_bytes = 0
         self._sent_bytes = self._body_bytes = 0  # after the head, and what of it is body
         self.is_owing = False
@@ -183,9 +170,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- asyncio's side ----------------------------------------------------------------------
 
     def connection_made(self, transport: Any) -> None:
-        corked: Any = Corked(transport, self)
-        self._flush, self._finish = corked.flush, corked.finish
-        super().connection_made(corked)
+        super().connection_made(transport)
         self._door.owes(self, self.loop.time())
         self._door.admit(self, address_of(self.client[0]) if self.client else "")
 
@@ -228,9 +213,8 @@ class GuardedProtocol(HttpToolsProtocol):
         else:
             self._door.refuse(self, _HEAD_TOO_LARGE)
 
-    def is_being_answered(self) -> bool:
-        """A request is under way; else the next move is the client's."""
-        return self.cycle is not None and not self.cycle.response_complete
+    def is_busy(self) -> bool:
+        return self.is_owing or self.is_being_answered()
 
     # -- the parser's side -------------------------------------------------------------------
 
@@ -255,13 +239,9 @@ class GuardedProtocol(HttpToolsProtocol):
             self._door.paid(self)
         super().on_message_complete()
         if self.cycle.response_complete:  # the rest of a body came after its answer: idle again
-            self._unset_keepalive_if_required()
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+            self.rest()
 
     def on_response_complete(self) -> None:
-        self._flush()
         super().on_response_complete()
         if not self.has_whole_body:  # a body that nobody reads any more must come to its end
             self._door.owes(self, self.loop.time())
@@ -285,12 +265,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def answer(self, error: FairwayError) -> None:
         status, body, headers = problem_reply(error)
-        headers = [*dict([*headers, CLOSE]).items(), (b"content-length", b"%d" % len(body))]
-        lines = [STATUS_LINE[status]]
-        for name, value in headers:
-            lines += (name, b": ", value, b"\r\n")
-        lines.append(b"\r\n")
-        self.transport.write(b"".join([*lines, body]))
+        self.transport.write(reply_text(status, body, dict([*headers, CLOSE]).items()))
         self._finish()  # it broke the rules: it may not hear why
 
     def send_400_response(self, msg: str) -> None:

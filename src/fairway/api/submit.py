@@ -24,6 +24,7 @@ from fairway.api.plain import (
     rate_limit,
     read_body,
     send_bytes,
+    send_whole,
 )
 from fairway.api.submit_large import submit_large
 from fairway.api.times import is_plainly_due, wish_of
@@ -91,7 +92,8 @@ class SubmitJob:
             with self._platform.waiting.place("waits", tenant.id):
                 await self._answer_result(send, tenant, verdict, wait)
         else:
-            await _answer_accepted(send, verdict, self._platform.admission.quota(tenant))
+            quota = self._platform.admission.quota(tenant)
+            await _answer_accepted(scope, send, verdict, quota)
 
     async def _accept(self, scope: Scope, receive: Receive, tenant: Tenant) -> Accepted:
         key, counted = idempotency_key(scope), (self._bodies, tenant.id)
@@ -145,9 +147,9 @@ def _look_at(body: bytes) -> None:
         check_carefully(body)
 
 
-async def _answer_accepted(send: Send, verdict: Accepted, quota: Quota) -> None:
+async def _answer_accepted(scope: Scope, send: Send, verdict: Accepted, quota: Quota) -> None:
     body = b'{"id":"%b","state":"%b"}' % (verdict.id.encode(), verdict.state.encode())
-    await send_bytes(send, 202, body, (*_headers(verdict), *rate_limit(quota)))
+    await send_whole(scope, send, 202, body, (*_headers(verdict), *rate_limit(quota)))
 
 
 def _headers(verdict: Accepted) -> list[Header]:
@@ -204,7 +206,7 @@ class SubmitBatch:
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
         if key and _all_replayed(answers):
             headers.append(REPLAYED)
-        await send_bytes(send, 200, messages.encode(_reply(answers)), headers)
+        await send_whole(scope, send, 200, messages.encode(_reply(answers)), headers)
 
     def _understand(
         self, body: bytes, key: str | None, *, plain: bool

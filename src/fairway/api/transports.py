@@ -23,6 +23,14 @@ class Corked:
             self._loop.call_soon(self.flush)
         self._parts.append(data)
 
+    def write_whole(self, data: bytes) -> None:
+        """All that is to be said for now: at once, after what was gathered before."""
+        if self._parts:
+            self._parts.append(data)
+            self.flush()
+        elif not self._transport.is_closing():
+            self._transport.write(data)
+
     def close(self) -> None:
         self.flush()
         if self._protocol.has_whole_body or self.is_closing() or not self.can_write_eof():
@@ -40,9 +48,10 @@ class Corked:
         return self._is_lingering or self._transport.is_closing()
 
     def flush(self) -> None:
-        parts, self._parts = self._parts, []
-        if parts and not self._transport.is_closing():
-            self._transport.write(b"".join(parts))
+        if self._parts:
+            parts, self._parts = self._parts, []
+            if not self._transport.is_closing():
+                self._transport.write(b"".join(parts))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

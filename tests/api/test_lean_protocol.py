@@ -1,0 +1,135 @@
+"""Replies that leave as one text, and one timer for many requests. All by raw sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.api.house import House, open_house
+from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+
+IDLE_SECONDS = 1.0
+PATIENCE_SECONDS = 20.0  # for a busy machine
+JOB = b'{"type":"t","payload":{"n":1}}'
+HEADERS = {b"content-type", b"location", b"ratelimit-policy", b"ratelimit", b"content-length"}
+
+
+@pytest.fixture(scope="module")
+def brief(postgres_server: Server) -> Iterator[House]:
+    """A server that soon closes who is idle."""
+    name = "lean_protocol_tests"
+    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
+    dsn = at_database(postgres_server.dsn, name)
+    with open_house(dsn, head_seconds=0.5, idle_seconds=IDLE_SECONDS) as house:
+        yield house
+    in_thread(drop_database(postgres_server.dsn, name))
+
+
+@contextmanager
+def line(house: House) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", house.port), timeout=PATIENCE_SECONDS) as found:
+        yield found
+
+
+def posted(key: str, *lines: str, version: str = "1.1") -> bytes:
+    head = [f"POST /v1/jobs HTTP/{version}", "host: x", f"authorization: Bearer {key}", *lines]
+    return "\r\n".join([*head, f"content-length: {len(JOB)}", "", ""]).encode() + JOB
+
+
+def heard(connection: socket.socket) -> bytes:
+    """Everything until the other side closes."""
+    parts = []
+    while data := connection.recv(1 << 16):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def replies(text: bytes) -> list[tuple[int, dict[bytes, bytes], bytes]]:
+    """Status, headers and body of each; nothing may be left over."""
+    found = []
+    while text:
+        head, _, rest = text.partition(b"\r\n\r\n")
+        status, *lines = head.split(b"\r\n")
+        headers = dict(one.split(b": ", 1) for one in lines)
+        size = int(headers[b"content-length"])
+        found.append((int(status.split()[1]), headers, rest[:size]))
+        text = rest[size:]
+    return found
+
+
+def test_a_reply_is_whole_and_leaves_the_connection_open(brief: House) -> None:
+    _, key = brief.new_tenant()
+    with line(brief) as connection:
+        for _ in range(3):
+            connection.sendall(posted(key))
+            ((status, headers, body),) = replies(connection.recv(1 << 16))
+            assert status == 202
+            assert headers.keys() == HEADERS
+            assert headers[b"location"].endswith(json.loads(body)["id"].encode())
+
+
+@pytest.mark.parametrize(("version", "last"), [("1.0", []), ("1.1", ["connection: close"])])
+def test_the_last_reply_says_so_and_closes(brief: House, version: str, last: list[str]) -> None:
+    _, key = brief.new_tenant()
+    with line(brief) as connection:
+        began = time.monotonic()
+        connection.sendall(posted(key, *last, version=version))
+        ((status, headers, _),) = replies(heard(connection))
+        assert status == 202
+        assert headers[b"connection"] == b"close"
+        assert time.monotonic() - began < IDLE_SECONDS
+
+
+def test_requests_in_advance_are_answered_in_their_order(brief: House) -> None:
+    _, key = brief.new_tenant()
+    with line(brief) as connection:
+        connection.sendall(posted(key))
+        assert replies(connection.recv(1 << 16))[0][0] == 202
+        count = 8
+        connection.sendall(posted(key) * (count - 1) + posted(key, "connection: close"))
+        found = replies(heard(connection))
+        ids = [json.loads(body)["id"] for _, _, body in found]
+        assert [status for status, _, _ in found] == [202] * count
+        assert ids == sorted(ids)
+
+
+def test_who_waits_to_be_told_to_go_on_hears_that_first(brief: House) -> None:
+    _, key = brief.new_tenant()
+    request = posted(key, "expect: 100-continue")
+    with line(brief) as connection:
+        connection.sendall(request[: -len(JOB)])
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 100 ")
+        connection.sendall(JOB)
+        assert replies(connection.recv(1 << 16))[0][0] == 202
+
+
+def test_a_connection_is_idle_since_its_last_reply(brief: House) -> None:
+    _, key = brief.new_tenant()
+    with line(brief) as connection:
+        for _ in range(4):
+            connection.sendall(posted(key))
+            assert replies(connection.recv(1 << 16))[0][0] == 202
+            answered = time.monotonic()
+            time.sleep(0.6 * IDLE_SECONDS)
+        assert connection.recv(1 << 16) == b""
+    assert 0.9 * IDLE_SECONDS < time.monotonic() - answered < 5 * IDLE_SECONDS
+
+
+def test_a_connection_is_not_idle_while_the_next_request_comes(brief: House) -> None:
+    """The timer of the first rest goes off while half a head is there: another clock is on it."""
+    _, key = brief.new_tenant()
+    with line(brief) as connection:
+        for _ in range(2):
+            connection.sendall(posted(key))
+            assert replies(connection.recv(1 << 16))[0][0] == 202
+            time.sleep(0.9 * IDLE_SECONDS)
+            request = posted(key)
+            connection.sendall(request[:10])
+            time.sleep(0.2 * IDLE_SECONDS)
+            connection.sendall(request[10:])
+            assert replies(connection.recv(1 << 16))[0][0] == 202
+        assert connection.recv(1 << 16) == b"", "after which it is idle again"
