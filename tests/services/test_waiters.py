@@ -8,7 +8,7 @@ import time
 import pytest
 
 from fairway.core.errors import Unavailable
-from fairway.services.waiters import Waiters
+from fairway.services.waiters import CROWD, Waiters
 
 
 async def test_everybody_is_answered_within_the_time() -> None:
@@ -43,3 +43,19 @@ async def test_who_was_answered_or_left_is_forgotten() -> None:
                 await late
             while waiters._timer is not None:  # noqa: ASYNC110  # a timer tells nobody
                 await asyncio.sleep(0.01)
+
+
+async def test_who_was_answered_is_let_go_early_and_the_rest_in_time() -> None:
+    waiters, loop = Waiters(0.4, Unavailable), asyncio.get_running_loop()
+    forgotten: list[asyncio.Future[int]] = []
+    for number in range(20 * CROWD):
+        waiter: asyncio.Future[int] = loop.create_future()
+        waiters.add(waiter)
+        if number % 10:
+            waiter.set_result(number)
+        else:
+            forgotten.append(waiter)
+    assert len(waiters._fresh) < 2 * len(forgotten) + 2 * CROWD
+    async with asyncio.timeout(10):
+        heard = await asyncio.gather(*forgotten, return_exceptions=True)
+    assert all(isinstance(one, Unavailable) for one in heard)

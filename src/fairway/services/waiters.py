@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 LOOKS = 8  # within the time that a waiter has
+CROWD = 256  # from so many on, those that are done are let go early: what is used again is warm
 
 
 class Waiters:
@@ -19,13 +20,18 @@ class Waiters:
         self._look_seconds = seconds / LOOKS
         self._refusal = refusal  # what those hear whose time is over
         self._fresh: list[asyncio.Future[Any]] = []
+        self._crowd = CROWD
         self._older: list[list[asyncio.Future[Any]]] = []  # what each look left, oldest first
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, waiter: asyncio.Future[Any]) -> None:
-        self._fresh.append(waiter)
+        fresh = self._fresh
+        fresh.append(waiter)
         if self._timer is None:
             self._set_timer()
+        elif len(fresh) >= self._crowd:
+            self._fresh = [one for one in fresh if not one.done()]
+            self._crowd = CROWD + 2 * len(self._fresh)  # so that a look costs each of them little
 
     def _set_timer(self) -> None:
         loop = asyncio.get_running_loop()
@@ -33,7 +39,7 @@ class Waiters:
 
     def _look(self) -> None:
         self._older.append(self._fresh)
-        self._fresh = []
+        self._fresh, self._crowd = [], CROWD
         self._older = [[one for one in group if not one.done()] for group in self._older]
         # One look is kept back: those of a group came up to a look before it was closed.
         over = self._older.pop(0) if len(self._older) >= LOOKS - 1 else []
