@@ -182,6 +182,18 @@ async def test_a_group_that_stands_still_is_passed_by_in_the_next_lane(disk: Dis
     assert disk.groups == [[0], [1, 2, 3], [4]]
 
 
+async def test_patience_counts_from_when_the_group_went_on_its_way(disk: Disk) -> None:
+    group = group_to(disk, lanes=2)
+    group.add(0)
+    await asyncio.sleep(0.8 * PATIENCE_SECONDS)
+    group.add(1)
+    assert disk.groups == [[0]]
+    await asyncio.sleep(0.6 * PATIENCE_SECONDS)
+    assert disk.groups == [[0], [1]]
+    disk.let_through()
+    await group.drain()
+
+
 async def test_shards_do_not_wait_for_each_other() -> None:
     disks = {shard: Disk() for shard in range(3)}
     groups = ShardCommits(

@@ -51,11 +51,14 @@ class GroupCommit(Generic[Item]):
         self.jobs_waiting = 0
 
     def add(self, item: Item) -> None:
-        self.add_many([item])
+        self._items.append(item)
+        self._added(1 if self._size_of is None else self._size_of(item))
 
     def add_many(self, items: list[Item]) -> None:
-        jobs = self._jobs_in(items)
         self._items += items
+        self._added(self._jobs_in(items))
+
+    def _added(self, jobs: int) -> None:
         self._jobs_gathered += jobs
         self.jobs_waiting += jobs
         self._schedule()
@@ -87,16 +90,21 @@ class GroupCommit(Generic[Item]):
             return True
         if len(self._busy) >= self._lanes:
             return False
-        return self._jobs_gathered >= FULL_JOBS or self._stands_still()
+        if self._jobs_gathered >= FULL_JOBS:
+            return True
+        # When a look is due, it comes the moment that patience is over: nobody need ask before.
+        return not self._look_due and self._patience_seconds() <= 0
 
-    def _stands_still(self) -> bool:
-        return self._clock.now_us() - self._begun_us >= PATIENCE_SECONDS * 1e6
+    def _patience_seconds(self) -> float:
+        """How long the last group is still waited for."""
+        return PATIENCE_SECONDS - (self._clock.now_us() - self._begun_us) / 1e6
 
     def _look_later(self) -> None:
         """Nobody may come by when patience is over."""
         if not self._look_due and len(self._busy) < self._lanes:
             self._look_due = True
-            asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._look)
+            seconds = max(self._patience_seconds(), 0.001)  # timers may be early by as much
+            asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
         self._look_due = False
