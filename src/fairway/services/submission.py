@@ -99,7 +99,9 @@ class Submissions:
 
     def admit(self, tenant: Tenant, count: int) -> None:
         """Let so many jobs in, or refuse; for those who must write something before `submit`."""
-        waiting = sum(group.jobs_waiting for group in self._groups.values())
+        waiting = 0
+        for group in self._groups.values():
+            waiting += group.jobs_waiting
         self._admission.admit(tenant, count, waiting)
 
     async def submit(
@@ -108,22 +110,26 @@ class Submissions:
         """One verdict a job, in order. What is accepted is on disk."""
         if not is_admitted:
             self.admit(tenant, len(wanted))
-        types = self._directory.type_ids
-        if any(job.type not in types for job in wanted):
-            await self._directory.know_types(new.type for new in wanted)
+        types, is_special = self._directory.type_ids, False
+        for new in wanted:  # one look at each: most want nothing but to run
+            if new.type not in types:
+                await self._directory.know_types(new.type for new in wanted)
+            if new.id or new.wish or new.idempotency_key:
+                is_special = True
         shard = shard_for_tenant(tenant.id, self._shard_count)
         ids = self.ids.make(shard, len(wanted))
-        if any(new.id for new in wanted):
+        if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
             QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane, 0, 0,
                       0, new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
-        scheduled = None
-        if any(new.wish for new in wanted):
-            jobs, scheduled = self._timed(jobs, wanted)
-        claims = _claims(jobs, wanted)
+        scheduled, claims = None, None
+        if is_special:
+            if any(new.wish for new in wanted):
+                jobs, scheduled = self._timed(jobs, wanted)
+            claims = _claims(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         self._group(shard).add(Submission(jobs, claims, verdicts, scheduled))
         self._waiters.add(verdicts)
@@ -165,7 +171,8 @@ class Submissions:
     # -- the commit --------------------------------------------------------------------------
 
     async def _flush(self, shard: int, group: list[Submission]) -> None:
-        group = [item for item in group if not _is_refused(item)]
+        # Not those whose callers were told to come again while they waited for their turn.
+        group = [one for one in group if not one.verdicts.done() or one.verdicts.cancelled()]
         if not group:
             return
         ids = [job.id for item in group for job in item.jobs]
@@ -243,12 +250,6 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
-
-
-def _is_refused(submission: Submission) -> bool:
-    """Whether its caller was told to come again while it waited for its turn."""
-    verdicts = submission.verdicts
-    return verdicts.done() and not verdicts.cancelled()
 
 
 def _claims(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | None] | None:
