@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from statistics import quantiles
 from time import perf_counter
 
@@ -31,6 +32,28 @@ def pool(slots: int, *tenants: int, settings: ShareSettings = PLAIN) -> PoolShar
 
 def tenants_of(granted: list[tuple[SimJob, Running]]) -> list[int]:
     return [job.tenant for job, _ in granted]
+
+
+# ---- turns
+
+
+@pytest.mark.parametrize(("slots", "jobs_in_turn"), [(40, 1), (2_000, 11), (10_000, 51)])
+def test_a_turn_is_as_much_slot_time_as_the_pool_works_off_at_once(
+    slots: int, jobs_in_turn: int
+) -> None:
+    share = pool(slots, 1, 2, 3)
+    share.expect(1, 100_000)
+    order = tenants_of(share.grant(6 * jobs_in_turn, always, 0))
+    turns = [len(list(jobs)) for _, jobs in groupby(order)]
+    assert turns == [jobs_in_turn] * 6
+    assert jobs_in_turn <= slots * PLAIN.turn_us / 100_000 + 1
+
+
+def test_a_turn_ends_where_fair_slots_do() -> None:
+    share = pool(2_000, *range(1, 1_001))
+    share.expect(1, 1_000)
+    order = tenants_of(share.grant(2_000, always, 0))
+    assert all(order.count(tenant) == 2 for tenant in (1, 500, 1_000))
 
 
 # ---- shares

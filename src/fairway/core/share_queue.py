@@ -22,6 +22,7 @@ class ShareQueue:
     def __init__(self, nodes: dict[int, ShareNode], settings: ShareSettings) -> None:
         self.v = 0  # virtual time of the level; never falls
         self.slots = 0  # what these nodes share
+        self._turn_us = 0  # of slot-time: so long a node stays at the head once it is there
         self.weight = 0  # of all eligible nodes
         self.eligible = 0
         self.guard_hits = 0
@@ -33,6 +34,10 @@ class ShareQueue:
         self._held_count = 0
         self._entitled = 0  # slot-us per unit of weight since the beginning, times SCALE
         self._entitled_at_us = 0
+
+    def set_slots(self, slots: int) -> None:
+        self.slots = slots
+        self._turn_us = slots * self._settings.turn_us
 
     # ---- who competes
 
@@ -104,7 +109,7 @@ class ShareQueue:
                 continue
             if node.over:
                 node.accrue(now_us)
-            if node.v != key:
+            if node.v != key and node.v - key > self._turn_us * node.stride:
                 node.key = node.v
                 heapreplace(heap, node.v)
             elif node.running and self.crowded(node):
@@ -115,13 +120,14 @@ class ShareQueue:
 
     def serve(self, node: ShareNode, charge: int, now_us: int) -> None:
         """Prepay one job of the node `pick` returned; virtual time follows whoever is served."""
-        moment, heap = node.v - node.tenant, self.heap
+        key, heap = node.key, self.heap
+        moment = (node.v if key == ABSENT else key) - node.tenant
         if moment > self.v:
             self.v = moment
         node.v = v = node.v + charge
         node.running += 1
         node.busy_us -= now_us
-        if heap and heap[0] == node.key:
+        if heap and heap[0] == key and v - key > self._turn_us * node.stride:
             node.key = v
             heapreplace(heap, v)
 

@@ -70,12 +70,13 @@ class Roster:
         shared = self.capacity - self.reserve.total
         for queue in (self.paid, self.free):
             queue.advance(now_us)
-        self.paid.slots = shared
+        self.paid.set_slots(shared)
         self.floors.set_slots(shared)
         self.door = shared * self.settings.door_share // 1000
         self.free_floor = shared * self.settings.free_share // 1000
         # Rounded up: in a small pool the group competes by weight for its one slot.
-        self.free.slots = self.group.cap = -(-shared * self.settings.free_share // 1000)
+        self.group.cap = -(-shared * self.settings.free_share // 1000)
+        self.free.set_slots(self.group.cap)
         self.admit(self.group, now_us)
         for tenant in self.reserve.owners():
             if node := self.nodes.get(tenant):

@@ -49,6 +49,9 @@ class ShareSettings:
     # faster; less keeps long jobs that were believed short from crowding out the rest: those with
     # a share s of the pool can take (guard - 1) * s / (1 - s) from the others until they end.
     guard_share: int = 1_050
+    # Once at the head, a tenant stays there for as much slot-time as the whole pool works off in
+    # this time: its short jobs go out in runs, and a turn makes nobody wait for longer.
+    turn_us: int = 500
     floors_max_share: int = 800  # all floors together; beyond it they shrink in proportion
     free_weight: int = 1  # of all free tenants together
     free_share: int = 50  # the slice: paid work never pushes free work below, nor free above
