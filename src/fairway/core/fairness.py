@@ -137,6 +137,19 @@ class PoolShare:
         return granted
 
     @property
+    def has_work(self) -> bool:
+        """Whether anybody could be granted anything, given the right worker."""
+        return self._roster.paid.eligible > 0 or self._roster.free.eligible > 0
+
+    @property
+    def idle_slots(self) -> int:
+        """As counted. Of those who offer no more than this, each is granted alike.
+
+        Only beside jobs of a worker that died does anybody offer more.
+        """
+        return self._roster.capacity - self._roster.running
+
+    @property
     def has_idle_reserve(self) -> bool:
         return self._roster.reserve.idle > 0
 

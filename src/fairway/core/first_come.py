@@ -25,6 +25,10 @@ class FirstCome(PoolShare):
     def sleep(self, tenant: int, now_us: int) -> None:
         self._line.pop(tenant, None)
 
+    @property
+    def has_work(self) -> bool:
+        return bool(self._line)
+
     def tick(self, now_us: int) -> None:
         return
 

@@ -68,9 +68,10 @@ class Dispatcher(Granting):
         if self.backlog.has_lanes:
             self.backlog.run_ended(lease.job)
         if lease.running is not None:
-            pool = self.shares[lease.moved_to or lease.job.pool]
-            pool.finish(lease.running, self._clock.now_us())
+            pool = lease.moved_to or lease.job.pool
+            self.shares[pool].finish(lease.running, self._clock.now_us())
             lease.running = None
+            self.held.stir(pool, lease.job.tenant)
 
     def given_up(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """The end that was reported cannot be taken at all; unless the lease is over by now."""
@@ -120,6 +121,7 @@ class Dispatcher(Granting):
     def equip(self, session: Session, slots: dict[int, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
         session.slots = slots
+        self.held.review(session)
         session.greeted = True
         if session.there_since_us is None:
             session.there_since_us = self._clock.now_us()
@@ -234,6 +236,8 @@ class Dispatcher(Granting):
     def set_terms(self, tenant: Tenant) -> None:
         """A tenant's terms, for the backlog already queued too."""
         self.shares.set_terms(tenant, self._clock.now_us())
+        for pool in self.pools.by_number:
+            self.held.stir(pool, tenant.id)  # it may run more than before
         streams = self.backlog.streams_of(tenant.id, self.pools.by_number)
         self.backlog.reading.set_patience(tenant.id, tenant.fair_group == FREE, streams)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.fairness import PoolShare, Running
@@ -25,6 +26,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
 from fairway.services.aftermath import Aftermath, tally_of
+from fairway.services.held_calls import HeldCall, Line
 from fairway.services.pool_shares import Shares
 from fairway.services.session_book import LEASES_PER_REPLY, SessionBook
 from fairway.services.sessions import End, Lease, Session, waits
@@ -88,6 +90,7 @@ class Granting(SessionBook):
         pools = set()
         for pool, tenant in woken:
             self.shares[pool].wake(tenant, now_us)
+            self.held.stir(pool, tenant)
             pools.add(pool)
         for pool in pools:
             self._serve_waiting(pool, now_us)
@@ -101,15 +104,43 @@ class Granting(SessionBook):
     # -- leases are granted ------------------------------------------------------------------
 
     def _serve_waiting(self, pool: int, now_us: int) -> None:
-        waiting = list(self._waiting.values())
-        for session in waiting:
-            if session.warm_types and session.free(pool) > 0:
-                self._serve(session, pool, now_us, session.warm_types)  # warm workers go first
-        for session in waiting:
-            if session.free(pool) > 0:
-                self._serve(session, pool, now_us)
+        """Whose call is held the longest goes first; before them, those that are warm for a job."""
+        if now_us >= self.trusted_until_us:
+            return
+        lines = self.held.lines(pool)
+        warm = [line for line in lines if line.is_warm]
+        served = self._walk(warm, pool, now_us, only_warm=True) if warm else []
+        served += self._walk(lines, pool, now_us)
+        for session in dict.fromkeys(served):
             if session.outbox:
                 session.ring_soon(now_us)
+
+    def _walk(
+        self, lines: list[Line], pool: int, now_us: int, *, only_warm: bool = False
+    ) -> list[Session]:
+        """Serve from the heads of the lines; a line is over with the first that could take more."""
+        share = self.shares[pool]
+        heads = [(call.place, line) for line in lines if (call := line.first()) is not None]
+        heapify(heads)
+        taken: list[tuple[Line, HeldCall]] = []
+        served = []
+        while heads and share.has_work:
+            line = heads[0][1]
+            call = line.take_first()
+            taken.append((line, call))
+            session = call.session
+            assert session is not None
+            served.append(session)
+            lacks = self._serve(session, pool, now_us, session.warm_types if only_warm else None)
+            is_over = lacks and (line.tenant is not None or share.idle_slots >= line.widest)
+            following = None if is_over else line.first()
+            if following is None:
+                heappop(heads)
+            else:
+                heapreplace(heads, (following.place, line))
+        for line, call in taken:
+            line.put_back(call)
+        return served
 
     def serve(self, session: Session) -> None:
         """Give a session what its free slots can start."""
@@ -117,14 +148,17 @@ class Granting(SessionBook):
         for pool in session.slots:
             if session.free(pool) > 0:
                 self._serve(session, pool, now_us)
+        if session.held is not None:
+            session.held.look_again()  # it may have more slots now, or take jobs again
         if self.backlog.wants_reads:
             self.want_reads()
 
     def _serve(
         self, session: Session, pool: int, now_us: int, types: frozenset[int] | None = None
-    ) -> None:
+    ) -> bool:
+        """Answers whether it could have taken more than there was for it."""
         if now_us >= self.trusted_until_us:
-            return  # perhaps no longer the owner: grant nothing until the term is renewed
+            return False  # perhaps no longer the owner: grant nothing until the term is renewed
         share = self.shares[pool]
         free = min(session.free(pool), LEASES_PER_REPLY - len(session.outbox))
 
@@ -143,6 +177,7 @@ class Granting(SessionBook):
             granted = share.grant_own(session.tenant, free, take, now_us)
         if granted:
             self._lease(session, self.pools.by_number[pool], granted, now_us)
+        return len(granted) < free
 
     def _lease(
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
@@ -210,7 +245,7 @@ class Granting(SessionBook):
         self.backlog.ending.update([lease.job.id for lease in leases])
 
     def _release(self, leases: Iterable[Lease], now_us: int) -> None:
-        held, shares, backlog = self.leases, self.shares, self.backlog
+        held, shares, backlog, own = self.leases, self.shares, self.backlog, self.held.own
         for lease in leases:
             job, running = lease.job, lease.running
             if held.get(job.id) is not lease:
@@ -220,8 +255,11 @@ class Granting(SessionBook):
             if backlog.has_lanes:
                 backlog.run_ended(job)
             if running is not None:
-                shares[lease.moved_to or job.pool].finish(running, now_us)
+                pool = lease.moved_to or job.pool
+                shares[pool].finish(running, now_us)
                 lease.running = None
+                if own:
+                    self.held.stir(pool, job.tenant)
 
 
 def _unconnected(_: object) -> None:

@@ -135,6 +135,7 @@ class Measuring:
         session.in_use[pool] = session.in_use.get(pool, 0) + 1
         if lease.running is not None:
             shares[job.pool].finish(lease.running, now_us)
+            self._dispatcher.held.stir(job.pool, job.tenant)
             lease.running = shares[pool].adopt(
                 job.tenant, job.type, now_us, now_us, own=session.tenant is not None
             )

@@ -11,6 +11,7 @@ from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.headcount import Headcount
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
+from fairway.services.held_calls import HeldCalls
 from fairway.services.sessions import News, Session
 
 LEASES_PER_REPLY = 512
@@ -26,7 +27,7 @@ class SessionBook:
         self.grace_us = round(grace_seconds * 1e6)  # past a time limit, or after a silence
         self.pools = PoolTable()
         self.sessions: dict[str, Session] = {}
-        self._waiting: dict[str, Session] = {}  # sessions whose call is held open
+        self.held = HeldCalls()
         self._of_tenant: Counter[int] = Counter()  # tenant → sessions of its own workers
         self._of_tenants = 0  # of all of them
         self._headcount = Headcount()
@@ -41,13 +42,14 @@ class SessionBook:
         if before != tenant:
             self._count_tenant(before, -1)
             self._count_tenant(tenant, 1)
+            self.held.review(session)
         session.heard(self._clock.now_us(), self.grace_us)
         return session
 
     def forget_session(self, session: Session) -> None:
         if self.sessions.pop(session.key, None) is not None:
             self._count_tenant(session.tenant, -1)
-        self._waiting.pop(session.key, None)
+        self.held.let_go(session)
 
     def _count_tenant(self, tenant: int | None, change: int) -> None:
         if tenant is None:
@@ -101,10 +103,10 @@ class SessionBook:
         return sum(max(one.free(pool), 0) for one in shared)
 
     def hold_open(self, session: Session) -> None:
-        self._waiting[session.key] = session
+        self.held.hold(session)
 
     def let_go(self, session: Session) -> None:
-        self._waiting.pop(session.key, None)
+        self.held.let_go(session)
 
     def news(self, session: Session) -> News:
         """What there is to say to a session, once; `more` says that it should call again at once.

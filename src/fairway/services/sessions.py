@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -19,6 +19,9 @@ from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass
 from fairway.core.retry import Decision
+
+if TYPE_CHECKING:
+    from fairway.services.held_calls import HeldCall
 
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
 
@@ -50,7 +53,7 @@ class Lease(Struct, eq=False, gc=False):
 
 class Session:
     __slots__ = (
-        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted",
+        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
         "hello_number", "hellos", "in_use", "is_claimed", "key", "labels", "leases", "limits",
         "missed_since_us", "outbox", "poll", "recorded", "recording", "refused", "revoked",
         "ring_due", "rung_us", "seen_us", "slots", "tenant", "there_since_us", "types",
@@ -81,6 +84,7 @@ class Session:
         self.build = ""
         self.limits: dict[str, str] = {}  # limit → what holds it there, for people
         self.poll: asyncio.Future[None] | None = None  # the call that is held open
+        self.held: HeldCall | None = None  # its place among all that are held
         self.outbox: list[Lease] = []
         self.recording: set[int] = set()  # numbers of reports on their way to disk
         self.recorded: list[int] = []
@@ -130,7 +134,10 @@ class Session:
     def free_slot(self, lease: Lease) -> None:
         """Its run is over. Once it was reported, it has no slot to give back."""
         if not lease.reported:
-            self.in_use[lease.moved_to or lease.job.pool] -= 1
+            pool = lease.moved_to or lease.job.pool
+            self.in_use[pool] -= 1
+            if self.held is not None and pool in self.held.full:
+                self.held.freed(pool)
 
     def take_over(self, lease: Lease) -> None:
         """Its holder goes on in a new life: the lease is this session's now."""
