@@ -32,6 +32,7 @@ from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
 from fairway.services.sessions import End
+from fairway.store.database import Connection
 
 
 async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
@@ -197,3 +198,40 @@ async def test_shards_are_taken_all_and_every_tenant_finds_its_home(database_url
         leases = await Hand(platform, short=8).take(5)
         assert {lease.job.id for lease in leases} == set(jobs)
         assert {lease.shard for lease in leases} == {0, 1, 2, 3}
+
+
+async def clock_went_back(look: Connection) -> None:
+    """What the owner wrote before the database's clock was set back by hours."""
+    await look.execute(
+        "UPDATE shards SET expires_at = expires_at + interval '5 hours'"
+        " WHERE expires_at < now() + interval '1 hour'"
+    )
+
+
+async def test_a_dead_owner_is_replaced_soon_although_the_stores_clock_went_back(
+    database_url: str,
+) -> None:
+    first, second = await open_pair(database_url)
+    await kill(first)
+    async with connected(database_url) as look:
+        await clock_went_back(look)
+    began = time.monotonic()
+    await until(lambda: owns_all(second), 20)
+    assert time.monotonic() - began > TERM_SECONDS, "the owner's own trust in it is over by then"
+    await second.stop()
+
+
+async def test_a_living_owner_keeps_its_shards_when_the_stores_clock_goes_back(
+    database_url: str,
+) -> None:
+    first, second = await open_pair(database_url)
+    before, times_seen = dict(first.dispatcher.terms), 0
+    ends = time.monotonic() + 5 * TERM_SECONDS
+    async with connected(database_url) as look:
+        while time.monotonic() < ends or not times_seen:
+            await clock_went_back(look)
+            await asyncio.sleep(0.02)
+            times_seen += bool(second.ownership._far_terms._seen)
+    assert (first.dispatcher.terms, second.dispatcher.terms) == (before, {})
+    await second.stop()
+    await first.stop()

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
+from fairway.core.far_terms import FAR_TERMS, PATIENCE_TERMS, FarTerms
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.pools import SHORT
 from fairway.core.streams import StreamKey
@@ -58,6 +60,7 @@ class Ownership:
         self._connection: Connection | None = None
         self._takeovers: set[asyncio.Task[None]] = set()
         self.owners: dict[int, Owner] = {}
+        self._far_terms = FarTerms()
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self.before_open: Callable[[int], Awaitable[None]] = _nothing
@@ -130,15 +133,27 @@ class Ownership:
     async def _claim(self, connection: Connection) -> None:
         if self.is_resigned:
             return
+        unrenewed = await self._unrenewed(connection)
         taken = await store.claim_shards(
             connection, self.server_name, self._settings.url, self._settings.term_seconds,
             held=self._dispatcher.terms.keys(),  # renewed a moment ago, however late
+            unrenewed=unrenewed,
         )  # fmt: skip
+        for shard in taken.keys() & unrenewed.keys():
+            log.warning("shard taken before its term's end: the database's clock went back",
+                        shard=shard, end=unrenewed[shard].isoformat())  # fmt: skip
         for shard, term in taken.items():
             self._dispatcher.claim_shard(shard, term)
             task = asyncio.create_task(self._take_over(shard, term), name=f"takeover:{shard}")
             self._takeovers.add(task)
             task.add_done_callback(self._took_over)
+
+    async def _unrenewed(self, connection: Connection) -> dict[int, datetime]:
+        """Shards of owners that died while the database's clock was ahead."""
+        term_seconds, asked_us = self._settings.term_seconds, self._clock.now_us()
+        far = await store.far_terms(connection, FAR_TERMS * term_seconds)
+        patience_us = round(PATIENCE_TERMS * term_seconds * 1e6)
+        return self._far_terms.look(far, asked_us, self._clock.now_us(), patience_us)
 
     def _took_over(self, task: asyncio.Task[None]) -> None:
         self._takeovers.discard(task)

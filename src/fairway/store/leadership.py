@@ -1,12 +1,14 @@
 """Who owns which shard, and under which term. A row, never a lock: rows survive their holders.
 
-The database's clock decides when a term has run out.
+The database's clock decides when a term has run out; unless it was set back after an owner died,
+then those who wait find by their own clocks that nobody renews it (`core/far_terms.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple
 
 from fairway.store.database import Connection, execute, fetch, fetch_row
@@ -28,14 +30,20 @@ async def claim_shards(
     owner_url: str,
     term_seconds: float,
     held: Collection[int] = (),
+    unrenewed: Mapping[int, datetime] = MappingProxyType({}),
 ) -> dict[int, int]:
-    """Take what is free and not held by the caller; answers shard → term."""
+    """Take what is free and not held by the caller; answers shard → term.
+
+    `unrenewed` are shards whose terms still end when they did long ago, and when that is.
+    """
     rows = await fetch(
         connection,
         _SQL["claim_shards"],
         owner=owner,
         owner_url=owner_url,
         held=list(held),
+        unrenewed=list(unrenewed),
+        ends=list(unrenewed.values()),
         term_time=timedelta(seconds=term_seconds),
     )
     return {row["shard"]: row["term"] for row in rows}
@@ -61,6 +69,13 @@ async def release_shards(connection: Connection, held: dict[int, int]) -> None:
 
 async def read_owners(connection: Connection) -> dict[int, Owner]:
     return {row["shard"]: Owner(*row) for row in await fetch(connection, _SQL["read_owners"])}
+
+
+async def far_terms(connection: Connection, far_seconds: float) -> dict[int, datetime]:
+    """Shard → when its term ends, of terms that last longer than this."""
+    far_time = timedelta(seconds=far_seconds)
+    rows = await fetch(connection, _SQL["far_terms"], far_time=far_time)
+    return {row["shard"]: row["expires_at"] for row in rows}
 
 
 async def database_now(connection: Connection) -> datetime:

@@ -2,8 +2,12 @@
 -- Take every shard whose owner has let its term run out, but for those the caller holds: a term that
 -- nobody else took is good, and renewed. Waits for the old owner's last statement, which holds the row;
 -- whatever comes after it finds another term and writes nothing. The new term begins after the wait.
+-- Beside them, those that the caller knows to be unrenewed, unless they were renewed since.
 WITH free AS MATERIALIZED (
-    SELECT shard FROM shards WHERE expires_at < now() AND shard <> ALL(:held::int[])
+    SELECT shard FROM shards
+    WHERE (expires_at < now()
+           OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
+      AND shard <> ALL(:held::int[])
     ORDER BY shard FOR UPDATE
 )
 UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
@@ -31,6 +35,10 @@ WHERE shards.shard = held.shard AND shards.term = held.term
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()
+
+-- name: far_terms
+-- Terms that end later than anybody would write now: the clock was ahead when they were written.
+SELECT shard, expires_at FROM shards WHERE expires_at > now() + :far_time::interval
 
 -- name: database_now
 SELECT clock_timestamp() AS now
