@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,24 @@ def room() -> Iterator[Path]:
         yield made
 
 
-@pytest.fixture
-async def house(room: Path, postgres_server: Server) -> AsyncIterator[House]:
+@asynccontextmanager
+async def furnished(room: Path, postgres_server: Server) -> AsyncIterator[House]:
     async with fresh_database(postgres_server) as dsn:
         house = House(room, dsn)
         await house.furnish()
         yield house
         await house.close()
+
+
+@pytest.fixture
+async def house(room: Path, postgres_server: Server) -> AsyncIterator[House]:
+    async with furnished(room, postgres_server) as house:
+        yield house
+
+
+@pytest.fixture
+async def next_door(postgres_server: Server) -> AsyncIterator[House]:
+    """A second house, for what is compared at the same time on the same machine."""
+    with open_room() as room:
+        async with furnished(room, postgres_server) as house:
+            yield house

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.acceptance.house import House
 
@@ -95,23 +95,52 @@ async def test_a_dependency_that_is_away_under_10_000_jobs(
     assert made / len(jobs) <= 1.2
 
 
-async def test_a_type_that_always_fails(house: House, figures: dict[str, str]) -> None:
+async def test_a_type_that_always_fails(
+    house: House, next_door: House, figures: dict[str, str]
+) -> None:
     """The good type's rate beside a type that fails, against its rate beside one that does not.
 
-    Slots are what is scarce here, not the processor: a good job takes 50 ms of one.
+    Slots are what is scarce here, not the processor: a good job takes 50 ms of one. Both rates are
+    taken at the same time, in two houses that then change sides: what else the machine does, and
+    which house it does it to, is no part of the comparison.
     """
-    await house.open(app=APP, pools=("short=10",))
-    rates = {}
-    for beside in ("leaning", "broken"):  # the dependency is there: the first of them goes well
-        bad: list[str] = []
-        good: list[str] = []
-        began = time.monotonic()
-        for _ in range(5):
-            good += await batch(house, "good", 400, seconds=0.05)
-            bad += await batch(house, beside, 40)
-        await _until(house, lambda rows, good=good: all(rows[job].state == 3 for job in good))
-        rates[beside] = len(good) / (time.monotonic() - began)
-    await _until(house, lambda rows: all(rows[job].state == 4 for job in bad))
+    for one in (house, next_door):
+        await one.open(app=APP, pools=("short=10",))
+    seconds = Counter[str]()
+    for broken_at, leaning_at in ((house, next_door), (next_door, house)):
+        (bad, broken_seconds), (_, leaning_seconds) = await asyncio.gather(
+            _good_beside(broken_at, "broken"),
+            _good_beside(leaning_at, "leaning"),  # the dependency is there: all goes well
+        )
+        seconds["broken"] += broken_seconds
+        seconds["leaning"] += leaning_seconds
+        await _assert_bounded(broken_at, bad)
+    ratio = seconds["leaning"] / seconds["broken"]
+    figures["a type that always fails"] = f"the other type at {ratio:.2f} of its rate"
+    assert ratio >= 0.95
+
+
+async def _good_beside(house: House, beside: str) -> tuple[list[str], float]:
+    """Jobs of that type, and how long as many good ones as ever took to end, by the store."""
+    bad: list[str] = []
+    good: list[str] = []
+    for _ in range(5):
+        good += await batch(house, "good", 400, seconds=0.05)
+        bad += await batch(house, beside, 40)
+    await _until(house, lambda rows: all(rows[job].state == 3 for job in good), seconds=120)
+    connection = await asyncpg.connect(house.dsn)
+    try:
+        ended = await connection.fetchval(
+            "SELECT max(finished_at) FROM jobs WHERE id = ANY($1::uuid[])", good
+        )
+    finally:
+        await connection.close()
+    return bad, ended.timestamp() - unix_ms_of(good[0]) / 1000
+
+
+async def _assert_bounded(house: House, bad: list[str]) -> None:
+    """Two tries at most for each, a quarantine, and one cause."""
+    await _until(house, lambda rows: all(rows[job].state == 4 for job in bad), seconds=120)
     rows = await house.book.rows()
     tries = Counter(line["job"] for line in house.ledger.lines() if line["event"] == "begin")
     assert max(tries[job] for job in bad) <= 2
@@ -119,9 +148,6 @@ async def test_a_type_that_always_fails(house: House, figures: dict[str, str]) -
     assert "quarantine_imposed" in await _events(house)
     groups = (await house.call("GET", "/v1/dead-letters/groups")).json()["groups"]
     assert [(group["type"], group["count"]) for group in groups] == [("broken", len(bad))]
-    ratio = rates["broken"] / rates["leaning"]
-    figures["a type that always fails"] = f"the other type at {ratio:.2f} of its rate"
-    assert ratio >= 0.95
 
 
 async def _events(house: House) -> list[str]:
