@@ -147,19 +147,28 @@ class TinyServer:
                 url = f"{self.url}/uploads/u1"
                 made = {"id": "u1", "url": url, "expires_at": until, "size_bytes_max": 1 << 30}
                 return Reply(201, made)
-        letter = re.fullmatch(r"/v1/dead-letters/([^/]+)/replay", request.path)
-        if letter and self.jobs.get(letter[1], {}).get("state") == "dead":
-            self.jobs[letter[1]]["state"] = "queued"
-            return Reply(202, self.jobs[letter[1]])
+        if letter := re.fullmatch(r"/v1/dead-letters/([^/]+)/replay", request.path):
+            return self._replay(letter[1])
         job_id = request.path.removeprefix("/v1/jobs/")
         if job_id not in self.jobs:
             return Reply(404, problem("NOT_FOUND", 404, f"no job {job_id}"))
         if request.method == "DELETE":
-            self.finish(job_id, "cancelled")
-            return Reply(202, self.jobs[job_id])
+            return self._cancel(job_id)
         if self.waits:
             await self._wait(request, job_id)
         return Reply(200, self.jobs[job_id])
+
+    def _replay(self, job_id: str) -> Reply:
+        if self.jobs.get(job_id, {}).get("state") != "dead":
+            return Reply(404, problem("NOT_FOUND", 404, f"no dead letter {job_id}"))
+        self.jobs[job_id]["state"] = "queued"
+        return Reply(202, self.jobs[job_id])
+
+    def _cancel(self, job_id: str) -> Reply:
+        if (state := self.jobs[job_id]["state"]) in ("succeeded", "dead", "cancelled"):
+            return Reply(409, problem("CONFLICT", 409, f"it is {state}"))
+        self.finish(job_id, "cancelled")
+        return Reply(202, self.jobs[job_id])
 
     async def _wait(self, request: Request, job_id: str) -> None:
         wait_seconds = float(request.headers.get("prefer", "wait=0").removeprefix("wait="))

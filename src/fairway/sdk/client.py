@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Raw
 
 from fairway.core.errors import FairwayError
-from fairway.core.lifecycle import BY_LABEL
+from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.door import Submission
 from fairway.sdk.events import Event, EventParser
 from fairway.sdk.settings import ClientSettings
-from fairway.sdk.transport import NOT_NOW, NotNow, Question, Transport
+from fairway.sdk.transport import NOT_NOW, NotNow, Question, RefusedRepeat, Transport
 from fairway.wire.heft import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
 from fairway.wire.messages import (
     BATCH_MAX,
@@ -144,11 +144,31 @@ class Client:
         return submission._replace(request=request)
 
     async def cancel(self, job_id: str) -> JobView:
-        return _decode_view(await self._transport.ask(Question("DELETE", f"/v1/jobs/{job_id}")))
+        """A repeat that finds the job cancelled found what was asked for."""
+        question = Question("DELETE", f"/v1/jobs/{job_id}", tells_repeats=True)
+        try:
+            return _decode_view(await self._transport.ask(question))
+        except RefusedRepeat as refused:
+            view = await self._view(job_id, 0)
+            if view.state == State.CANCELLED.label:
+                return view
+            raise refused.error from None
 
     async def replay(self, job_id: str) -> JobView:
-        question = Question("POST", f"/v1/dead-letters/{job_id}/replay", b"{}", _JSON)
-        return _decode_view(await self._transport.ask(question))
+        """A repeat that finds no dead letter any more, where one was, found what was asked for.
+
+        Only a look at the job before the first try tells that from a job that never died.
+        """
+        path = f"/v1/dead-letters/{job_id}/replay"
+        was_dead = (await self._view(job_id, 0)).state == State.DEAD.label
+        try:
+            question = Question("POST", path, b"{}", _JSON, tells_repeats=True)
+            return _decode_view(await self._transport.ask(question))
+        except RefusedRepeat as refused:
+            view = await self._view(job_id, 0)
+            if was_dead and view.state != State.DEAD.label:
+                return view
+            raise refused.error from None
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         question = Question("PATCH", f"/v1/jobs/{job_id}", encode(wanted), _JSON)

@@ -42,6 +42,7 @@ class Question(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     wait_seconds: float = 0  # how long the server was asked to hold the reply
     again_on: frozenset[int] = NOT_NOW
+    tells_repeats: bool = False  # a refusal of a repeat is `RefusedRepeat`
 
 
 class NotNow(Exception):
@@ -50,6 +51,13 @@ class NotNow(Exception):
     def __init__(self, error: FairwayError, retry_after_seconds: float | None = None) -> None:
         self.error = error
         self.retry_after_seconds = retry_after_seconds
+
+
+class RefusedRepeat(Exception):
+    """Refused, after a try that brought no answer: that one may have done what was asked."""
+
+    def __init__(self, error: FairwayError) -> None:
+        self.error = error
 
 
 class Transport:
@@ -73,6 +81,10 @@ class Transport:
                 return await self._try(question, ends_at - time.monotonic())
             except NotNow as not_now:
                 await self.rest(tries, not_now, ends_at)
+            except FairwayError as error:
+                if tries > 1 and question.tells_repeats:
+                    raise RefusedRepeat(error) from error
+                raise
 
     async def rest(self, tries: int, not_now: NotNow, ends_at: float) -> None:
         """Pause before the next try, or give up when it would come too late."""
