@@ -105,19 +105,20 @@ def test_an_arrival_costs_the_same_whoever_else_waits(
 
 def test_calls_that_come_and_go_leave_nothing_behind() -> None:
     machine = Machine()
-    stays, comes = machine.worker("stays"), machine.worker("comes")
-    own = machine.worker("own", tenant=7)
-    machine.dispatcher.hold_open(stays)
+    sessions = [machine.worker("a"), machine.worker("b"), machine.worker("own", tenant=7)]
+    machine.dispatcher.hold_open(sessions[0])
     for _ in range(1_000):
-        for session in (comes, own):
+        for session in sessions[1:]:
             machine.dispatcher.hold_open(session)
             machine.dispatcher.let_go(session)
     held = machine.dispatcher.held
-    (line,) = held.lines(SHORT)
-    assert len(line._calls) < 50
-    assert held.own == {}
-    machine.dispatcher.end_session(stays)
+    lines = held.lines(SHORT)
+    assert len(lines) == 2
+    assert max(len(line._calls) for line in lines) < 50
+    for session in sessions:
+        machine.dispatcher.end_session(session)
     assert held.lines(SHORT) == []
+    assert held.own == {}
 
 
 # -- the same as a walk over everybody -------------------------------------------------------------
@@ -234,7 +235,7 @@ class World:
 
 NUMBERS = st.integers(0, 7)
 TENANTS = st.sampled_from([1, 1, 2, 3, 4])
-TYPES = st.integers(1, 3)
+TYPES = st.sampled_from([1, 1, 2, 3])
 TERMS = st.builds(
     Tenant,
     TENANTS,
@@ -253,8 +254,9 @@ def step(name: str, *values: Any, **named: Any) -> st.SearchStrategy[Any]:
 
 
 GREET = step(
-    "greet", NUMBERS, st.sampled_from([None, None, 1, 2]), st.frozensets(TYPES, min_size=1),
-    st.integers(0, 3), st.integers(0, 5),
+    "greet", NUMBERS, st.sampled_from([None, None, None, 1, 1, 2]),
+    st.sampled_from([frozenset({1}), frozenset({1, 2})]), st.sampled_from([0, 0, 1, 2]),
+    st.sampled_from([0, 1, 1, 2, 2, 5]),
 )  # fmt: skip
 ARRIVE = step(
     "arrive", st.lists(TENANTS, min_size=1, max_size=6), TYPES, st.sampled_from([SHORT, MEDIUM]),
@@ -279,12 +281,14 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=300)
-@given(st.lists(STEPS, min_size=5, max_size=60))
-def test_each_job_goes_where_a_walk_over_everybody_would_take_it(steps: list[Any]) -> None:
+@settings(max_examples=100)
+@given(st.lists(GREET, min_size=8, max_size=8), st.lists(STEPS, min_size=30, max_size=60))
+def test_each_job_goes_where_a_walk_over_everybody_would_take_it(
+    first: list[Any], steps: list[Any]
+) -> None:
     async def both() -> None:  # in a loop, for calls are answered a moment later
         held, plain = World(Dispatcher), World(PlainWalk)
-        for name, values, named in steps:
+        for name, values, named in first + steps:
             for world in (held, plain):
                 getattr(world, name)(*values, **named)
                 world.pass_time(0.01)
@@ -297,7 +301,7 @@ def test_each_job_goes_where_a_walk_over_everybody_would_take_it(steps: list[Any
 def _assert_rung(world: World) -> None:
     """Whoever was given something while its call is held is about to hear of it."""
     for session in world.machine.dispatcher.sessions.values():
-        if session.held is not None and session.outbox:
+        if session.held is not None and session.held.is_held and session.outbox:
             assert session.poll is not None
             assert session.poll.done() or session.ring_due
 

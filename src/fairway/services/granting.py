@@ -108,10 +108,12 @@ class Granting(SessionBook):
         if now_us >= self.trusted_until_us:
             return
         lines = self.held.lines(pool)
+        if not lines:
+            return
         warm = [line for line in lines if line.is_warm]
         served = self._walk(warm, pool, now_us, only_warm=True) if warm else []
         served += self._walk(lines, pool, now_us)
-        for session in dict.fromkeys(served):
+        for session in dict.fromkeys(served) if warm else served:
             if session.outbox:
                 session.ring_soon(now_us)
 
@@ -119,26 +121,25 @@ class Granting(SessionBook):
         self, lines: list[Line], pool: int, now_us: int, *, only_warm: bool = False
     ) -> list[Session]:
         """Serve from the heads of the lines; a line is over with the first that could take more."""
-        share = self.shares[pool]
-        heads = [(call.place, line) for line in lines if (call := line.first()) is not None]
+        share, served, passed = self.shares[pool], list[Session](), list[tuple[Line, HeldCall]]()
+        heads = [(call.place, line, call) for line in lines if (call := line.first()) is not None]
         heapify(heads)
-        taken: list[tuple[Line, HeldCall]] = []
-        served = []
         while heads and share.has_work:
-            line = heads[0][1]
-            call = line.take_first()
-            taken.append((line, call))
+            _, line, call = heads[0]
             session = call.session
-            assert session is not None
             served.append(session)
             lacks = self._serve(session, pool, now_us, session.warm_types if only_warm else None)
-            is_over = lacks and (line.tenant is not None or share.idle_slots >= line.widest)
-            following = None if is_over else line.first()
+            if lacks and (line.tenant is not None or share.idle_slots >= line.widest):
+                heappop(heads)
+                continue
+            if session.free(pool) > 0:  # and those behind it may be given something all the same
+                passed.append((line, line.take_first()))
+            following = line.first()
             if following is None:
                 heappop(heads)
             else:
-                heapreplace(heads, (following.place, line))
-        for line, call in taken:
+                heapreplace(heads, (following.place, line, following))
+        for line, call in passed:
             line.put_back(call)
         return served
 
@@ -148,7 +149,7 @@ class Granting(SessionBook):
         for pool in session.slots:
             if session.free(pool) > 0:
                 self._serve(session, pool, now_us)
-        if session.held is not None:
+        if session.held is not None and session.held.full:
             session.held.look_again()  # it may have more slots now, or take jobs again
         if self.backlog.wants_reads:
             self.want_reads()

@@ -18,26 +18,40 @@ if TYPE_CHECKING:
 
 STALE_SLACK = 16  # entries of calls that are over, before they are swept out
 
+NOT_HELD = -1
+
 Kind: TypeAlias = tuple[frozenset[int], frozenset[int]]  # types, and those of them that are warm
 
 
 class HeldCall:
-    """One call: of one session, at one place in the order of all that are held."""
+    """The call of one session, at its place in the order of all that are held."""
 
     __slots__ = ("full", "lines", "place", "session")
 
     def __init__(self, session: Session, place: int) -> None:
-        self.session: Session | None = session  # None: over
-        self.place = place
+        self.session = session
+        self.place = place  # NOT_HELD between two calls
         self.lines: dict[int, Line] = {}  # pool → where it belongs
         self.full: set[int] = set()  # pools without a free slot: it stands in no line there
 
     def __lt__(self, other: HeldCall) -> bool:
         return False  # at the same place are calls of one session, and one of them at most goes on
 
+    @property
+    def is_held(self) -> bool:
+        return self.place != NOT_HELD
+
+    def stand(self) -> None:
+        """In the lines of all pools that it has a free slot of."""
+        for pool, line in self.lines.items():
+            if self.session.free(pool) > 0:
+                line.join(self)
+            else:
+                self.full.add(pool)
+
     def freed(self, pool: int) -> None:
         """A slot of a pool in which it had none may be free now."""
-        if self.session is not None and self.session.free(pool) > 0:
+        if self.session.free(pool) > 0:
             self.full.discard(pool)
             self.lines[pool].join(self)
 
@@ -45,24 +59,27 @@ class HeldCall:
         for pool in list(self.full):
             self.freed(pool)
 
+    def is_over(self) -> None:
+        """Its entries know by this that they are stale."""
+        self.place = NOT_HELD
+        if self.full:
+            self.full.clear()
+
 
 class Line:
     """The sessions that could be given the same jobs of one pool, in the order of their calls."""
 
-    __slots__ = ("_calls", "_stirred", "kind", "members", "pool", "tenant", "widest")
+    __slots__ = ("_calls", "_stirred", "is_warm", "kind", "members", "pool", "tenant", "widest")
 
     def __init__(self, pool: int, tenant: int | None, kind: Kind, stirred: set[Line]) -> None:
         self.pool = pool
         self.tenant = tenant  # whose own workers they are; None: they run every tenant's jobs
         self.kind = kind
-        self.members = 0  # those without a free slot included
+        self.is_warm = bool(kind[1])
+        self.members = 0  # those whose call is not held included
         self.widest = 0  # no member had more slots
         self._calls: list[tuple[int, HeldCall]] = []  # a heap
         self._stirred = stirred
-
-    @property
-    def is_warm(self) -> bool:
-        return bool(self.kind[1])
 
     def join(self, call: HeldCall) -> None:
         """It may be the one that was missing."""
@@ -74,8 +91,8 @@ class Line:
         """Who waits the longest of those with a free slot."""
         calls, pool = self._calls, self.pool
         while calls:
-            call = calls[0][1]
-            if call.session is None:
+            place, call = calls[0]
+            if call.place != place:
                 heappop(calls)
             elif call.session.free(pool) <= 0:
                 heappop(calls)
@@ -89,7 +106,7 @@ class Line:
 
     def put_back(self, call: HeldCall) -> None:
         """It was served and keeps its place, while it has a free slot."""
-        if call.session is None:
+        if not call.is_held:
             return
         if call.session.free(self.pool) > 0:
             self._push(call)
@@ -99,7 +116,7 @@ class Line:
     def _push(self, call: HeldCall) -> None:
         heappush(self._calls, (call.place, call))
         if len(self._calls) > 2 * self.members + STALE_SLACK:
-            self._calls = [entry for entry in self._calls if entry[1].session is not None]
+            self._calls = [entry for entry in self._calls if entry[1].place == entry[0]]
             heapify(self._calls)
 
 
@@ -114,31 +131,42 @@ class HeldCalls:
 
     def hold(self, session: Session) -> None:
         """Its call is held; a call after another that was held still keeps the place of that."""
-        place = next(self._places) if session.held is None else session.held.place
-        self.let_go(session)
+        call = session.held or self._enter(session, NOT_HELD)
+        if call.place == NOT_HELD:
+            call.place = next(self._places)
+            call.stand()
+
+    def let_go(self, session: Session) -> None:
+        if session.held is not None:
+            session.held.is_over()
+
+    def review(self, session: Session) -> None:
+        """What it may be given has changed."""
+        place = NOT_HELD if session.held is None else session.held.place
+        self.forget(session)
+        call = self._enter(session, place)
+        if call.is_held:
+            call.stand()
+
+    def forget(self, session: Session) -> None:
+        """It is gone, and stands for nothing any more."""
+        if (call := session.held) is None:
+            return
+        call.is_over()
+        session.held = None
+        for line in call.lines.values():
+            line.members -= 1
+            if not line.members:
+                self._remove(line)
+
+    def _enter(self, session: Session, place: int) -> HeldCall:
         call = session.held = HeldCall(session, place)
         for pool, slots in session.slots.items():
             if slots > 0:
                 line = call.lines[pool] = self._line(pool, session)
                 line.members += 1
                 line.widest = max(line.widest, slots)
-                call.full.add(pool)
-        call.look_again()
-
-    def let_go(self, session: Session) -> None:
-        call = session.held
-        if call is None:
-            return
-        session.held = call.session = None  # its entries know by this that they are stale
-        for line in call.lines.values():
-            line.members -= 1
-            if not line.members:
-                self._remove(line)
-
-    def review(self, session: Session) -> None:
-        """What it may be given has changed."""
-        if session.held is not None:
-            self.hold(session)
+        return call
 
     def stir(self, pool: int, tenant: int) -> None:
         """The tenant may have something for its own workers that it had not before."""
@@ -160,8 +188,6 @@ class HeldCalls:
         if line is None:
             stirred = self._stirred.setdefault(pool, set())
             line = lines[kind] = Line(pool, session.tenant, kind, stirred)
-        else:  # the same sets, not only equal ones: the next look-up need not compare them
-            session.types, session.warm_types = line.kind
         return line
 
     def _home(self, pool: int, tenant: int | None) -> dict[Kind, Line]:

@@ -49,7 +49,7 @@ class SessionBook:
     def forget_session(self, session: Session) -> None:
         if self.sessions.pop(session.key, None) is not None:
             self._count_tenant(session.tenant, -1)
-        self.held.let_go(session)
+        self.held.forget(session)
 
     def _count_tenant(self, tenant: int | None, change: int) -> None:
         if tenant is None:

@@ -84,7 +84,7 @@ class Session:
         self.build = ""
         self.limits: dict[str, str] = {}  # limit → what holds it there, for people
         self.poll: asyncio.Future[None] | None = None  # the call that is held open
-        self.held: HeldCall | None = None  # its place among all that are held
+        self.held: HeldCall | None = None  # where its calls stand while they are held
         self.outbox: list[Lease] = []
         self.recording: set[int] = set()  # numbers of reports on their way to disk
         self.recorded: list[int] = []
