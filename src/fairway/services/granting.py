@@ -108,7 +108,7 @@ class Granting(SessionBook):
         if now_us >= self.trusted_until_us:
             return
         lines = self.held.lines(pool)
-        if not lines:
+        if not (lines and self.shares[pool].has_work):
             return
         warm = [line for line in lines if line.is_warm]
         served = self._walk(warm, pool, now_us, only_warm=True) if warm else []
@@ -124,11 +124,13 @@ class Granting(SessionBook):
         share, served, passed = self.shares[pool], list[Session](), list[tuple[Line, HeldCall]]()
         heads = [(call.place, line, call) for line in lines if (call := line.first()) is not None]
         heapify(heads)
-        while heads and share.has_work:
+        while heads:
             _, line, call = heads[0]
             session = call.session
             served.append(session)
             lacks = self._serve(session, pool, now_us, session.warm_types if only_warm else None)
+            if not share.has_work:
+                break
             if lacks and (line.tenant is not None or share.idle_slots >= line.widest):
                 heappop(heads)
                 continue
