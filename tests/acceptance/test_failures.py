@@ -106,7 +106,7 @@ async def test_a_type_that_always_fails(
     """
     for one in (house, next_door):
         await one.open(app=APP, pools=("short=10",))
-    seconds = Counter[str]()
+    seconds = {"broken": 0.0, "leaning": 0.0}
     for broken_at, leaning_at in ((house, next_door), (next_door, house)):
         (bad, broken_seconds), (_, leaning_seconds) = await asyncio.gather(
             _good_beside(broken_at, "broken"),

@@ -28,6 +28,11 @@ from fairway.services.sessions import End, Session
 METRICS = Metrics()
 
 
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
 # -- how much is looked at -------------------------------------------------------------------------
 
 
@@ -326,3 +331,58 @@ def test_a_slot_that_comes_free_keeps_the_place_of_its_call() -> None:
     machine.clock.advance(1)
     machine.arrive(machine.job())
     assert (len(first.outbox), len(second.outbox)) == (1, 0)
+
+
+# -- a tenant's own worker is looked at again, whoever the next job is of ------------------------
+
+
+def capped(tenant: int, cap: int) -> Tenant:
+    return Tenant(tenant, "t", 10, 1000, cap=cap)
+
+
+def at_its_cap(machine: Machine) -> tuple[Session, Session]:
+    """A shared worker that runs a job of tenant 7, and one of its own that may run no other."""
+    machine.dispatcher.set_terms(capped(7, 1))
+    shared, own = machine.worker("shared", short=1), machine.worker("own", tenant=7, short=1)
+    for session in (shared, own):
+        machine.dispatcher.hold_open(session)
+    machine.arrive(machine.job(tenant=7), machine.job(tenant=7))
+    machine.dispatcher.let_go(shared)
+    assert (len(shared.outbox), own.outbox) == (1, [])
+    return shared, own
+
+
+def test_when_a_run_of_its_tenant_ends_elsewhere(machine: Machine) -> None:
+    shared, own = at_its_cap(machine)
+    machine.dispatcher.succeeded([End(shared.outbox[0], 1, 1, b"1")])
+    machine.arrive(machine.job(tenant=8))
+    assert len(own.outbox) == 1
+
+
+def test_when_its_tenant_may_run_more(machine: Machine) -> None:
+    _, own = at_its_cap(machine)
+    machine.dispatcher.set_terms(capped(7, 2))
+    machine.arrive(machine.job(tenant=8))
+    assert len(own.outbox) == 1
+
+
+def test_when_it_came_while_the_term_was_in_doubt(machine: Machine) -> None:
+    machine.dispatcher.trusted_until_us = 0
+    machine.arrive(machine.job(tenant=7))
+    own = machine.worker("own", tenant=7)
+    assert machine.take(own) == []
+    machine.dispatcher.hold_open(own)
+    machine.own(0)
+    machine.arrive(machine.job(tenant=8))
+    assert len(own.outbox) == 1
+
+
+def test_when_a_worker_takes_jobs_again(machine: Machine) -> None:
+    worker = machine.worker(short=2)
+    machine.dispatcher.hold_open(worker)
+    worker.draining = True
+    machine.arrive(machine.job())
+    worker.draining = False
+    assert len(machine.take(worker)) == 1
+    machine.arrive(machine.job())
+    assert len(worker.outbox) == 1
