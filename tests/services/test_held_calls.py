@@ -386,3 +386,29 @@ def test_when_a_worker_takes_jobs_again(machine: Machine) -> None:
     assert len(machine.take(worker)) == 1
     machine.arrive(machine.job())
     assert len(worker.outbox) == 1
+
+
+def test_when_its_job_came_while_the_term_was_in_doubt(machine: Machine) -> None:
+    own = machine.worker("own", tenant=7)
+    machine.dispatcher.hold_open(own)
+    machine.arrive(machine.job(tenant=8))
+    machine.dispatcher.trusted_until_us = 0
+    machine.arrive(machine.job(tenant=7))
+    machine.own(0)
+    machine.arrive(machine.job(tenant=8))
+    assert len(own.outbox) == 1
+
+
+def test_beside_a_dead_workers_jobs_one_with_more_slots_is_asked_as_well(machine: Machine) -> None:
+    """What the first lacks is then not what the second would: it depends on what it offers."""
+    dead = machine.worker("dead", short=3)
+    machine.arrive(*[machine.job() for _ in range(3)])
+    assert len(machine.take(dead)) == 3
+    machine.dispatcher.set_terms(Tenant(9, "t", 10, 1000, reserved=(("short", 1),)))
+    narrow, wide = machine.worker("narrow", short=1), machine.worker("wide", short=2)
+    for session in (narrow, wide):
+        machine.dispatcher.hold_open(session)
+    machine.dispatcher._headcount.forget(dead.key)
+    machine.dispatcher.recount()
+    machine.arrive(machine.job())
+    assert (len(narrow.outbox), len(wide.outbox)) == (0, 1)
