@@ -19,7 +19,7 @@ from fairway.core.ids import lowest_id_at
 from fairway.core.lifecycle import State
 from fairway.core.retention import Load
 from fairway.runtime.clock import SystemClock
-from fairway.services.retirement import Retirement
+from fairway.services.retirement import NOT_NOW_SECONDS, Retirement
 from fairway.store import outcomes, partitions, retirement, submissions
 from fairway.store.database import Connection, Database
 
@@ -148,6 +148,26 @@ async def test_a_row_that_ends_between_survey_and_detach_is_kept_also_after_a_cr
         assert (await look(connection, job)).state == State.SUCCEEDED
         assert await count_at(connection, "jobs_carried") == 1
         assert await retirement.detached(connection) == []
+
+
+async def test_who_surveyed_a_partition_that_went_otherwise_looks_for_what_was_missed(
+    database: Database, database_url: str
+) -> None:
+    """Another server took it off, or our own detach was done and its answer lost."""
+    retire, job = Retirement(database, SystemClock()), new_job(at=OLD)
+    async with database.calm() as connection:
+        await partitions.make_ahead(connection, OLD)
+        await add_jobs(connection, job)
+    async with connected(database_url) as reader, reader.transaction():
+        await reader.execute("LOCK TABLE jobs IN ACCESS SHARE MODE")
+        assert await retire.run_once(KEEP_SINCE) == NOT_NOW_SECONDS, "surveyed, and still there"
+    async with database.calm() as connection:
+        done = "UPDATE jobs SET state = 3, finished_at = $2 WHERE id = $1"
+        await connection.execute(done, job.id, NOW)
+        assert await retirement.detach(connection, TABLE, []) == 0
+    assert await rounds(database, retire) is None
+    async with database.calm() as connection:
+        assert (await look(connection, job)).state == State.SUCCEEDED
 
 
 async def test_an_end_that_meets_the_detach_is_recorded_behind_it(

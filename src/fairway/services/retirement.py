@@ -52,7 +52,10 @@ class Retirement:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._walks: dict[str, Walk] = {}
+        self._walks: dict[str, Walk] = {}  # over partitions
+        # Over tables that were taken off, be it by somebody else, or by a call whose answer was
+        # lost: what we had walked over by then says nothing of rows that ended after that.
+        self._last_walks: dict[str, Walk] = {}
 
     async def run_once(self, keep_since: datetime) -> float | None:
         """One round; answers when the next is wanted, or None when nothing is under way."""
@@ -61,7 +64,8 @@ class Retirement:
             old = [
                 one.name for one in await partitions.existing(connection) if one.ends < keep_since
             ]
-        self._walks = {name: walk for name, walk in self._walks.items() if name in {*left, *old}}
+        self._walks = {name: walk for name, walk in self._walks.items() if name in old}
+        self._last_walks = {name: one for name, one in self._last_walks.items() if name in left}
         until_us = self._clock.now_us() + ROUND_US
         rests = []
         for name in (*left, *old):
@@ -113,7 +117,7 @@ class Retirement:
 
     async def _drop(self, name: str, keep_since: datetime, until_us: int) -> float | None:
         """What was taken off: carry what was missed, then drop it."""
-        walk = self._walks.setdefault(name, Walk())
+        walk = self._last_walks.setdefault(name, Walk())
         async for pages in self._pages(name, walk, until_us):
             async with self._database.calm() as connection:
                 await store.carry_missed(connection, name, pages, keep_since)
@@ -125,7 +129,7 @@ class Retirement:
         except NOT_NOW:
             return NOT_NOW_SECONDS
         log.info("partition dropped", partition=name)
-        del self._walks[name]
+        del self._last_walks[name]
         return SOON_SECONDS
 
     async def _pages(self, name: str, walk: Walk, until_us: int) -> AsyncIterator[range]:
