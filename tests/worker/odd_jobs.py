@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from fairway import CTX, App, Ctx
 
@@ -46,6 +47,14 @@ def status(seconds: float) -> int:
 def hold(seconds: int) -> None:
     """Holds the interpreter's lock and does nothing."""
     ctypes.PyDLL(None).sleep(seconds)
+
+
+@app.job(name="nameless", pool="long", mode="process")
+def nameless(seconds: float, ctx: Ctx = CTX) -> None:
+    """Gives its process a name that is no text, and outstays its time."""
+    Path("/proc/self/comm").write_bytes(b"\xff\xfe")
+    ctx.progress(0)
+    time.sleep(seconds)
 
 
 @app.job(name="blocking", pool="short", mode="loop")

@@ -1,4 +1,4 @@
-"""Runners that die in the moment they have loaded: nothing may be handed to the dead."""
+"""Runners that die in the moment they have loaded, and those that are hard to look at."""
 
 from __future__ import annotations
 
@@ -90,3 +90,11 @@ async def test_a_job_is_not_handed_to_a_process_of_its_own_that_died() -> None:
         alone._listener = dies_once_loaded(alone._listener)
         house.fleet.run([lease(1, "lone", "long")])
         assert (await house.end).failure == "worker_crash"
+
+
+async def test_a_run_is_watched_and_ended_whatever_its_process_calls_itself() -> None:
+    house = House()
+    async with stopping(house.fleet):
+        await house.fleet.start()
+        house.fleet.run([lease(1, "nameless", "long", {"seconds": 60}, timeout_ms=1_000)])
+        assert (await house.end).failure == "timeout"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -50,10 +52,10 @@ def until(holds: Callable[[], bool]) -> None:
 
 def gone(pid: int) -> bool:
     try:
-        state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+        state = Path("/proc", str(pid), "stat").read_bytes().rpartition(b")")[2].split()[0]
     except OSError:
         return True
-    return state == "Z"
+    return state == b"Z"
 
 
 def test_daemons_belong_to_the_tree(family: subprocess.Popen[str]) -> None:
@@ -101,6 +103,39 @@ def test_one_descendant_may_be_spared(family: subprocess.Popen[str]) -> None:
     assert usage.kill_descendants(family.pid, but=spared) == 1
     until(lambda: gone(other))
     assert not gone(spared)
+
+
+def test_a_process_may_have_any_name() -> None:
+    """A name is bytes that a job chooses: who cannot read it must not let the process live."""
+    name = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'(\\xff) \\xfe', 0, 0, 0)\n"
+    root = _start(f"{name}print('ready', flush=True)\ntime.sleep(60)")
+    try:
+        assert usage.usage_of(root.pid).processes >= 1
+        assert usage.cpu_ms_of(root.pid) > 0
+        usage.kill_tree(root.pid)
+        until(lambda: root.poll() is not None)
+    finally:
+        root.kill()
+        root.wait(5)
+
+
+def test_who_may_not_be_killed_keeps_nobody_else_alive(
+    family: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set-user-id program runs as somebody else: signals of ours are refused."""
+    _, foreign, other = usage.tree(family.pid)
+    kill = os.kill
+
+    def refused(pid: int, number: int) -> None:
+        if pid == foreign:
+            raise PermissionError(1, "Operation not permitted")
+        kill(pid, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "kill", refused)
+        usage.kill_tree(family.pid)
+    until(lambda: gone(other) and gone(family.pid))
+    kill(foreign, signal.SIGKILL)
 
 
 def test_who_is_gone_uses_nothing() -> None:

@@ -201,5 +201,5 @@ def _kill_all(path: Path) -> None:
         if not pids:
             return
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)

@@ -267,14 +267,20 @@ class Fleet:
 
     async def _watch(self) -> None:
         while True:
-            sharing = self._sharing()
-            self._watching.ask_overdue(sharing, self.running(), self._declared, time.monotonic())
-            self._watching.ping(sharing)
-            self._tell_quiet()
-            if self.orphans is not None:
-                known = {runner.pid for runner in self._living if runner.pid is not None}
-                self.orphans.kill(known | self._lone.pids | self._spares.pids)
+            try:
+                self._look()
+            except Exception as error:  # without a watch, no limit of time would hold any more
+                log.error("look at runners failed", error=repr(error))
             await pause(LOOK_SECONDS)
+
+    def _look(self) -> None:
+        sharing = self._sharing()
+        self._watching.ask_overdue(sharing, self.running(), self._declared, time.monotonic())
+        self._watching.ping(sharing)
+        self._tell_quiet()
+        if self.orphans is not None:
+            known = {runner.pid for runner in self._living if runner.pid is not None}
+            self.orphans.kill(known | self._lone.pids | self._spares.pids)
 
     def _tell_quiet(self) -> None:
         was_quiet = self.is_quiet

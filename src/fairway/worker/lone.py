@@ -233,7 +233,10 @@ class LoneRuns:
             now = time.monotonic()
             for run in list(self._runs.values()):
                 if run.runner is not None and run.verdict is None:
-                    self._look(run, run.runner, now)
+                    try:
+                        self._look(run, run.runner, now)
+                    except Exception as error:  # the others are looked at all the same
+                        log.error("look at a run failed", job=run.lease.job, error=repr(error))
             await pause(LOOK_SECONDS if self._runs else IDLE_LOOK_SECONDS)
 
     def _look(self, run: LoneRun, runner: RunnerProcess, now: float) -> None:

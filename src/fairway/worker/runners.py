@@ -6,16 +6,20 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 from fairway.core.limits import RunLimits
 from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker import usage
 from fairway.worker.cgroups import Room
 from fairway.worker.pings import Pings
 from fairway.worker.pipe import Declared, Duty, Orders, Pipe, RunLease, Words
 from fairway.worker.spares import Spares
+
+log = logger("fleet")
 
 REMOVE_TRIES = 40
 REMOVE_PAUSE_SECONDS = 0.05
@@ -129,10 +133,8 @@ class RunnerProcess:
         if self._process is None:
             return
         usage.kill_tree(self._process.pid)
-        try:
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)  # when the runner itself is dead already
-        except ProcessLookupError:
-            pass
         if self.room is not None:
             self.room.kill()
 
@@ -164,7 +166,10 @@ class RunnerProcess:
     async def _wait(self) -> None:
         assert self._process is not None
         status = await self._process.wait()
-        self.kill()  # what it started must not outlive it
+        try:
+            self.kill()  # what it started must not outlive it
+        except Exception as error:  # its jobs are lost all the same, and somebody must hear so
+            log.error("not all that a runner started was killed", error=repr(error))
         await asyncio.sleep(0)  # let the last frames of the pipe be heard first
         if self._pings is not None:
             self._pings.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from fairway.core.limits import Usage
@@ -47,7 +48,7 @@ def _sum(pids: list[int]) -> Usage:
     cpu_ms = memory_bytes = processes = 0
     for one in pids:
         fields = _stat(one)
-        if fields and fields[0] != "Z":
+        if fields and fields[0] != b"Z":
             cpu_ms += sum(map(int, fields[11:15])) * _TICK_MS  # its own and its buried children's
             processes += int(fields[17])  # threads
             memory_bytes += int(fields[21]) * _PAGE_BYTES
@@ -62,7 +63,7 @@ def cpu_ms_of(pid: int) -> int:
 
 def is_stopped(pid: int) -> bool:
     """By a signal; one that is looked at by a debugger is not."""
-    return _stat(pid)[:1] == ["T"]
+    return _stat(pid)[:1] == [b"T"]
 
 
 def proportional_bytes_below(pid: int) -> int:
@@ -115,10 +116,10 @@ def _children(pid: int) -> Iterator[int]:
         return  # it ended meanwhile
 
 
-def _stat(pid: int) -> list[str]:
-    """The fields after the command's name; none when it is gone."""
+def _stat(pid: int) -> list[bytes]:
+    """The fields after the command's name, which may be no text; none when it is gone."""
     try:
-        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return []
     return fields
@@ -126,7 +127,7 @@ def _stat(pid: int) -> list[str]:
 
 def _is_alive(pid: int) -> bool:
     fields = _stat(pid)
-    return bool(fields) and fields[0] not in ("Z", "X")
+    return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def _proportional_bytes(pid: int) -> int:
@@ -140,10 +141,9 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def send(pid: int, number: signal.Signals) -> None:
-    try:
+    """One that is gone, or runs as somebody else (a set-user-id program), keeps nothing else up."""
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        return
 
 
 def _bury(pid: int) -> None:
