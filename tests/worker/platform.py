@@ -48,6 +48,7 @@ class Platform:
         self.heard: dict[str, wire.Report] = {}  # job → what was taken
         self.calls: list[wire.ExchangeRequest] = []
         self.takes: Callable[[wire.Report], bool] = lambda report: True  # else it says nothing
+        self.errand: Callable[[str], tuple[int, bytes]] = lambda path: (404, b"{}")
         self.url = ""
 
     @asynccontextmanager
@@ -64,7 +65,9 @@ class Platform:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().partition(b"content-length:")[2].split()[0])
-                status, body = await self._reply(await reader.readexactly(length))
+                sent, path = await reader.readexactly(length), head.split()[1].decode()
+                is_exchange = path.endswith("/exchange")
+                status, body = await self._reply(sent) if is_exchange else self.errand(path)
                 writer.write(b"HTTP/1.1 %d -\r\ncontent-length: %d\r\n\r\n" % (status, len(body)))
                 writer.write(body)
         except (asyncio.IncompleteReadError, ConnectionError):

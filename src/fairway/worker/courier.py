@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw
 
-from fairway.core.errors import FairwayError, Gone, NotFound, Unavailable
+from fairway.core.errors import Gone, NotFound, Unavailable
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import storage as wire
@@ -27,7 +27,7 @@ from fairway.worker.fleet import Fleet
 from fairway.worker.ledger import End, Ledger
 from fairway.worker.pipe import Checkpoint, CheckpointAnswer, RunLease
 from fairway.worker.put_offs import PutOffs
-from fairway.worker.session import Session
+from fairway.worker.session import Session, is_refusal
 
 log = logger("courier")
 
@@ -95,22 +95,24 @@ class Courier:
             if lease.resumes:
                 ready = _with_checkpoint(ready, await self._fetch(lease))
         except (NotFound, Gone) as error:
-            self._end(lease, _failed("permanent", "PayloadGone", error.message))
+            is_gone = isinstance(error, Gone) or is_refusal(error)  # not a lost address in between
+            gone = _failed("permanent", "PayloadGone", error.message)
+            self._end(lease, gone if is_gone else self._put_off(lease, error))
         except _NoPayload as error:
             self._end(lease, _failed("permanent", "PayloadInvalid", str(error)))
-        except FairwayError as error:
-            log.warning("job put off", job=lease.job, error=error.message)
+        except Exception as error:  # an answer that is none of ours, too: nobody else ends this run
+            log.warning("job put off", job=lease.job, error=repr(error))
             self._end(lease, self._put_off(lease, error))
         else:
             self._put_offs.forget(lease.job)
             if self._is_wanted(lease):
                 self._fleet.run([ready])
 
-    def _put_off(self, lease: Lease, error: FairwayError) -> End:
+    def _put_off(self, lease: Lease, error: Exception) -> End:
         """Later, at no cost; after many times it is a failure of what the job depends on."""
         if self._put_offs.once_more(lease.job):
             return End("snoozed", delay_ms=PUT_OFF_MS)
-        message = f"Put off {PUT_OFFS_MAX} times, and still: {error.message}"
+        message = f"Put off {PUT_OFFS_MAX} times, and still: {error}"
         return _failed("dependency", "StorageUnavailable", message, STORAGE)
 
     def _end(self, lease: Lease, end: End) -> None:
@@ -139,6 +141,8 @@ class Courier:
         try:
             body = await self._patiently("GET", f"/checkpoints/{quote(lease.job)}?{query}", b"")
         except NotFound as error:
+            if not is_refusal(error):
+                raise  # of somebody in between: there may well be one
             if error.code == "CHECKPOINT_LOST":
                 log.error("checkpoint lost", job=lease.job, error=error.message)
             return None
@@ -159,9 +163,9 @@ class Courier:
         )  # fmt: skip
         try:
             await self._patiently("POST", "/checkpoints", body, len(body))
-        except FairwayError as error:
-            log.warning("checkpoint not saved", job=lease.job, error=error.message)
-            answer.problem = error.message
+        except Exception as error:  # whatever it was, the run waits for an answer
+            log.warning("checkpoint not saved", job=lease.job, error=repr(error))
+            answer.problem = str(error)
         self._fleet.answer(answer)
 
     async def _patiently(self, method: str, path: str, body: bytes, size_bytes: int = 0) -> bytes:
