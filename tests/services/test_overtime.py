@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.postgres import connected
 from tests.services.platform_room import (
     MEDIUM,
     QUICK,
@@ -110,6 +111,45 @@ def test_however_often_a_worker_beats_it_cannot_put_the_end_off(
         assert session.seen_us == now_us
     if sum(pauses_us) > grace_us:
         assert waited_us > grace_us
+
+
+# -- what came late to its worker ------------------------------------------------------------------
+
+
+async def beats_on(hand: Hand, lease: Lease, seconds: float) -> None:
+    """A worker that runs this, and is told nothing of it."""
+    until_us = hand.platform.clock.now_us() + round(seconds * 1e6)
+    while hand.platform.clock.now_us() < until_us:
+        news = await hand.say(wait_seconds=0.05)
+        assert news is not None
+        assert not news.revoked, "it has only just begun"
+
+
+async def test_a_lease_that_waited_for_the_store_has_its_whole_time(
+    platform: Platform, tenant: Tenant, database_url: str
+) -> None:
+    (job,) = await submit(platform, tenant, new(pool=MEDIUM, timeout_ms=1_500))
+    hand = Hand(platform, medium=1)
+    async with connected(database_url) as other, other.transaction():
+        await other.execute("SELECT FROM jobs WHERE id = $1 FOR UPDATE", job)
+        await hand.say(hello=True)
+        await until(lambda: job in platform.dispatcher.leases)
+        await beats_on(hand, platform.dispatcher.leases[job], 2.2)
+    (lease,) = await hand.take()
+    await beats_on(hand, lease, 0.8)
+    assert await hand.report(hand.done(lease)) == ({1}, set())
+
+
+async def test_a_lease_that_was_sent_again_has_its_whole_time(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await submit(platform, tenant, new(timeout_ms=1_500))
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    await rounds(platform, tenant, lease)
+    assert await hand.take() == [lease], "the first reply was lost"
+    await beats_on(hand, lease, 0.8)
+    assert await hand.report(hand.done(lease)) == ({1}, set())
 
 
 # -- who could not speak ---------------------------------------------------------------------------

@@ -41,6 +41,8 @@ class Overtime:
     def _is_over(self, lease: Lease, timeout_ms: int, now_us: int) -> bool:
         if not lease.delivered or lease.reported:
             return False  # it does not run: its worker has not heard of it, or has said its end
+        if self._dispatcher.leases.get(lease.job.id) is not lease:
+            return False  # over since
         payload = lease.job.payload
         large = referred(payload) if payload[:1] == MARK else None
         large_bytes = large.size_bytes if large else 0
@@ -48,7 +50,8 @@ class Overtime:
         session = lease.session
         since_us = session.there_since_us if session.greeted else None
         spoken_us = None if since_us is None else now_us - since_us
-        heard_us = session.seen_us - lease.granted_us
+        # A lease may wait for the store before it is sent, and be sent again when a reply was lost.
+        heard_us = session.seen_us - max(lease.granted_us, lease.sent_us)
         return is_overtime(heard_us, limit_us, spoken_us, self._dispatcher.grace_us)
 
     def _take_back(self, lease: Lease, timeout_ms: int, now_us: int) -> None:

@@ -115,8 +115,9 @@ class SessionBook:
         """
         held = session.leases  # what was taken back since must not go out
         leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
+        now_us = self._clock.now_us() if leases else 0
         for lease in leases:
-            lease.delivered = True
+            lease.delivered, lease.sent_us = True, now_us
         more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
         news = News(
             leases, session.recorded, session.refused, session.cancels, session.revoked, more,

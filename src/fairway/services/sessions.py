@@ -40,6 +40,7 @@ class Lease(Struct, eq=False, gc=False):
     running: Running | None = None  # what fair share charges for it
     written: bool = False  # the store knows of it
     delivered: bool = False  # its worker was sent it
+    sent_us: int = 0  # when, the last time; 0: not by this server
     cancelling: bool = False
     reported: bool = False  # its run is over and its end not taken yet: it has no slot any more
     progress: bytes | None = None
