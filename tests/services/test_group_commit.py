@@ -194,6 +194,19 @@ async def test_patience_counts_from_when_the_group_went_on_its_way(disk: Disk) -
     await group.drain()
 
 
+async def test_what_one_group_left_over_does_not_wait_for_it_when_it_stands_still(
+    disk: Disk,
+) -> None:
+    group = group_to(disk, lanes=2)
+    group.add_many(list(range(JOBS_MAX + 3)))  # and nobody comes after these
+    await turn()
+    assert [len(some) for some in disk.groups] == [JOBS_MAX]
+    await until(lambda: len(disk.groups) == 2)
+    assert disk.groups[1] == [JOBS_MAX, JOBS_MAX + 1, JOBS_MAX + 2]
+    disk.let_through()
+    await group.drain()
+
+
 async def test_shards_do_not_wait_for_each_other() -> None:
     disks = {shard: Disk() for shard in range(3)}
     groups = ShardCommits(

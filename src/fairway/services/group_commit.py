@@ -122,6 +122,8 @@ class GroupCommit(Generic[Item]):
             task = asyncio.create_task(self._commit(group, jobs), name=f"commit:{self.kind}")
             self._busy.add(task)
             task.add_done_callback(self._done)
+        if self._items:  # nobody may come by, should what is under way stand still
+            self._look_later()
 
     def _take(self) -> list[Item]:
         """As many items as make one group; at least one."""
