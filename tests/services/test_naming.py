@@ -146,3 +146,26 @@ async def test_a_lease_that_was_not_written_leaves_the_next_one_alone(
 def is_held_by(platform: Platform, job: str, hand: Hand) -> bool:
     lease = platform.dispatcher.leases.get(job)
     return lease is not None and lease.session.key == hand.key
+
+
+async def test_a_session_that_was_given_up_while_the_store_was_asked_gets_no_lease(
+    database_url: str,
+) -> None:
+    """Nobody would look after it: its job would be neither run nor given out again."""
+    async with owner_on(database_url, PATIENT) as platform:
+        tenant = await add_tenant(platform)
+        (job,) = await submit(platform, tenant, new(pool=MEDIUM))
+        hand = Hand(platform, medium=1)
+        (lease,) = await hand.take()
+        dispatcher, session = platform.dispatcher, lease.session
+        dispatcher.not_written(lease)  # so that only the store knows of it
+        hello = asyncio.create_task(hand.say(hello=True, running=[holding(lease)]))
+        while session.hellos < 2:  # noqa: ASYNC110  (before its next turn)
+            await asyncio.sleep(0)
+        dispatcher.end_session(session)
+        assert await hello is None
+        assert job not in dispatcher.leases
+        news = await hand.say(hello=True, running=[holding(lease)])
+        assert news is not None
+        assert not news.revoked
+        assert dispatcher.leases[job].session is dispatcher.sessions[hand.key]

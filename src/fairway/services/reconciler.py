@@ -126,6 +126,8 @@ class Reconciler:
 
     def _judge(self, session: Session, holding: Holding, row: store.HeldJob | None) -> None:
         dispatcher = self._dispatcher
+        if dispatcher.sessions.get(session.key) is not session:
+            return  # given up while we asked: a lease that it got now would be nobody's for ever
         if holding.job in session.leases or not self._is_ours_to_judge(holding.job):
             return  # it changed while we asked
         term = dispatcher.terms[shard_of(holding.job)]
