@@ -196,3 +196,25 @@ def test_patience_is_bounded_and_grows_with_the_run(ran_us: int) -> None:
     assert 30.0 <= seconds <= 3600.0
     assert seconds <= patience_seconds(ran_us + 1_000_000)
     assert patience_seconds(12 * 3600 * 10**6) == 3600.0
+
+
+async def test_a_result_is_not_recorded_once_its_shard_went_and_came_back(
+    platform: Platform, tenant: Tenant, tmp_path: Path
+) -> None:
+    """Its worker says it again; what it said to the owner of another term proves nothing."""
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    in_the_way = block(tmp_path)
+    await hand.say(reports=[hand.done(lease, result=LARGE)])
+    await until(lambda: job in platform.recorder.large_results.waiting)
+    await platform.loops["ownership"].stop()
+    async with platform.database.calm() as connection:
+        await connection.execute("UPDATE shards SET term = term + 1")
+        term = await connection.fetchval("SELECT term FROM shards")
+    platform.dispatcher.close_shard(0)
+    platform.dispatcher.claim_shard(0, term)
+    in_the_way.unlink()
+    await until(lambda: not platform.recorder.large_results.bytes_held)
+    await platform.recorder.drain()
+    assert (await sight(platform, tenant, job)).record.state != State.SUCCEEDED

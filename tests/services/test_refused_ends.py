@@ -26,7 +26,7 @@ from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
-from fairway.services import refused_ends
+from fairway.services import refused_ends, row_writer
 from fairway.services.platform import Platform
 from fairway.services.sessions import Lease
 
@@ -53,6 +53,12 @@ async def mallory_and(platform: Platform, tenant: Tenant) -> tuple[Hand, Lease, 
     hand = Hand(platform, short=1)
     (lease,) = await hand.take()
     return bad_hand, bad, hand, lease
+
+
+async def term_in_store(platform: Platform) -> int:
+    async with platform.database.calm() as connection:
+        term: int = await connection.fetchval("SELECT term FROM shards")
+    return term
 
 
 async def is_dead(platform: Platform, job: str) -> bool:
@@ -144,6 +150,23 @@ async def test_a_lease_that_the_store_refuses_ends_its_job(
         assert bad not in platform.dispatcher.leases
 
 
+async def test_a_store_that_takes_no_lease_at_all_costs_no_job(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """An index that is damaged, say: they wait until it is mended."""
+    count = 2 * row_writer.WIDESPREAD
+    jobs = await submit(platform, tenant, *[new(pool=MEDIUM) for _ in range(count)])
+    hand = Hand(platform, medium=count)
+    async with refusing(platform, "NEW.state = 2", "XX002"):
+        await hand.say(hello=True)
+        news = await hand.say(wait_seconds=2)
+        assert news is not None
+        assert not news.leases
+        for job in jobs:
+            assert (await stored(platform, job))[0] is State.QUEUED
+    assert {lease.job.id for lease in await hand.take(count)} == set(jobs)
+
+
 async def test_a_run_whose_lease_is_refused_later_is_stopped(
     platform: Platform, tenant: Tenant
 ) -> None:
@@ -178,6 +201,25 @@ async def test_what_is_refused_in_any_form_is_set_aside(
         assert not await is_dead(platform, bad.job.id)
     await until(lambda: is_dead(platform, bad.job.id))
     assert (await reason_of(platform, bad))[0] == "refused_by_store"
+
+
+async def test_an_end_that_was_set_aside_is_over_once_its_shard_went_and_came_back(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then the job may run under another lease, and go well."""
+    monkeypatch.setattr(refused_ends, "ASIDE_SECONDS", (1.5,))
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    async with refusing(platform, f"NEW.id = '{job}'"):
+        await hand.report(hand.done(lease, FATAL))
+        await platform.loops["ownership"].stop()
+        async with platform.database.calm() as connection:
+            await connection.execute("UPDATE shards SET term = term + 1")
+        platform.dispatcher.close_shard(0)
+        platform.dispatcher.claim_shard(0, await term_in_store(platform))
+    await until(lambda: not platform.recorder.refused_ends.is_aside(job))
+    assert not await is_dead(platform, job)
 
 
 @pytest.mark.parametrize("outcome", [None, FATAL], ids=["success", "failure"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from math import ceil, log2
 
@@ -115,6 +116,40 @@ async def test_rows_taken_under_a_term_are_not_written_under_the_next(
     writer = RowWriter(database, terms)
     assert [part async for part in writer.write(insert, SHARD, [1, 2, 3])] == []
     assert (len(table.asked), table.written) == (1, [])
+
+
+async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part]:
+    return [part async for part in writer.write(table.insert, SHARD, rows, patient=True)]
+
+
+async def test_with_patience_an_error_inside_the_store_may_pass(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    table, writer = Table({5}), RowWriter(database, {SHARD: 1})
+    table.passing = [asyncpg.InternalServerError("cache lookup failed")]
+    assert [part.error for part in await patiently(writer, table, [1])] == [None]
+    parts = await patiently(writer, table, [4, 5, 6])
+    assert [part.start for part in parts if part.error is not None] == [1]
+    assert sorted(table.written) == [1, 4, 6]
+
+
+async def test_with_patience_no_row_is_refused_while_all_are(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until one is taken, of whomever: what is refused then is refused for itself."""
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS_MAX", 0.01)
+    many = list(range(2 * row_writer.WIDESPREAD))
+    table, writer = Table(set(many)), RowWriter(database, {SHARD: 1})
+    writing = asyncio.create_task(patiently(writer, table, many))
+    await asyncio.sleep(0.5)
+    assert not writing.done()
+    table.bad = {many[3], many[7]}
+    async with asyncio.timeout(10):
+        parts = await writing
+    assert {part.start for part in parts if part.error is not None} == table.bad
+    assert sorted(table.written) == sorted(set(many) - table.bad)
 
 
 @given(st.text())

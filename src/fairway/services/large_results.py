@@ -66,10 +66,10 @@ class _Words:
 
 
 class LargeResults:
-    def __init__(self, room: ByteRoom, clock: Clock, is_ours: Callable[[int], bool]) -> None:
+    def __init__(self, room: ByteRoom, clock: Clock, term_of: Callable[[int], int]) -> None:
         self._now: Callable[[], float] = lambda: clock.now_us() / 1e6
         self._room = room
-        self._is_ours = is_ours  # whether this server owns a shard
+        self._term_of = term_of  # under which this server owns a shard; 0: it does not
         self._unheard: dict[tuple[str, int], _Unheard] = {}  # by session and tenant, oldest first
         self._untaken: dict[str, _Untaken] = {}  # by job, oldest first
         self._kept_at: dict[int, float] = {}  # tenant → when a result of hers last went through
@@ -112,22 +112,23 @@ class LargeResults:
         return False
 
     def add(self, end: End) -> None:
-        task = asyncio.create_task(self._keep(end), name="large result")
+        term = self._term_of(end.lease.shard)
+        task = asyncio.create_task(self._keep(end, term), name="large result")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _keep(self, end: End) -> None:
+    async def _keep(self, end: End, term: int) -> None:
         tries, until = 0, self._now() + self.patience(end.ran_us)
         try:
-            while self._is_ours(end.lease.shard):  # else its worker reports it elsewhere
-                if await self._try_to_keep(end, tries):
+            while self._is_ours(end, term):  # else its worker reports it again, or elsewhere
+                if await self._try_to_keep(end, term, tries):
                     return
                 tries += 1
                 await self._rest(until)
-                if self._now() >= until:
+                if self._now() >= until and self._is_ours(end, term):
                     self._given_up.say(job=end.lease.job.id)
                     self.on_given_up(end, not_kept(end.ran_us, len(end.result or b"")))
                     return
@@ -137,7 +138,11 @@ class LargeResults:
             self._room.give_back((end.lease.job.id, end.lease.epoch))
             self._invite()
 
-    async def _try_to_keep(self, end: End, tries: int) -> bool:
+    def _is_ours(self, end: End, term: int) -> bool:
+        """Under the term it was taken under: else its lease may be another's by now."""
+        return term > 0 and self._term_of(end.lease.shard) == term
+
+    async def _try_to_keep(self, end: End, term: int, tries: int) -> bool:
         job = end.lease.job
         try:
             reference = await self.keep(end.lease, end.result or b"")
@@ -149,13 +154,15 @@ class LargeResults:
             return False
         except Exception as error:
             log.error("storage refused a result", job=job.id, error=repr(error))
-            if tries + 1 < TRIES_MAX:
+            if tries + 1 < TRIES_MAX or not self._is_ours(end, term):
                 return False
             self.on_refused(end, error)
         else:
             self._is_back.set()
             self._failed_in_row = 0
             self._kept_at[job.tenant] = self._now()
+            if not self._is_ours(end, term):
+                return False
             self.on_kept(replace(end, result=reference))
         return True
 

@@ -115,8 +115,8 @@ class Recorder:
         refused.on_aside = self._give_up
         refused.on_dropped = self._forget
         room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
-        clock, is_ours = self._instruments.clock, self._dispatcher.terms.__contains__
-        self.large_results = large = LargeResults(room, clock, is_ours)
+        clock, term_of = self._instruments.clock, self._writer.term_of
+        self.large_results = large = LargeResults(room, clock, term_of)
         large.on_untaken = self._dispatcher.reported
         large.give_up_untaken = self._dispatcher.given_up
         large.on_given_up = self._give_up_result
@@ -314,7 +314,8 @@ class Recorder:
                 for lease in group
             ]
             undecided = len(group)
-            async for part in self._writer.write(lease_store.write_leases, shard, rows):
+            write = self._writer.write
+            async for part in write(lease_store.write_leases, shard, rows, patient=True):
                 undecided -= part.stop - part.start
                 if part.error is not None:
                     self._dispatcher.take_back(group[part.start], lease_refusal(part.error))

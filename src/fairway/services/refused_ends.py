@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import chain, repeat
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -46,6 +46,13 @@ WRITERS = 2  # at a time: the connections are the lanes' first
 Rewrite: TypeAlias = tuple[Write[Any], Any]  # a statement, and the row for it
 
 
+class Refused(NamedTuple):
+    """An end, and the term it was taken under: should the shard go and come back, it is over."""
+
+    end: End
+    term: int
+
+
 class RefusedEnds:
     def __init__(self, writer: RowWriter, metrics: Metrics) -> None:
         self._writer = writer
@@ -73,7 +80,9 @@ class RefusedEnds:
         if self._is_full:
             self._set_aside(end)
         else:
-            _begin(self._deciding, self._decide(end, error, TRY_AFTER if tries is None else tries))
+            term = self._writer.term_of(end.lease.shard)
+            tries = TRY_AFTER if tries is None else tries
+            _begin(self._deciding, self._decide(Refused(end, term), error, tries))
 
     @property
     def _is_full(self) -> bool:
@@ -99,28 +108,29 @@ class RefusedEnds:
         while self._deciding:
             await asyncio.wait(self._deciding, timeout=0.1)
 
-    async def _decide(self, end: End, error: Exception, tries: Sequence[float]) -> None:
+    async def _decide(self, one: Refused, error: Exception, tries: Sequence[float]) -> None:
+        end = one.end
         for seconds in tries:
             await pause(seconds)
-            refusal = await self._try_as_it_is(end)
+            refusal = await self._try_as_it_is(one)
             if refusal is None:
                 return
             error = refusal
         if tries and self._is_widespread(end, error):
-            refusal = await self._wait_for_the_store(end, error)
+            refusal = await self._wait_for_the_store(one, error)
             if refusal is None:
                 return
             error = refusal
         dead = in_short(end, reason_of(error))
-        part = await self._end_as_dead(end, dead)
+        part = await self._end_as_dead(one, dead)
         if part is not None and part.error is not None:
             self._set_aside(end)
-            _begin(self._aside, self._try_on(end, dead))
+            _begin(self._aside, self._try_on(one, dead))
 
     def _is_widespread(self, end: End, error: Exception) -> bool:
         return self._refusals.get((end.decision is None, code_of(error)), 0) >= WIDESPREAD
 
-    async def _wait_for_the_store(self, end: End, error: Exception) -> Exception | None:
+    async def _wait_for_the_store(self, one: Refused, error: Exception) -> Exception | None:
         """One is tried at a time, for all. A stop does not wait: its worker reports elsewhere."""
         task = asyncio.current_task()
         assert task is not None
@@ -129,21 +139,22 @@ class RefusedEnds:
         task.add_done_callback(self._aside.discard)
         while True:
             async with self._probe:
-                is_widespread = self._is_widespread(end, error)
+                is_widespread = self._is_widespread(one.end, error)
                 if is_widespread:
                     await pause(PROBE_SECONDS)
-                refusal = await self._try_as_it_is(end)
+                refusal = await self._try_as_it_is(one)
             if refusal is None or not is_widespread:
                 return refusal
             error = refusal
 
-    async def _try_as_it_is(self, end: End) -> Exception | None:
+    async def _try_as_it_is(self, one: Refused) -> Exception | None:
         """Answers why the store refuses it; None when there is nothing more to do."""
+        end = one.end
         try:
             rewrite = self.as_it_is(end)
         except Exception as error:
             return error
-        part = await self._write(rewrite, end)
+        part = await self._write(rewrite, one)
         if part is None:
             self.on_dropped([end])  # another server's now
         elif part.error is None:
@@ -151,19 +162,20 @@ class RefusedEnds:
             self.on_written([end], part.answer)
         return part.error if part is not None else None
 
-    async def _write(self, rewrite: Rewrite, end: End) -> Part | None:
+    async def _write(self, rewrite: Rewrite, one: Refused) -> Part | None:
         statement, row = rewrite
         async with self._turn:
-            async for part in self._writer.write(statement, end.lease.shard, [row]):
+            shard, term = one.end.lease.shard, one.term
+            async for part in self._writer.write(statement, shard, [row], term):
                 return part
         return None
 
-    async def _end_as_dead(self, end: End, dead: End) -> Part | None:
-        part = await self._write((outcomes.end_refused, _row(dead)), end)
+    async def _end_as_dead(self, one: Refused, dead: End) -> Part | None:
+        part = await self._write((outcomes.end_refused, _row(dead)), one)
         if part is None:
-            self.on_dropped([end])
+            self.on_dropped([one.end])
         elif part.error is None:
-            self.on_dead(end, dead, part.answer)
+            self.on_dead(one.end, dead, part.answer)
         return part
 
     def _set_aside(self, end: End) -> None:
@@ -172,8 +184,9 @@ class RefusedEnds:
         self._metrics.set_aside.inc()
         self.on_aside(end)
 
-    async def _try_on(self, end: End, dead: End) -> None:
-        silent, job = replace(end, number=None), end.lease.job.id  # its worker has been told
+    async def _try_on(self, one: Refused, dead: End) -> None:
+        job = one.end.lease.job.id
+        silent = one._replace(end=replace(one.end, number=None))  # its worker has been told
         self._jobs_aside.add(job)
         try:
             for seconds in chain(ASIDE_SECONDS, repeat(ASIDE_SECONDS[-1])):
