@@ -115,7 +115,7 @@ def _parents() -> Iterator[tuple[int, int]]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                text = Path("/proc", entry, "stat").read_text()
+                text = Path("/proc", entry, "stat").read_text(errors="replace")
             except (FileNotFoundError, ProcessLookupError):
                 continue
             yield int(entry), int(text.rpartition(")")[2].split()[1])
@@ -130,7 +130,7 @@ def command_of(pid: int) -> str:
 
 def name_of(pid: int) -> str:
     try:
-        return Path("/proc", str(pid), "comm").read_text().strip()
+        return Path("/proc", str(pid), "comm").read_text(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
@@ -138,7 +138,7 @@ def name_of(pid: int) -> str:
 def is_alive(pid: int) -> bool:
     """Neither gone nor a zombie that only waits to be buried."""
     try:
-        text = Path("/proc", str(pid), "stat").read_text()
+        text = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return False
     return text.rpartition(")")[2].split()[0] not in ("Z", "X")
@@ -147,7 +147,10 @@ def is_alive(pid: int) -> bool:
 def is_resting(pid: int) -> bool:
     """Whether all its threads wait for something: none runs, or would if there were room."""
     try:
-        stats = [path.read_text() for path in Path("/proc", str(pid), "task").glob("*/stat")]
+        stats = [
+            path.read_text(errors="replace")
+            for path in Path("/proc", str(pid), "task").glob("*/stat")
+        ]
     except (FileNotFoundError, ProcessLookupError):
         return True
     return all(text.rpartition(")")[2].split()[0] == "S" for text in stats)

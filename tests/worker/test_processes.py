@@ -159,7 +159,12 @@ def zombies() -> list[int]:
 
 def _state(pid: int) -> str:
     try:
-        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+        return (
+            Path("/proc", str(pid), "stat")
+            .read_text(errors="replace")
+            .rpartition(")")[2]
+            .split()[0]
+        )
     except OSError:
         return ""
 
