@@ -166,6 +166,35 @@ async def test_a_table_that_somebody_locked(
     await until_accepted(caller, json={"type": "work"})
 
 
+@pytest.mark.parametrize("mode", ["ACCESS EXCLUSIVE", "SHARE"])
+async def test_a_server_whose_jobs_are_locked_is_not_ready(
+    postgres_server: Server, caller: httpx2.AsyncClient, mode: str
+) -> None:
+    """`SHARE` is what CREATE INDEX takes: all can be read, and no job can be handed in."""
+    async with beside(postgres_server) as connection, connection.transaction():
+        await connection.execute(f"LOCK TABLE jobs IN {mode} MODE")
+        reply, seconds = await timed(caller.get("/readyz"))
+        assert reply.status_code == 503
+        checks = {"database": True, "jobs_writable": False, "shards_owned": True}
+        assert reply.json()["checks"] == checks
+        assert seconds < IN_TIME_SECONDS
+    assert (await caller.get("/readyz")).status_code == 200
+
+
+async def test_a_crowd_that_asks_whether_it_is_ready_takes_one_connection(
+    postgres_server: Server, caller: httpx2.AsyncClient
+) -> None:
+    """Nobody needs a key for it, so it must not hold up those who have one."""
+    async with beside(postgres_server) as connection, connection.transaction():
+        await connection.execute("LOCK TABLE jobs IN SHARE MODE")
+        crowd = [asyncio.create_task(caller.get("/readyz")) for _ in range(12)]
+        await asyncio.sleep(0.1)
+        question = asyncio.create_task(caller.get("/v1/schedules"))
+        first, _ = await asyncio.wait({*crowd, question}, return_when=asyncio.FIRST_COMPLETED)
+        assert first == {question}
+        assert {reply.status_code for reply in await asyncio.gather(*crowd)} == {503}
+
+
 async def test_new_types_in_eight_schedules_at_once(
     own_house: House, caller: httpx2.AsyncClient
 ) -> None:

@@ -59,9 +59,9 @@ async def livez(request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """Work can be accepted: the store answers and somebody owns every shard."""
+    """Work can be accepted: the store answers, takes jobs, and somebody owns every shard."""
     platform: Platform = request.app.state.platform
-    checks = await platform.readiness()
+    checks = await platform.readiness.checks()
     ok = all(checks.values())
     return json_reply(Health(status="ok" if ok else "not ready", checks=checks), 200 if ok else 503)
 

@@ -43,6 +43,7 @@ from fairway.services.overtime import Overtime
 from fairway.services.ownership import Ownership
 from fairway.services.promoter import Promoter
 from fairway.services.pruner import Pruner
+from fairway.services.readiness import Readiness
 from fairway.services.recorder import Bounds, Recorder
 from fairway.services.refiller import Refiller
 from fairway.services.registry import Registry
@@ -71,7 +72,6 @@ from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
 
-READY_SECONDS_MAX = 2.0
 STOP_SECONDS_MAX = 10.0  # to write what can be, and to hand over
 
 
@@ -200,6 +200,7 @@ class Platform:
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
         self.roster = Roster(self.dispatcher, self.clock)
+        self.readiness = Readiness(self.database, self.cluster.shard_count)
 
     def _join_schedules(self) -> None:
         """Recurring schedules: what tenants do with them, and who fires their ticks."""
@@ -332,15 +333,6 @@ class Platform:
     async def _stop_loops(self) -> None:
         for loop in self.loops.values():
             await loop.stop()
-
-    async def readiness(self) -> dict[str, bool]:
-        """What must hold for work to be accepted and run, each by name."""
-        try:
-            async with self.database.people(READY_SECONDS_MAX) as connection:
-                owners = await leadership.read_owners(connection)
-        except DISCONNECTED:
-            return {"database": False, "shards_owned": False}
-        return {"database": True, "shards_owned": len(owners) == self.cluster.shard_count}
 
 
 def _wake(loops: dict[str, Loop]) -> None:

@@ -89,6 +89,14 @@ async def insert_jobs(
     )  # fmt: skip
 
 
+async def insert_nothing(connection: Connection, lock_seconds: float) -> None:
+    """Find out whether jobs could be written now; the store's own error says why not."""
+    async with connection.transaction():
+        patience = f"{lock_seconds * 1000:.0f}ms"
+        await connection.execute("SELECT set_config('lock_timeout', $1, true)", patience)
+        await execute(connection, _SQL["insert_nothing"], shard=0)
+
+
 async def _insert_with_times(
     connection: Connection, shard: int, jobs: Sequence[QueuedJob], scheduled: Container[str]
 ) -> None:

@@ -19,20 +19,27 @@ READYZ = Operation(
     method="GET",
     path="/readyz",
     summary="Can it take work?",
-    about="The database answers and every shard has an owner. Not ready is a 503 that says which"
-    " check does not hold.",
+    about="The database answers, jobs can be written (nobody holds a lock on their table, and it is"
+    " not read-only) and every shard has an owner. Not ready is a 503 that says which check does"
+    " not hold.",
     replies=(
         Reply(
             status=200,
             about="Ready.",
             kind=Health,
-            example={"status": "ok", "checks": {"database": True, "shards_owned": True}},
+            example={
+                "status": "ok",
+                "checks": {"database": True, "jobs_writable": True, "shards_owned": True},
+            },
         ),
         Reply(
             status=503,
             about="Not ready.",
             kind=Health,
-            example={"status": "not ready", "checks": {"database": False, "shards_owned": False}},
+            example={
+                "status": "not ready",
+                "checks": {"database": True, "jobs_writable": False, "shards_owned": True},
+            },
         ),
     ),
 )

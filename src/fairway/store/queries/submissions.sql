@@ -11,6 +11,10 @@ FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :poo
             :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
      AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
 
+-- name: insert_nothing
+-- What a submission needs of the table and not a row of it: the lock, and a store that takes writes.
+INSERT INTO jobs SELECT * FROM jobs WHERE shard = :shard AND false
+
 -- name: claim_keys
 -- Take each (tenant, key) that is free or past its day. Rows come back only for those taken.
 INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)

@@ -1,0 +1,43 @@
+"""Whether work can be accepted and run now, asked of the store itself.
+
+Anybody may ask, without a key and as often as they like. So one question at a time is put to the
+store, and whoever comes meanwhile shares its answer: a crowd holds one connection, not all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairway.store import leadership, submissions
+from fairway.store.database import DISCONNECTED, Database
+
+ANSWER_SECONDS_MAX = 2.0
+#: Upkeep holds jobs up for some tenths of a second now and then; that is no reason to turn away.
+LOCK_SECONDS_MAX = 1.0
+
+
+class Readiness:
+    def __init__(self, database: Database, shard_count: int) -> None:
+        self._database = database
+        self._shard_count = shard_count
+        self._asking: asyncio.Task[dict[str, bool]] | None = None
+
+    async def checks(self) -> dict[str, bool]:
+        """What must hold, each by name."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="readiness")
+        return await asyncio.shield(self._asking)  # whoever leaves takes nobody's answer along
+
+    async def _ask(self) -> dict[str, bool]:
+        """A table that somebody locked refuses every job while the rest of the store answers."""
+        found = dict.fromkeys(("database", "jobs_writable", "shards_owned"), False)
+        try:
+            async with self._database.people(ANSWER_SECONDS_MAX) as connection:
+                owners = await leadership.read_owners(connection)
+                found["database"] = True
+                found["shards_owned"] = len(owners) == self._shard_count
+                await submissions.insert_nothing(connection, LOCK_SECONDS_MAX)
+                found["jobs_writable"] = True
+        except DISCONNECTED:
+            pass  # what does not hold stands already
+        return found
