@@ -9,6 +9,9 @@ import asyncpg
 import pytest
 from tests.api.house import open_house
 from tests.cli.program import fairway
+from tests.postgres import open_room
+
+from fairway.store.embedded import EmbeddedPostgres
 
 
 def test_an_empty_folder_is_in_order(tmp_path: Path) -> None:
@@ -69,6 +72,27 @@ def test_a_storage_that_is_not_the_databases_is_told(tmp_path: Path, database_ur
     words = " ".join(ended.out.split())
     assert (ended.status, "the same FAIRWAY_STORAGE_URL" in words) == (1, True), ended.out
     assert not second.exists()
+
+
+def test_beside_a_fairway_that_runs(tmp_path: Path) -> None:
+    """The moment when somebody needs it: it looks at what runs, and leaves it running."""
+    with open_room() as room:
+        words = asyncio.run(_checked_beside(tmp_path, room))
+    assert words[-1].startswith("limits of process jobs here"), words
+    assert words[-2].startswith("ok"), words
+
+
+async def _checked_beside(tmp_path: Path, room: Path) -> list[str]:
+    postgres = EmbeddedPostgres(room / "postgres")
+    dsn = await postgres.start(print)
+    try:
+        ended = await asyncio.to_thread(fairway, tmp_path, "check", FAIRWAY_DATA_DIR=str(room))
+        assert (ended.status, ended.err) == (0, ""), ended
+        connection = await asyncpg.connect(dsn)
+        await connection.close()
+    finally:
+        await postgres.stop()
+    return ended.out.splitlines()
 
 
 def test_wrong_settings_are_all_told_at_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.storage_marker import REFUSALS, standing_of
 from fairway.runtime.settings import Settings, load
 from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.folder import FolderInUse
 from fairway.store.inspection import inspect_database, read_tie
 from fairway.store.objects import Objects
 from fairway.store.tuning import Finding
@@ -51,7 +52,8 @@ async def _inspect(settings: Settings) -> list[Finding]:
         return await _inspect_both(settings.database_url, settings)
     folder = postgres_folder(settings.data_dir)
     if folder.exists():
-        return await _inspect_embedded(EmbeddedPostgres(folder), settings)
+        embedded = EmbeddedPostgres(folder, settings.postgres_bin)
+        return await _inspect_embedded(embedded, settings)
     screen.print(f"There is no data in {settings.data_dir} yet; `fairway up` makes it.")
     return [] if settings.storage_url is None else await _inspect_storage(None, settings)
 
@@ -86,8 +88,15 @@ async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Setting
 
 
 async def _inspect_embedded(postgres: EmbeddedPostgres, settings: Settings) -> list[Finding]:
+    """Start it for the look; where a Fairway runs already, look at what that one started."""
     try:
         dsn = await postgres.start(screen.print)
+    except FolderInUse as in_use:
+        running = postgres.address_in_use()
+        if running is not None:
+            return await _inspect_both(running, settings)
+        remedy = "Its PostgreSQL does not take connections; look at its log, then check again."
+        return [Finding(level="error", what=in_use.message, remedy=remedy)]
     except Unavailable as error:
         return [Finding(level="error", what=error.message, remedy="")]
     try:

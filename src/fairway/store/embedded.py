@@ -77,6 +77,15 @@ class EmbeddedPostgres:
             os.close(self._lock)
             self._lock = None
 
+    def address_in_use(self) -> str | None:
+        """Where the PostgreSQL of whoever holds the folder takes connections; None if it does not.
+
+        For those who only look: they start nothing, so they stop nothing either.
+        """
+        record = read_pid_file(self._root / "pgdata")
+        is_ready_now = record is not None and record.status == "ready"
+        return self._address(DATABASE) if is_ready_now else None
+
     async def wait(self) -> str:
         """Return when PostgreSQL has ended: why, or nothing if it was told to."""
         postmaster = self._postmaster

@@ -31,6 +31,10 @@ SOCKET_PATH_BYTES_MAX = 107
 LOG_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 
+class FolderInUse(Unavailable):
+    """Another Fairway is using this data folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFolder:
     root: Path
@@ -65,7 +69,7 @@ def take_lock(folder: DataFolder) -> int:
         give(descriptor, folder.account)
     except BlockingIOError:
         os.close(descriptor)
-        raise Unavailable(
+        raise FolderInUse(
             f"Another Fairway is using this data folder: {folder.root}. "
             "Stop it, or choose another FAIRWAY_DATA_DIR."
         ) from None
