@@ -51,6 +51,22 @@ def test_declared_terms(app: App) -> None:
     assert score.encode_result(1.5) == b"1.5"
 
 
+def test_a_misspelt_option_is_refused_when_the_program_runs(app: App) -> None:
+    """Not only by a type checker: a lost time limit would be found in production."""
+    with pytest.raises(TypeError, match=r"@app.job has no option 'timout'; did you mean timeout\?"):
+        app.job(timout="1s")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"@app.schedule has no option 'jiter'; did you mean jitt"):
+        app.schedule("0 9 * * *", jiter="1s")  # type: ignore[call-arg]
+
+    @app.job
+    def plain() -> None: ...
+
+    with pytest.raises(TypeError, match=r"plain.options has no option 'delayy'; did you mean de"):
+        plain.options(delayy="1h")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="has no option 'zz'; there are at, delay, exact, fair_key"):
+        plain.options(zz=1)  # type: ignore[call-arg]
+
+
 def test_terms_left_out(app: App) -> None:
     @app.job
     def plain() -> None: ...

@@ -18,6 +18,7 @@ from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handle import blocking_run
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import load_object
+from fairway.sdk.options import refuse_unknown
 from fairway.sdk.schedule import Declared, ScheduleDecorator, ScheduleOptions
 from fairway.sdk.settings import ClientSettings, find_settings
 
@@ -67,6 +68,7 @@ class App:
         """
         if (cron is None) == (every is None):
             raise ValueError("give either a cron expression or every=")
+        refuse_unknown(options, ScheduleOptions, "@app.schedule")
         return ScheduleDecorator(self, cron, every, tz, options)
 
     async def async_schedules(self, *, prune: bool = False) -> list[str]:
@@ -157,6 +159,7 @@ class JobDecorator:
         self, function: Callable[..., Any] | None = None, /, **options: Unpack[JobOptions]
     ) -> Job[..., Any] | JobDecorator:
         if function is None:
+            refuse_unknown(options, JobOptions, "@app.job")
             return JobDecorator(self._app, {**self._options, **options})
         kind = AsyncJob if inspect.iscoroutinefunction(function) else SyncJob
         job: Job[..., Any] = kind(self._app, function, **self._options)

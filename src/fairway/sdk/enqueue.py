@@ -17,6 +17,7 @@ from fairway.sdk.door import Door, Submission
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.failures import BatchRefused
 from fairway.sdk.handle import Handle, blocking_run
+from fairway.sdk.options import refuse_unknown
 from fairway.sdk.times import TimeOptions, time_fields
 from fairway.wire.messages import POOL_PATTERN, JobRequest
 
@@ -47,6 +48,7 @@ class Enqueuer(Generic[P, R]):
     """A job type with options for the jobs to come."""
 
     def __init__(self, job: Job[P, R], options: EnqueueOptions) -> None:
+        refuse_unknown(options, EnqueueOptions, f"{job.name}.options")
         self._job = job
         self._pool = checked_pool(options.get("pool", job.pool))
         self._priority = checked_priority(options.get("priority", job.priority))
