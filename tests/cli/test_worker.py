@@ -48,6 +48,23 @@ def test_a_wrong_pool(folder: Path, words: list[str], sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "environment"),
+    [
+        (["--url", "http://127.0.0.1:1", "127.0.0.1:8700"], {}),
+        ([], {"FAIRWAY_URL": "http://127.0.0.1:1, 127.0.0.1:8700"}),
+    ],
+)
+def test_an_address_that_is_none(
+    folder: Path, words: list[str], environment: dict[str, str]
+) -> None:
+    """It would say "worker ready" and try for ever."""
+    ended = fairway(folder, "worker", "sample:app", *words, FAIRWAY_API_KEY="k", **environment)
+    assert ended.status == 1
+    assert ended.err.startswith("fairway: '127.0.0.1:8700' is no address of a server")
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("target", "words"),
     [
         ("nonsense", "'nonsense' is not of the form 'module:name'"),

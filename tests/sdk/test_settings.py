@@ -34,6 +34,18 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert find_settings() == ClientSettings(url="http://env", api_key="k")
 
 
+def test_the_first_of_several_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are given them all, and what runs in a worker may enqueue."""
+    monkeypatch.setenv("FAIRWAY_URL", "http://one:8700/, http://two:8700")
+    assert find_settings().url == "http://one:8700"
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:8700", "localhost", "http://", "ftp://x", ","])
+def test_an_address_that_is_none_is_told_at_once(text: str) -> None:
+    with pytest.raises(ValueError, match="is no address of a server: write it as in http://"):
+        find_settings(text)
+
+
 def test_code_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRWAY_URL", "http://env")
     assert App("x", url="http://code", api_key="c").settings == ClientSettings(

@@ -23,6 +23,7 @@ from fairway.runtime.memory import calm_collector
 from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.sdk.limits import Limits
+from fairway.sdk.settings import checked_url
 from fairway.wire.messages import POOL_PATTERN
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import CEILING, WorkerOptions
@@ -51,7 +52,7 @@ def run(
     options = WorkerOptions(
         target=target,
         name=name or f"{socket.gethostname()}-{os.getpid()}",
-        urls=urls or found_urls,
+        urls=checked_urls(urls or found_urls),
         api_key=api_key,
         slots=parse_pools(pools, slots),
         grace_seconds=grace_seconds,
@@ -77,6 +78,14 @@ def find_door(environment: Mapping[str, str]) -> tuple[list[str], str]:
             "No worker key: set FAIRWAY_API_KEY to one, or start `fairway up` in this folder first."
         )
     return url.split(","), api_key
+
+
+def checked_urls(urls: list[str]) -> list[str]:
+    """A worker tries for ever; an address that can never answer is better said at once."""
+    try:
+        return [checked_url(url) for url in urls]
+    except ValueError as error:
+        raise InvalidRequest(f"{error}.") from None
 
 
 async def _main(options: WorkerOptions) -> None:

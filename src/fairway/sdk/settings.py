@@ -2,7 +2,8 @@
 
 What the code says comes first, then FAIRWAY_URL and FAIRWAY_API_KEY. When neither of the two is
 set, the file that `fairway up` leaves on its own machine is read: `client.json` in
-FAIRWAY_DATA_DIR, or in `.fairway` of the current folder.
+FAIRWAY_DATA_DIR, or in `.fairway` of the current folder. Of several addresses, which are for
+workers, the first is used.
 """
 
 from __future__ import annotations
@@ -26,8 +27,19 @@ def find_settings(url: str | None = None, api_key: str | None = None) -> ClientS
     url = url or os.environ.get("FAIRWAY_URL")
     api_key = api_key or os.environ.get("FAIRWAY_API_KEY")
     if url or api_key:
-        return ClientSettings(url=url or DEFAULT_URL, api_key=api_key or "")
+        return ClientSettings(url=checked_url(url or DEFAULT_URL), api_key=api_key or "")
     return _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / "client.json")
+
+
+def checked_url(text: str) -> str:
+    """The first of the addresses; ValueError now, not "no answer" after all our patience."""
+    url = text.split(",")[0].strip().rstrip("/")
+    scheme, _, host = url.partition("://")
+    if scheme not in ("http", "https") or not host:
+        raise ValueError(
+            f"{url!r} is no address of a server: write it as in {DEFAULT_URL} (FAIRWAY_URL or url=)"
+        )
+    return url
 
 
 def _from_file(path: Path) -> ClientSettings:
