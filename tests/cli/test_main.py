@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import resource
+import signal
+import socket
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from tests.acceptance.house import free_port
 from tests.cli.program import fairway
 
 HELP_SECONDS_MAX = 0.4
@@ -52,6 +57,52 @@ def test_a_mistyped_command_is_no_traceback(tmp_path: Path, words: list[str]) ->
     assert ended.status != 0
     assert "Traceback" not in ended.out + ended.err
     assert ended.out + ended.err
+
+
+def test_a_server_whose_database_is_away_says_where(tmp_path: Path) -> None:
+    ended = fairway(
+        tmp_path, "server", FAIRWAY_PORT="0", FAIRWAY_DATABASE_URL="postgresql://a:b@127.0.0.1:1/x"
+    )
+    assert "FAIRWAY_PORT must be from 1 to 65535, not 0." in ended.err
+    url = "postgresql://somebody:secret@127.0.0.1:1/nowhere"
+    ended = fairway(tmp_path, "server", "--port", str(free_port()), FAIRWAY_DATABASE_URL=url)
+    assert ended.status == 1
+    assert "No connection to the database at 127.0.0.1:1/nowhere: " in ended.err
+    assert "FAIRWAY_DATABASE_URL" in ended.err
+    assert "Traceback" not in ended.err
+    assert "secret" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["up"], ["postgres"], ["check"], ["jobs", "list"], ["worker", "sample:app"]],
+    ids=lambda words: words[0],
+)
+def test_a_data_folder_that_cannot_be_one_is_named(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "a file").write_text("no folder")
+    if words == ["up"]:
+        words = ["up", "--port", str(free_port())]
+    ended = fairway(tmp_path, *words, FAIRWAY_DATA_DIR="a file")
+    assert ended.status in (0, 1)
+    assert "Traceback" not in ended.out + ended.err, ended.err
+
+
+def test_ctrl_c_leaves_no_stack(tmp_path: Path) -> None:
+    """A server that takes connections and never answers: somebody gives up."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        given = {"PATH": "/usr/bin:/bin", "FAIRWAY_URL": url, "FAIRWAY_API_KEY": "k"}
+        program = Path(sys.executable).parent / "fairway"
+        asking = subprocess.Popen(
+            [program, "jobs", "list"], cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True
+        )
+        silent.settimeout(30)
+        connection, _ = silent.accept()
+        with connection:
+            connection.recv(1)  # it has asked
+            asking.send_signal(signal.SIGINT)
+            _, said = asking.communicate(timeout=30)
+    assert (asking.returncode, said) == (130, "")
 
 
 def test_a_server_needs_a_database(tmp_path: Path) -> None:

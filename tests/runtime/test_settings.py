@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,24 @@ def test_everything_wrong_is_said_at_once() -> None:
 def test_a_server_knows_its_own_address() -> None:
     assert Settings(port=1234).url == "http://127.0.0.1:1234"
     assert Settings(advertised_url="https://jobs").url == "https://jobs"
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    """As in files of containers; an empty folder name would put all state where one stands."""
+    names = ("PORT", "DATABASE_URL", "DATA_DIR", "STORAGE_URL", "LEASE_SECONDS")
+    assert load({PREFIX + name: "" for name in names}) == Settings()
+    with pytest.raises(InvalidRequest, match="There is no setting FAIRWAY_PORTT"):
+        load({"FAIRWAY_PORTT": ""})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"port": 99999}, "FAIRWAY_PORT must be from 1 to 65535, not 99999."),
+        ({"drain_seconds": -1}, "FAIRWAY_DRAIN_SECONDS must not be negative."),
+        ({"submit_waiting_max": 0}, "FAIRWAY_SUBMIT_WAITING_MAX must be above zero."),
+        ({"lease_seconds": {"short": 0}}, "FAIRWAY_LEASE_SECONDS of short must be above zero."),
+    ],
+)
+def test_numbers_that_cannot_be_meant(changes: dict[str, Any], sentence: str) -> None:
+    assert replaced(Settings(), **changes).check() == [sentence]

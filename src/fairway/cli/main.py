@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+try:
+    from cyclopts import App, Parameter
+except ModuleNotFoundError as missing:
+    if missing.name != "cyclopts":
+        raise
+    # `pip install fairway` brings the script too, for programs that only hand jobs in.
+    raise SystemExit(
+        "fairway: This is the SDK alone; the commands need pip install 'fairway[server]'."
+    ) from None
 
 
 def _version() -> str:
@@ -278,6 +286,9 @@ def depth(
     return command.run(json_output=json, tenants=tenants, seconds=seconds, jobs=jobs)
 
 
+INTERRUPTED = 130  # what a shell expects after Ctrl-C
+
+
 def main() -> None:
     """Entry point: errors are sentences, not stacks."""
     from fairway.core.errors import FairwayError
@@ -287,6 +298,12 @@ def main() -> None:
         status = app() or 0
     except FairwayError as error:
         status = f"fairway: {error.message}"
+    except OSError as error:
+        if error.filename is None:
+            raise  # not about a file that somebody named: a mistake of ours
+        status = f"fairway: {error.filename}: {error.strerror}."
+    except KeyboardInterrupt:
+        status = INTERRUPTED
     except SystemExit as ended:
         status = ended.code
     if "obstore" in sys.modules:

@@ -47,7 +47,10 @@ POSITIVE = (
     "store_wait_seconds", "connections_max", "connections_per_address", "head_seconds",
     "idle_seconds", "streams_max", "streams_per_tenant", "waits_per_tenant", "upload_bytes_max",
     "uploads_in_flight", "unclaimed_bytes_max", "unread_bytes_max", "window_bytes", "audit_days",
+    "submit_waiting_max", "checkpoint_bytes_max",
 )  # fmt: skip
+
+NOT_NEGATIVE = ("adoption_seconds", "lazy_running_ms", "inline_bytes_max", "drain_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,18 @@ class Settings:
             for name in POSITIVE
             if getattr(self, name) <= 0
         ]
+        found += [
+            f"{PREFIX}{name.upper()} must not be negative."
+            for name in NOT_NEGATIVE
+            if getattr(self, name) < 0
+        ]
+        found += [
+            f"{PREFIX}LEASE_SECONDS of {name} must be above zero."
+            for name, seconds in self.lease_seconds.items()
+            if seconds <= 0
+        ]
+        if not 1 <= self.port <= 65535:
+            found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
         if self.scheduler not in ("fair", "fifo"):
             found.append(f"{PREFIX}SCHEDULER must be fair (or fifo, to compare with).")
         if not 1 <= self.shard_count <= 4096:
@@ -149,7 +164,8 @@ def _ours(environment: Mapping[str, str], hints: dict[str, Any]) -> dict[str, st
             near = difflib.get_close_matches(name, hints, n=1)
             hint = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
             raise InvalidRequest(f"There is no setting {variable}.{hint}", code="UNKNOWN_SETTING")
-        found[name] = text
+        if text:  # empty, as files of containers have it, means not set: never the folder ""
+            found[name] = text
     return found
 
 

@@ -16,6 +16,15 @@ import asyncpg
 
 _LISTS = ("host", "port")
 
+#: What a connect raises whose address, network, role or password is not right.
+NO_CONNECTION = (
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.TargetServerAttributeNotMatched,  # none of its hosts can be written to
+    ValueError,
+)
+
 
 class Hosts:
     """The hosts of one address, in the order in which they are tried now."""
@@ -44,6 +53,13 @@ class Hosts:
             except OSError:  # also a time that is over
                 continue
         return await self.connect(**options)
+
+
+def place_of(dsn: str) -> str:
+    """Where an address leads, for people: without user and password."""
+    _, _, hosts, path, query = _parts(dsn)
+    named = [value for name, value in _fields(query) if name == "host"]
+    return f"{hosts or ','.join(named) or 'this machine'}{path}"
 
 
 def count_of(dsn: str) -> int:

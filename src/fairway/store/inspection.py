@@ -7,19 +7,11 @@ import time
 
 import asyncpg
 
-from fairway.store.hosts import Hosts
+from fairway.store.hosts import NO_CONNECTION, Hosts
 from fairway.store.tuning import Finding, inspect
 
 CONNECT_SECONDS = 10.0
 CLOCK_SAMPLES = 3
-
-_NO_CONNECTION = (
-    OSError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.TargetServerAttributeNotMatched,  # none of its hosts can be written to
-    ValueError,
-)
 
 _UNITS = {
     "B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4,
@@ -31,7 +23,7 @@ async def inspect_database(dsn: str) -> list[Finding]:
     """Everything wrong with the database at this address, errors first."""
     try:
         connection = await Hosts(dsn).connect_any(timeout=CONNECT_SECONDS)
-    except _NO_CONNECTION as failure:
+    except NO_CONNECTION as failure:
         return [_unreachable(failure)]
     try:
         facts = await read_facts(connection)
@@ -44,8 +36,8 @@ async def inspect_database(dsn: str) -> list[Finding]:
 async def read_tie(dsn: str) -> tuple[str, str | None] | None:
     """The cluster's secret and the marker of its object storage; None where there is none yet."""
     try:
-        connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError):
+        connection = await Hosts(dsn).connect_any(timeout=CONNECT_SECONDS)
+    except NO_CONNECTION:
         return None  # which is said elsewhere
     try:
         # As JSON: a database that was not migrated yet has no such column.
