@@ -1,6 +1,15 @@
 """Fairway: hand in jobs, and write the functions that do them."""
 
-from fairway.core.errors import FairwayError
+from fairway.core.errors import (
+    Conflict,
+    FairwayError,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Refused,
+    Unavailable,
+)
 from fairway.sdk.app import App
 from fairway.sdk.checkpoint import CheckpointFailed
 from fairway.sdk.codec import InvalidArguments
@@ -32,21 +41,28 @@ __all__ = [
     "BatchRefused",
     "Cancel",
     "CheckpointFailed",
+    "Conflict",
     "Ctx",
     "DependencyFailed",
     "Fail",
     "FairwayError",
+    "Forbidden",
     "HandBack",
     "Handle",
     "InvalidArguments",
+    "InvalidRequest",
     "Job",
     "JobCancelled",
     "JobEnded",
     "JobExpired",
     "JobFailed",
+    "LimitReached",
     "Limits",
+    "NotFound",
+    "Refused",
     "Retry",
     "Snooze",
     "StillRunning",
+    "Unavailable",
     "Unreachable",
 ]

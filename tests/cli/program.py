@@ -15,11 +15,13 @@ class Ended(NamedTuple):
 
 
 def fairway(folder: Path, *words: str, **environment: str) -> Ended:
+    """An environment variable that is empty is not given at all."""
     program = Path(sys.executable).parent / "fairway"
+    given = {"PATH": "/usr/bin:/bin", "COLUMNS": "200", **environment}
     ran = subprocess.run(
         [program, *words],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "200", **environment},
+        env={name: value for name, value in given.items() if value},
         capture_output=True,
         text=True,
         timeout=60,

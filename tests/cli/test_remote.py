@@ -34,8 +34,7 @@ def acme(house: House) -> tuple[str, str]:
 def run(house: House, acme: tuple[str, str], tmp_path: Path) -> Run:
     def run(*words: str, **environment: str) -> Ended:
         keys = {"FAIRWAY_API_KEY": acme[1], "FAIRWAY_OPERATOR_KEY": house.operator_key}
-        given = {"FAIRWAY_URL": house.url} | keys | environment
-        return fairway(tmp_path, *words, **{name: value for name, value in given.items() if value})
+        return fairway(tmp_path, *words, **{"FAIRWAY_URL": house.url} | keys | environment)
 
     return run
 
@@ -90,6 +89,25 @@ def test_a_job_is_shown_explained_and_cancelled(run: Run, job: str) -> None:
 @pytest.mark.parametrize("id_", ["nonsense", "ü%"])
 def test_a_job_that_is_not_there(run: Run, command: str, id_: str) -> None:
     assert "There is no job" in sentence(run("jobs", command, id_))
+
+
+def test_a_list_in_a_pipe_is_whole(run: Run, job: str) -> None:
+    """`fairway jobs list | grep queued` must find it, however narrow the screen is."""
+    (line,) = [row for row in run("jobs", "list", COLUMNS="").out.splitlines() if job in row]
+    assert line.split()[1:4] == ["cli.work", "short", "queued"]
+    narrow = run("jobs", "list", "--limit", "1", COLUMNS="50").out
+    assert "…" not in narrow
+    assert job in narrow
+
+
+def test_many_are_cancelled_only_when_it_is_said_which(run: Run, job: str) -> None:
+    assert sentence(run("jobs", "cancel-all")).startswith("Say which: a filter such as --type")
+    assert "jobs match." in run("jobs", "cancel-all", "--dry-run").out
+    assert said(run("jobs", "show", job))["state"] == "queued"
+    ended = run("jobs", "cancel-all", "--type", "cli.work")
+    assert ended.out.endswith(" cancelled, 0 asked to stop.\n"), ended
+    assert said(run("jobs", "show", job))["state"] == "cancelled"
+    assert run("jobs", "cancel-all", "--all").out == "0 cancelled, 0 asked to stop.\n"
 
 
 def test_a_wrong_filter_is_named(run: Run) -> None:
@@ -176,6 +194,39 @@ def test_a_wrong_key_is_refused(run: Run, house: House) -> None:
 def test_a_server_that_is_away_is_named(run: Run) -> None:
     words = sentence(run("limits", FAIRWAY_URL="http://127.0.0.1:1"))
     assert words.startswith("No server answers at http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8700", "http://", "nonsense"])
+def test_an_address_that_is_none_is_told(run: Run, url: str) -> None:
+    words = sentence(run("limits", FAIRWAY_URL=url))
+    assert words.startswith(f"{url.rstrip('/')!r} is no address of a server: write it as in")
+
+
+def test_a_key_with_strange_letters(run: Run) -> None:
+    assert "copy it anew" in sentence(run("limits", FAIRWAY_API_KEY="fw_tenant_…"))
+
+
+def test_a_replay_with_arguments_that_are_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("{")
+    assert "--payload bad.json is no JSON" in sentence(
+        run("dead", "replay", "--all", "--payload", "bad.json")
+    )
+    assert "absent.json" in sentence(run("dead", "replay", "--all", "--payload", "absent.json"))
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("nonsense", "'nonsense' is not of the form"),
+        ("nowhere:app", "there is no module 'nowhere'"),
+        ("sample:other", "sample:other is a int, not a fairway.App"),
+    ],
+)
+def test_schedules_of_an_app_that_is_none(
+    run: Run, tmp_path: Path, target: str, words: str
+) -> None:
+    (tmp_path / "sample.py").write_text("other = 1\n")
+    assert words in sentence(run("schedules", "sync", target))
 
 
 @pytest.mark.parametrize("command", ["jobs", "tenants", "pause"])

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.table import Table
 
-from fairway.cli.remote import Remote, screen, show_json
+from fairway.cli.remote import Remote, screen, show_json, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="dead", help="Look at dead letters, replay or discard them.")
@@ -36,17 +35,14 @@ def list_(
     if json:
         show_json(found)
         return 0
-    table = Table(box=None, pad_edge=False)
-    table.add_column("id", no_wrap=True)
-    for name in ("type", "died", "why", "error", "fingerprint"):
-        table.add_column(name)
+    lines = table("id", "type", "died", "why", "error", "fingerprint")
     for job in found["jobs"]:
         error = job["error"] or {}
-        table.add_row(
+        lines.add_row(
             job["id"], job["type"], job["finished_at"][:19], error.get("reason", ""),
             _short(error), job["fingerprint"],
         )  # fmt: skip
-    screen.print(table if found["jobs"] else "No dead letters.")
+    screen.print(lines if found["jobs"] else "No dead letters.")
     return 0
 
 
@@ -57,14 +53,14 @@ def groups(*, json: Json = False) -> int:
     if json:
         show_json(found)
         return 0
-    table = Table("count", "type", "error", "last", "fingerprint", box=None, pad_edge=False)
+    lines = table("count", "type", "error", "last", "fingerprint")
     for group in found["groups"]:
         more = "" if group["count_is_exact"] else "+"
-        table.add_row(
+        lines.add_row(
             f"{group['count']}{more}", group["type"], _short(group["error"] or {}),
             group["last_died_at"][:19], group["fingerprint"],
         )  # fmt: skip
-    screen.print(table if found["groups"] else "No dead letters.")
+    screen.print(lines if found["groups"] else "No dead letters.")
     return 0
 
 
@@ -107,7 +103,7 @@ def replay(
     wait
         Show progress until it is done; Ctrl-C aborts it.
     """
-    arguments = msgspec.json.decode(payload.read_bytes()) if payload else None
+    arguments = _arguments(payload) if payload else None
     remote = Remote("tenant")
     if id is not None:
         job = remote.call("POST", f"/v1/dead-letters/{id}/replay", {"payload": arguments})
@@ -160,13 +156,13 @@ def actions(*, json: Json = False) -> int:
     if json:
         show_json(found)
         return 0
-    table = Table("id", "kind", "state", "done", "of", "began", box=None, pad_edge=False)
+    lines = table("id", "kind", "state", "done", "of", "began")
     for one in found["actions"]:
-        table.add_row(
+        lines.add_row(
             one["id"], one["kind"], one["state"], str(one["done"]), str(one["matched"]),
             one["created_at"][:19],
         )  # fmt: skip
-    screen.print(table if found["actions"] else "No actions.")
+    screen.print(lines if found["actions"] else "No actions.")
     return 0
 
 
@@ -219,6 +215,13 @@ def _filters(
     }
 
 
+def _arguments(payload: Path) -> Any:
+    try:
+        return msgspec.json.decode(payload.read_bytes())
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"--payload {payload} is no JSON: {error}") from None
+
+
 def _narrowed(which: dict[str, str | None], all_: bool) -> dict[str, str | None]:
     if not all_ and not any(which.values()):
         raise InvalidRequest("Say which: an id, a filter such as --type, or --all.")
@@ -235,7 +238,8 @@ def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> int:
         while wait and found["state"] == "running":
             time.sleep(LOOK_SECONDS)
             found = remote.get(path)
-            screen.print(f"{found['done']} of {found['matched']}", end="\r")
+            if screen.is_terminal:
+                screen.print(f"{found['done']} of {found['matched']}", end="\r")
     except KeyboardInterrupt:
         found = remote.call("DELETE", path)
     screen.print(f"{found['kind']} {found['id']}: {found['state']}, {found['done']} done.")

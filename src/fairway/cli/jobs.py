@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.table import Table
 
-from fairway.cli.remote import Remote, screen, show_json
+from fairway.cli.remote import Remote, screen, show_json, table
+from fairway.core.errors import InvalidRequest
 
 app = App(name="jobs", help="Look at jobs, ask why one waits, cancel one.")
 
@@ -24,16 +24,13 @@ def list_(
     if json:
         show_json(found)
         return 0
-    table = Table(box=None, pad_edge=False)
-    table.add_column("id", no_wrap=True)
-    for name in ("type", "pool", "state", "attempts", "created"):
-        table.add_column(name)
+    lines = table("id", "type", "pool", "state", "attempts", "created")
     for job in found["jobs"]:
-        table.add_row(
+        lines.add_row(
             job["id"], job["type"], job["pool"], job["state"], str(job["attempts"]),
             job["created_at"][:19],
         )  # fmt: skip
-    screen.print(table if found["jobs"] else "No jobs.")
+    screen.print(lines if found["jobs"] else "No jobs.")
     return 0
 
 
@@ -55,6 +52,7 @@ def cancel(id: str) -> int:
 @app.command
 def cancel_all(
     *,
+    all: bool = False,
     state: str | None = None,
     type: str | None = None,
     pool: str | None = None,
@@ -62,9 +60,17 @@ def cancel_all(
     until: str | None = None,
     dry_run: bool = False,
 ) -> int:
-    """Cancel every job that has not ended and matches; with --dry-run, only count them."""
-    remote, cancelled, asked = Remote("tenant"), 0, 0
+    """Cancel every job that has not ended and matches; with --dry-run, only count them.
+
+    Parameters
+    ----------
+    all
+        Every job that has not ended; needed when no filter is given.
+    """
     query = {"state": state, "type": type, "pool": pool, "since": since, "until": until}
+    if not (all or dry_run or any(query.values())):
+        raise InvalidRequest("Say which: a filter such as --type, or --all.")
+    remote, cancelled, asked = Remote("tenant"), 0, 0
     while True:
         done = remote.call("POST", "/v1/jobs/cancel", {"dry_run": dry_run}, query)
         cancelled, asked = cancelled + done["cancelled"], asked + done["asked_to_stop"]
@@ -86,12 +92,12 @@ def why(id: str, *, json: Json = False) -> int:
         show_json(found)
         return 0
     screen.print(f"[bold]{found['state']}[/]: {found['detail']}")
-    for line in lines(found, datetime.now(UTC)):
+    for line in details(found, datetime.now(UTC)):
         screen.print(f"  {line}")
     return 0
 
 
-def lines(found: dict[str, Any], now: datetime) -> list[str]:
+def details(found: dict[str, Any], now: datetime) -> list[str]:
     """What an explanation says beyond its reason; only what has a meaning for its state."""
     said = []
     if found["position"] is not None:

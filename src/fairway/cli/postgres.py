@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 
 from fairway.cli.signals import stop_on_signals
-from fairway.cli.up import postgres_folder, screen
+from fairway.cli.up import make_data_folder, postgres_folder, screen
 from fairway.runtime.settings import load
 from fairway.store.embedded import EmbeddedPostgres
 
 
 def run(*, data_dir: Path | None) -> int:
     settings = load(os.environ, data_dir=data_dir)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    make_data_folder(settings.data_dir)
     folder = postgres_folder(settings.data_dir)
     asyncio.run(_main(EmbeddedPostgres(folder, settings.postgres_bin)))
     return 0

@@ -12,16 +12,37 @@ from typing import Any, Literal
 import httpx2
 import msgspec
 from rich.console import Console
+from rich.table import Table
 
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
+from fairway.sdk.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of
 
 Role = Literal["tenant", "operator"]
 
 VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
 
-screen = Console(highlight=False, soft_wrap=True)
+#: As wide as need be where nobody looks: a pipe that cuts states and ids off finds nothing.
+PIPE_COLUMNS = 10_000
+
+
+def _screen() -> Console:
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPE_COLUMNS
+    return console
+
+
+screen = _screen()
+
+
+def table(*names: str) -> Table:
+    """For a list. Ids are never broken; what else does not fit goes on in the next line, whole."""
+    made = Table(box=None, pad_edge=False)
+    for name in names:
+        made.add_column(name, no_wrap=name == "id", overflow="fold")
+    return made
 
 
 class Remote:
@@ -29,7 +50,7 @@ class Remote:
 
     def __init__(self, role: Role) -> None:
         keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / FILE_NAME)
-        self.url = os.environ.get("FAIRWAY_URL") or (keys.url if keys else "http://127.0.0.1:8700")
+        self.url = _checked(os.environ.get("FAIRWAY_URL") or (keys.url if keys else DEFAULT_URL))
         self._headers = {"authorization": f"Bearer {_key(role, keys)}"}
 
     def get(self, path: str, **query: Any) -> Any:
@@ -42,14 +63,23 @@ class Remote:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         try:
             reply = httpx2.request(
-                method, self.url.split(",")[0] + path, params=given, json=body,
+                method, self.url + path, params=given, json=body,
                 headers=self._headers, timeout=30, trust_env=False,
             )  # fmt: skip
         except httpx2.HTTPError as error:
             raise Unavailable(f"No server answers at {self.url}: {error}") from error
+        except UnicodeEncodeError:
+            raise InvalidRequest("The key has characters that no key has; copy it anew.") from None
         if reply.status_code >= 400:
             raise _refusal(_json(reply.content) or {"status": reply.status_code})
         return _json(reply.content)
+
+
+def _checked(url: str) -> str:
+    try:
+        return checked_url(url)
+    except ValueError as error:
+        raise InvalidRequest(f"{error}.") from None
 
 
 def _refusal(problem: dict[str, Any]) -> FairwayError:

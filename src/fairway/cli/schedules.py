@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.table import Table
 
-from fairway.cli.remote import Remote, screen, show_json
+from fairway.cli.remote import Remote, screen, show_json, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="schedules", help="Recurring schedules: make, look, pause, run now, make up.")
@@ -25,12 +24,12 @@ def list_(*, json: Json = False) -> int:
     if json:
         show_json({"schedules": found})
         return 0
-    table = Table("name", "when", "job", "next run", "", box=None, pad_edge=False)
+    lines = table("name", "when", "job", "next run", "")
     for one in found:
         mark = "paused" if one["paused"] else "" if one["next_runs"] else "over"
         following = _local(one["next_runs"][0]) if one["next_runs"] else "–"
-        table.add_row(one["name"], one["description"], one["type"], following, mark)
-    screen.print(table if found else "No schedules.")
+        lines.add_row(one["name"], one["description"], one["type"], following, mark)
+    screen.print(lines if found else "No schedules.")
     return 0
 
 
@@ -138,10 +137,10 @@ def runs(name: str, *, limit: int = 20, json: Json = False) -> int:
     if json:
         show_json(found)
         return 0
-    table = Table("tick", "outcome", "cause", "job", box=None, pad_edge=False)
+    lines = table("tick", "outcome", "cause", "job")
     for run in found["runs"]:
-        table.add_row(_local(run["tick"]), run["outcome"], run["cause"], run["job"] or "–")
-    screen.print(table if found["runs"] else "No runs yet.")
+        lines.add_row(_local(run["tick"]), run["outcome"], run["cause"], run["job"] or "–")
+    screen.print(lines if found["runs"] else "No runs yet.")
     return 0
 
 
@@ -157,8 +156,13 @@ def sync(target: str, *, prune: bool = False) -> int:
         Delete schedules that this app declared before and does not any more.
     """
     from fairway.sdk.app import App as Program
+    from fairway.sdk.loading import LoadError
 
-    for line in Program.load(target).sync_schedules(prune=prune):
+    try:
+        program = Program.load(target)
+    except LoadError as error:  # what the app itself raises keeps its stack
+        raise InvalidRequest(f"{error}.") from None
+    for line in program.sync_schedules(prune=prune):
         screen.print(line)
     return 0
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cyclopts import App
-from rich.table import Table
 
-from fairway.cli.remote import Remote, screen, show_json
+from fairway.cli.remote import Remote, screen, show_json, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="tenants", help="Add and change tenants (operator).")
@@ -54,10 +53,10 @@ def tiers() -> int:
     """All tiers and what their tenants are entitled to."""
     found = Remote("operator").get("/v1/tiers")["tiers"]
     names = ("name", "weight", "floor_per_mille", "cap", "rate_per_second", "burst", "depth_limit")
-    table = Table(*names, box=None, pad_edge=False)
+    lines = table(*names)
     for tier in found:
-        table.add_row(*("–" if tier[name] is None else str(tier[name]) for name in names))
-    screen.print(table)
+        lines.add_row(*("–" if tier[name] is None else str(tier[name]) for name in names))
+    screen.print(lines)
     return 0
 
 

@@ -54,7 +54,7 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
     listener = listen(settings)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    make_data_folder(settings.data_dir)
     postgres = None if settings.database_url else _embedded(settings)
     guard = asyncio.create_task(_nothing())
     try:
@@ -78,6 +78,13 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
 
 async def _nothing() -> None:
     return None
+
+
+def make_data_folder(folder: Path) -> None:
+    """Keys and a database are nothing for a repository that somebody starts it in."""
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n")
 
 
 # -- PostgreSQL --------------------------------------------------------------------------------

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from rich.table import Table
-
-from fairway.cli.remote import Remote, screen
+from fairway.cli.remote import Remote, screen, table
 
 
 def ls() -> int:
     """List the workers that the platform hears. Needs the operator's key."""
     names = ("name", "session", "running / slots", "draining", "silent", "limits are held by")
-    table = Table(*names, box=None, pad_edge=False)
+    lines = table(*names)
     for one in Remote("operator").get("/v1/workers")["workers"]:
-        table.add_row(
+        lines.add_row(
             one["name"],
             one["session"],
             ", ".join(f"{p} {one['running'].get(p, 0)}/{n}" for p, n in one["slots"].items()),
@@ -22,7 +20,7 @@ def ls() -> int:
             f"{one['silent_seconds']:.1f} s",
             "; ".join(f"{limit}: {means}" for limit, means in one["limits"].items()),
         )
-    screen.print(table)
+    screen.print(lines)
     return 0
 
 

@@ -17,7 +17,7 @@ from fairway.sdk.door import Door, testing_door
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handle import blocking_run
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
-from fairway.sdk.loading import load_object
+from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown
 from fairway.sdk.schedule import Declared, ScheduleDecorator, ScheduleOptions
 from fairway.sdk.settings import ClientSettings, find_settings
@@ -97,7 +97,7 @@ class App:
         """The app that `"module:app"` or `"path.py:app"` names."""
         found = load_object(target)
         if not isinstance(found, App):
-            raise TypeError(f"{target} is a {type(found).__name__}, not a fairway.App")
+            raise NotAnApp(f"{target} is a {type(found).__name__}, not a fairway.App")
         return found
 
     @cached_property

@@ -18,6 +18,10 @@ class LoadError(ImportError):
     """The target names nothing that can be loaded."""
 
 
+class NotAnApp(LoadError, TypeError):
+    """The target names something else than an app."""
+
+
 def load_object(target: str) -> Any:
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
