@@ -184,6 +184,14 @@ def check(*, database_url: str | None = None, data_dir: Path | None = None) -> i
     return command.run(database_url=database_url, data_dir=data_dir)
 
 
+@app.command
+def operator_key(*, database_url: str | None = None) -> int:
+    """Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it, once."""
+    from fairway.cli import keys as command
+
+    return command.run(database_url=database_url)
+
+
 @bench.command
 def engine(
     *,

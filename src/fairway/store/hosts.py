@@ -14,6 +14,10 @@ from typing import Any
 
 import asyncpg
 
+from fairway.core.errors import Unavailable
+
+CONNECT_SECONDS = 10.0
+
 _LISTS = ("host", "port")
 
 #: What a connect raises whose address, network, role or password is not right.
@@ -53,6 +57,20 @@ class Hosts:
             except OSError:  # also a time that is over
                 continue
         return await self.connect(**options)
+
+
+async def connect_for_once(dsn: str, name: str) -> Any:
+    """For a program that has just been started: a sentence when there is no connection."""
+    try:
+        return await Hosts(dsn).connect_any(
+            timeout=CONNECT_SECONDS, server_settings={"application_name": name}
+        )
+    except NO_CONNECTION as failure:
+        reason = str(failure).rstrip(".") or type(failure).__name__
+        raise Unavailable(
+            f"No connection to the database at {place_of(dsn)}: {reason}."
+            " Is it up, and is FAIRWAY_DATABASE_URL right?"
+        ) from failure
 
 
 def place_of(dsn: str) -> str:

@@ -17,12 +17,11 @@ import asyncpg
 
 from fairway.core.errors import Unavailable
 from fairway.store.database import Connection
-from fairway.store.hosts import NO_CONNECTION, Hosts, place_of
+from fairway.store.hosts import connect_for_once
 from fairway.store.online_index import NewIndex, add_index, parse_index
 
 LOCK_KEY = 0x66616972  # "fair": one migrator at a time; a plain session lock, released on any end
 
-CONNECT_SECONDS = 10.0
 LOCK_TIMEOUT = "200ms"
 LOCK_TRIES = 120
 REST_SECONDS = 0.5  # between two tries
@@ -92,16 +91,7 @@ async def migrate_at(dsn: str, say: Say = silent) -> list[Migration]:
     On a connection of its own, without the time limits of everyday statements: a migration of a
     large table takes as long as it takes. It only never waits long for a lock.
     """
-    try:
-        connection = await Hosts(dsn).connect_any(
-            timeout=CONNECT_SECONDS, server_settings={"application_name": "fairway-migrate"}
-        )
-    except NO_CONNECTION as failure:
-        reason = str(failure).rstrip(".") or type(failure).__name__
-        raise Unavailable(
-            f"No connection to the database at {place_of(dsn)}: {reason}."
-            " Is it up, and is FAIRWAY_DATABASE_URL right?"
-        ) from failure
+    connection = await connect_for_once(dsn, "fairway-migrate")
     try:
         await connection.execute("SET statement_timeout = 0")
         return await migrate(connection, say)
