@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fairway.runtime.telemetry import logger
+from fairway.worker.failure_lines import FailureLines
 from fairway.worker.journal import open_journal
 from fairway.worker.ledger import Ledger
 
@@ -21,6 +22,7 @@ class Bookkeeping:
         is_worth_it = not JOURNALED_POOLS.isdisjoint(pools)
         self._journal = open_journal(folder if is_worth_it else None, life, urls)
         self.ledger = Ledger(JOURNALED_POOLS if self._journal else ())
+        self.ledger.on_failure = FailureLines().tell
 
     def note(self) -> None:
         """Runs have ended: before that is reported, it is in the journal."""

@@ -8,7 +8,7 @@ remembered: a reply that was overtaken on its way may bring their leases once mo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -65,6 +65,7 @@ class Ledger:
         self._unnamed: set[int] = set()  # reports whose leases are not said to be held
         self._done: dict[str, int] = {}  # job → epoch of a run that was heard of
         self._done_before: dict[str, int] = {}  # the same, of those before them
+        self.on_failure: Callable[[Lease, End | Ended], None] = lambda lease, end: None
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know."""
@@ -106,6 +107,8 @@ class Ledger:
         )  # fmt: skip
         if end.failure is not None or end.delay_ms or end.error is not NULL:
             report.failure, report.error, report.delay_ms = end.failure, end.error, end.delay_ms
+        if end.failure is not None:
+            self.on_failure(lease, end)
         if lease.pool in self._journaled_pools:
             self._for_journal.append(report)
         self._keep(report)
