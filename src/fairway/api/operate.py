@@ -72,7 +72,7 @@ async def metrics(request: Request) -> Response:
 
 
 class MetricsText:
-    """The metrics as text, up to a second old: anybody may ask for it, as often as they like."""
+    """The metrics as text, a moment old: anybody may ask for it, as often as they like."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
