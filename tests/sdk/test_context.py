@@ -78,6 +78,14 @@ def test_track_says_first_and_last_but_not_each() -> None:
     assert heard.progressed[0]["total"] == 1000
 
 
+def test_track_goes_on_from_where_the_last_run_stopped() -> None:
+    heard = Heard()
+    assert list(Ctx(FACTS, heard).track(range(18, 60), start=18)) == list(range(18, 60))
+    first, last = heard.progressed[0], heard.progressed[-1]
+    assert (first["done"], first["total"]) == (18, 60)
+    assert (last["done"], last["total"]) == (60, 60)
+
+
 def test_track_counts_what_has_no_length() -> None:
     heard = Heard()
     assert list(Ctx(FACTS, heard).track(iter("abc"))) == ["a", "b", "c"]

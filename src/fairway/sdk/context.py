@@ -156,10 +156,13 @@ class Ctx:
             raise ValueError(f"progress has {len(encoded)} bytes; at most {PROGRESS_BYTES_MAX}")
         self._sink.progress(self.job_id, encoded)
 
-    def track(self, items: Iterable[Item], text: str = "") -> Iterator[Item]:
-        """Yield each item and report progress on the way, at most twice a second."""
-        total = len(items) if isinstance(items, Sized) else None
-        reported_at, done = float("-inf"), 0
+    def track(self, items: Iterable[Item], text: str = "", *, start: int = 0) -> Iterator[Item]:
+        """Yield each item and report progress on the way, at most twice a second.
+
+        `start` is how many were done before, by a run that saved a checkpoint: counting goes on.
+        """
+        total = start + len(items) if isinstance(items, Sized) else None
+        reported_at, done = float("-inf"), start
         for item in items:
             if time.monotonic() - reported_at >= TRACK_PERIOD_SECONDS:
                 reported_at = time.monotonic()
