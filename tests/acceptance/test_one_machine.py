@@ -115,6 +115,9 @@ async def _stops_although_somebody_waits(machine: Machine, up: Program) -> None:
     assert await up.ended(10) == 0
     assert time.monotonic() - began < 4, "somebody who waited held up the stop"
     assert "Traceback" not in up.said, up.said
+    assert "Stopping: jobs that run have up to 2 s to finish." in up.said
+    assert up.said.rstrip().endswith("Stopped."), up.said
+    assert (machine.data / ".gitignore").read_text() == "*\n"
 
 
 async def test_kill_9_of_the_postmaster_under_load(

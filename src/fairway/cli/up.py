@@ -52,7 +52,14 @@ def run(
 
 async def _main(targets: Sequence[str], beside: Sequence[str], settings: Settings) -> int:
     stopping = asyncio.Event()
-    stop_on_signals(stopping.set)
+
+    def stop() -> None:
+        if not stopping.is_set():
+            seconds = f"{settings.drain_seconds:g} s"
+            screen.print(f"\n  [dim]Stopping: jobs that run have up to {seconds} to finish.[/]")
+        stopping.set()
+
+    stop_on_signals(stop)
     listener = listen(settings)
     make_data_folder(settings.data_dir)
     postgres = None if settings.database_url else _embedded(settings)
@@ -74,6 +81,8 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
         guard.cancel()
         if postgres is not None:
             await postgres.stop()
+        if stopping.is_set():
+            screen.print("  [dim]Stopped.[/]")
 
 
 async def _nothing() -> None:
