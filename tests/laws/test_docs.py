@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 from tests.laws.source import PACKAGE, ROOT
+
+from fairway.cli.main import app
+from fairway.runtime.settings import PREFIX, Settings
 
 README_LINES_MAX = 150
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -46,3 +50,13 @@ def test_no_path_of_one_machine(page: Path) -> None:
 def test_decisions_are_numbered_without_gap() -> None:
     numbers = [int(path.name[:4]) for path in sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_every_setting_and_command_is_told_to_operators() -> None:
+    page = (ROOT / "docs/OPERATING.md").read_text("utf-8")
+    settings = {f"`{PREFIX}{field.name.upper()}`" for field in dataclasses.fields(Settings)}
+    assert {name for name in settings if name not in page} == set()
+    programs = page.split("## Settings")[0]
+    told = " ".join(re.findall(r"^\| (`fairway .*?) \|", programs, re.MULTILINE))
+    commands = {name for name in app if not name.startswith("-")}
+    assert {name for name in commands if not re.search(rf"[` ]{name}\b", told)} == set()
