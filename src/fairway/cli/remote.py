@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys
-from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.sdk.settings import DEFAULT_URL, checked_url
-from fairway.wire.problems import error_of
+from fairway.wire.problems import error_of, naming_its_field
 
 Role = Literal["tenant", "operator"]
 
@@ -71,7 +71,8 @@ class Remote:
         except UnicodeEncodeError:
             raise InvalidRequest("The key has characters that no key has; copy it anew.") from None
         if reply.status_code >= 400:
-            raise _refusal(_json(reply.content) or {"status": reply.status_code})
+            problem = _json(reply.content) or {"status": reply.status_code}
+            raise naming_its_field(error_of(problem))
         return _json(reply.content)
 
 
@@ -80,15 +81,6 @@ def _checked(url: str) -> str:
         return checked_url(url)
     except ValueError as error:
         raise InvalidRequest(f"{error}.") from None
-
-
-def _refusal(problem: dict[str, Any]) -> FairwayError:
-    """What the server said, and of which field, where its sentence does not name it."""
-    error = error_of(problem)
-    name = error.field.strip("/").replace("/", ".")
-    if name and name not in error.message:
-        error.message = f"{name}: {error.message}"
-    return error
 
 
 def _json(content: bytes) -> Any:

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw
@@ -33,7 +34,7 @@ from fairway.wire.messages import (
     Reschedule,
     encode,
 )
-from fairway.wire.problems import error_of
+from fairway.wire.problems import error_of, naming_its_field
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 from fairway.wire.storage import UploadMade
 
@@ -132,7 +133,7 @@ class Client:
             left, pause = ends_at - time.monotonic(), min(2 * pause, POLL_SECONDS_MAX)
 
     async def result(self, job_id: str) -> bytes:
-        return await self._transport.ask(Question("GET", f"/v1/jobs/{job_id}/result"))
+        return await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}/result"))
 
     async def _uploaded(self, submission: Submission) -> Submission:
         """The same job, its payload put where large ones go."""
@@ -145,7 +146,7 @@ class Client:
 
     async def cancel(self, job_id: str) -> JobView:
         """A repeat that finds the job cancelled found what was asked for."""
-        question = Question("DELETE", f"/v1/jobs/{job_id}", tells_repeats=True)
+        question = Question("DELETE", f"/v1/jobs/{_in_path(job_id)}", tells_repeats=True)
         try:
             return _decode_view(await self._transport.ask(question))
         except RefusedRepeat as refused:
@@ -159,7 +160,7 @@ class Client:
 
         Only a look at the job before the first try tells that from a job that never died.
         """
-        path = f"/v1/dead-letters/{job_id}/replay"
+        path = f"/v1/dead-letters/{_in_path(job_id)}/replay"
         was_dead = (await self._view(job_id, 0)).state == State.DEAD.label
         try:
             question = Question("POST", path, b"{}", _JSON, tells_repeats=True)
@@ -171,14 +172,14 @@ class Client:
             raise refused.error from None
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
-        question = Question("PATCH", f"/v1/jobs/{job_id}", encode(wanted), _JSON)
+        question = Question("PATCH", f"/v1/jobs/{_in_path(job_id)}", encode(wanted), _JSON)
         return _decode_view(await self._transport.ask(question))
 
     # -- schedules ---------------------------------------------------------------------------
 
     async def put_schedule(self, name: str, wanted: ScheduleRequest) -> bool:
         """True when it is new."""
-        question = Question("PUT", f"/v1/schedules/{name}", encode(wanted), _JSON)
+        question = Question("PUT", f"/v1/schedules/{_in_path(name)}", encode(wanted), _JSON)
         found = _decode_schedule(await self._transport.ask(question))
         return found.created_at == found.updated_at
 
@@ -195,7 +196,7 @@ class Client:
         return found
 
     async def delete_schedule(self, name: str) -> None:
-        await self._transport.ask(Question("DELETE", f"/v1/schedules/{name}"))
+        await self._transport.ask(Question("DELETE", f"/v1/schedules/{_in_path(name)}"))
 
     async def events(self, job_id: str) -> AsyncIterator[Event]:
         """Resumes after a broken connection where it stopped; ends when the job has ended.
@@ -230,7 +231,9 @@ class Client:
 
     async def _present(self, job_id: str) -> Event:
         """The job as it is, told as a stream would."""
-        data = msgspec.json.decode(await self._transport.ask(Question("GET", f"/v1/jobs/{job_id}")))
+        data = msgspec.json.decode(
+            await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}"))
+        )
         return Event(str(data.get("state")), data)
 
     async def aclose(self) -> None:
@@ -255,7 +258,9 @@ class Client:
 
     async def _view(self, job_id: str, wait_seconds: int) -> JobView:
         prefer = {"Prefer": f"wait={wait_seconds}"} if wait_seconds else {}
-        question = Question("GET", f"/v1/jobs/{job_id}", headers=prefer, wait_seconds=wait_seconds)
+        question = Question(
+            "GET", f"/v1/jobs/{_in_path(job_id)}", headers=prefer, wait_seconds=wait_seconds
+        )
         return _decode_view(await self._transport.ask(question))
 
     async def _stream(self, job_id: str, parser: EventParser) -> AsyncGenerator[Event, None]:
@@ -264,7 +269,7 @@ class Client:
         if parser.last_id:
             headers["Last-Event-ID"] = parser.last_id
         parser.forget_partial()
-        question = Question("GET", f"/v1/jobs/{job_id}/events", headers=headers)
+        question = Question("GET", f"/v1/jobs/{_in_path(job_id)}/events", headers=headers)
         async with self._transport.stream(question) as response:
             async for chunk in response.aiter_text():
                 for event in parser.feed(chunk):
@@ -292,10 +297,15 @@ def _slices(submissions: list[Submission]) -> Iterator[list[Submission]]:
         yield part
 
 
+def _in_path(text: str) -> str:
+    """One piece of a path, whatever it is: an id of `../limits` is an id that is not there."""
+    return quote(text, safe="")
+
+
 def _answer_of(item: BatchItem) -> str | FairwayError:
     if item.id is not None:
         return item.id
-    return error_of({"status": item.status, **(item.problem or {})})
+    return naming_its_field(error_of({"status": item.status, **(item.problem or {})}))
 
 
 def _is_last(event: Event) -> bool:

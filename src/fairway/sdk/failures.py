@@ -110,5 +110,6 @@ def _document(error: msgspec.Raw | None) -> dict[str, Any]:
 
 def _sentence(view: JobView, error: dict[str, Any]) -> str:
     cause = ": ".join(str(error[key]) for key in ("type", "message") if error.get(key))
-    tries = f" after {view.attempts} attempts" if view.state == "dead" else ""
+    attempts = f"{view.attempts} attempt{'' if view.attempts == 1 else 's'}"
+    tries = f" after {attempts}" if view.state == "dead" else ""
     return f"{view.type} {view.id} is {view.state}{tries}" + (f" ({cause})" if cause else "")

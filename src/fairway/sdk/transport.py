@@ -22,7 +22,7 @@ from fairway.core.errors import Conflict, FairwayError
 from fairway.sdk.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.failures import Unreachable
 from fairway.sdk.settings import ClientSettings
-from fairway.wire.problems import error_of
+from fairway.wire.problems import error_of, naming_its_field
 
 CONNECT_SECONDS = 5.0
 STREAM_SILENCE_SECONDS = 45.0  # three pings of a server's stream
@@ -186,6 +186,7 @@ class Transport:
 def _raise_for(response: httpx2.Response, question: Question) -> None:
     retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
+    naming_its_field(error)
     if response.status_code in question.again_on:
         raise NotNow(error, retry_after)
     raise error

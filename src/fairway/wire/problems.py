@@ -106,6 +106,15 @@ def error_of(problem: dict[str, Any], retry_after_seconds: float = 1) -> errors.
     return _CLASS_BY_STATUS.get(status, errors.FairwayError)(message, code=code, field=field)
 
 
+def naming_its_field(error: errors.FairwayError) -> errors.FairwayError:
+    """For people who read the sentence alone: it says which field, where it did not."""
+    name = error.field.strip("/").replace("/", ".")
+    if name and name not in error.message:
+        error.message = f"{name}: {error.message}"
+        error.args = (error.message,)
+    return error
+
+
 _CLASS_BY_STATUS: dict[int, type[errors.FairwayError]] = {
     400: errors.InvalidRequest,
     401: errors.Forbidden,
