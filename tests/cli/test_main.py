@@ -94,8 +94,10 @@ def test_ctrl_c_leaves_no_stack(tmp_path: Path) -> None:
         given = {"PATH": "/usr/bin:/bin", "FAIRWAY_URL": url, "FAIRWAY_API_KEY": "k"}
         program = Path(sys.executable).parent / "fairway"
         asking = subprocess.Popen(
-            [program, "jobs", "list"], cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True
-        )
+            [program, "jobs", "list"], cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True,
+            # Tests that a shell runs in the background are deaf to it, and so would be their child.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
         silent.settimeout(30)
         connection, _ = silent.accept()
         with connection:
