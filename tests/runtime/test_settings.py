@@ -104,9 +104,9 @@ def test_a_server_knows_its_own_address() -> None:
     assert Settings(advertised_url="https://jobs").url == "https://jobs"
 
 
-def test_an_empty_variable_is_not_set() -> None:
+def test_an_empty_address_or_folder_is_not_set() -> None:
     """As in files of containers; an empty folder name would put all state where one stands."""
-    names = ("PORT", "DATABASE_URL", "DATA_DIR", "STORAGE_URL", "LEASE_SECONDS")
+    names = ("HOST", "DATABASE_URL", "DATA_DIR", "STORAGE_URL", "POSTGRES_BIN")
     assert load({PREFIX + name: "" for name in names}) == Settings()
     with pytest.raises(InvalidRequest, match="There is no setting FAIRWAY_PORTT"):
         load({"FAIRWAY_PORTT": ""})

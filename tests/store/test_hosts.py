@@ -73,7 +73,7 @@ async def test_whoever_tries_again_reaches_the_next_host(half_gone: str) -> None
 async def test_a_server_starts_on_the_second_host(
     half_gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairway.store.migrate.CONNECT_SECONDS", 1.5)
+    monkeypatch.setattr("fairway.store.hosts.CONNECT_SECONDS", 1.5)
     assert await migrate_at(half_gone) == []
 
 

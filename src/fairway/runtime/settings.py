@@ -53,6 +53,10 @@ POSITIVE = (
 NOT_NEGATIVE = ("adoption_seconds", "lazy_running_ms", "inline_bytes_max", "drain_seconds")
 
 
+#: Kinds whose empty text, as files of containers have it, means not set: never the folder "".
+TEXTS = (str, str | None, Path, Path | None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     data_dir: Path = Path(".fairway")
@@ -164,7 +168,7 @@ def _ours(environment: Mapping[str, str], hints: dict[str, Any]) -> dict[str, st
             near = difflib.get_close_matches(name, hints, n=1)
             hint = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
             raise InvalidRequest(f"There is no setting {variable}.{hint}", code="UNKNOWN_SETTING")
-        if text:  # empty, as files of containers have it, means not set: never the folder ""
+        if text or hints[name] not in TEXTS:
             found[name] = text
     return found
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 def refuse_unknown(given: Collection[str], kind: type, where: str) -> None:
     """TypeError for a name that the TypedDict `kind` does not have, as Python's own calls do."""
+    # Every TypedDict has them; `type`, which is all one can ask for here, does not.
     known: frozenset[str] = kind.__optional_keys__  # type: ignore[attr-defined]
     for name in given:
         if name not in known:
