@@ -6,6 +6,7 @@ the refiller whose reads see an old snapshot, workers, the recorder, the sweeper
 
 from __future__ import annotations
 
+import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -572,3 +573,17 @@ def test_a_retry_that_is_due_before_its_end_was_heard_of_is_read_again(
     assert backlog.wants_reads
     read(backlog, [job])
     assert take_all(backlog) == [job.id]
+
+
+def test_many_cancellations_go_through_a_window_once() -> None:
+    """A page of a thousand must not look at four thousand jobs for each of them."""
+    backlog = Backlog(WindowLimits(), lambda: 0)
+    jobs = [make(number, ms=number) for number in range(4_000)]
+    backlog.arrived(jobs)
+    gone, began = jobs[::4], time.thread_time()
+    backlog.remove_all([(job.id, key_of(job)) for job in gone])
+    assert time.thread_time() - began < 0.05
+    left = [job for job in jobs if job not in set(gone)]
+    assert backlog.jobs_held == backlog.depth(1, [POOL]) == len(left)
+    assert backlog.bytes_held == sum(len(job.payload) for job in left)
+    assert take_all(backlog) == [job.id for job in left]

@@ -272,3 +272,14 @@ class OrderedStream(RuleBasedStateMachine):
 
 OrderedStream.TestCase.settings = settings(max_examples=200, deadline=None)
 TestAStreamStaysInOrder = OrderedStream.TestCase
+
+
+def test_a_change_of_one_tenants_holds_is_about_nobody_else() -> None:
+    before = Holds([Hold(1), Hold(2, 7), Hold(pool=3)])
+    assert before.tenants_unlike(before) == set()
+    assert Holds([Hold(2, 7), Hold(pool=3)]).tenants_unlike(before) == {1}
+    assert before.tenants_unlike(Holds([Hold(2, 7), Hold(pool=3)])) == {1}
+    reasoned = Holds([Hold(1), Hold(2, 7, reason="circuit"), Hold(pool=3)])
+    assert reasoned.tenants_unlike(before) == {2}
+    assert Holds([Hold(1), Hold(2, 7)]).tenants_unlike(before) is None
+    assert Holds([Hold(type=9)]).tenants_unlike(Holds()) is None

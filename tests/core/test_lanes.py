@@ -11,7 +11,7 @@ from tests.core.test_backlog import POOL, make
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.holds import Hold, Holds
 from fairway.core.lanes import LANES_MAX, PREPAID_US, LaneShare, lane_of
-from fairway.core.streams import Stream, StreamKey
+from fairway.core.streams import Firsts, Stream, StreamKey
 
 RUNS_US = st.sampled_from([SECOND // 10, SECOND // 3, SECOND, 5 * SECOND, 34 * SECOND])
 few = settings(max_examples=20, deadline=None)
@@ -132,7 +132,7 @@ def test_memory_stays_bounded(deeds: list[tuple[int, int]]) -> None:
     for lane, deed in deeds * 10:
         now_us += 1000
         if deed == 0:
-            share.next_stream({1}, now_us)
+            share.next_stream(Firsts({1}), now_us)
         elif deed == 1:
             running.append((lane, f"{lane}-{now_us}"))
             share.started(*running[-1], now_us)

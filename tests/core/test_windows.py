@@ -220,3 +220,14 @@ def test_windows_hold_no_more_bytes_than_they_may_and_every_job_comes(
             for tenant in range(1, tenants + 1):
                 world.take(tenant)
     assert world.store == []
+
+
+def test_a_tenant_with_very_many_streams_keeps_nobody_from_being_read() -> None:
+    world = World(WindowLimits(), [make(1, 2)])
+    for lane in range(1000):
+        world.backlog.hinted(StreamKey(1, POOL, 1, 5, lane), make(0, 1).id)
+    world.hint(2, 3)
+    assert set(world.read(24)) == {1, 2, 3}
+    rounds = [world.read(24) for _ in range(3)]
+    assert [set(asked) for asked in rounds] == [{1}] * 3
+    assert world.backlog.reading.wanting == 1000 - (24 - 2) - 3 * 24

@@ -7,16 +7,19 @@ later from its cursor. Memory is bounded by the limits. Losing a window loses no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import groupby
 
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
-from fairway.core.streams import Stream, StreamKey, is_same_stream, key_of
+from fairway.core.streams import Firsts, Stream, StreamKey, is_same_stream, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
 from fairway.core.windows import Windows
+
+STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
 
 
 class Backlog(Windows):
@@ -147,16 +150,25 @@ class Backlog(Windows):
                     self._want(stream)
 
     def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
-        """What must not start from now on; answers each (pool, tenant) with nothing left to run."""
+        """What must not start from now on; answers each (pool, tenant) with nothing left to run.
+
+        Only whom the change is about is looked at: a tenant may pause its own as often as it likes.
+        """
+        tenants = holds.tenants_unlike(self.holds)
         self.holds = holds
-        for backlog in self._tenants.values():
+        touched = [
+            (place, backlog)
+            for place, backlog in self._tenants.items()
+            if tenants is None or place[1] in tenants
+        ]
+        for _, backlog in touched:
             for stream in backlog.streams.values():
                 stream.blocked = not self._may_run(stream.key)
                 if holds.on(stream.key):
                     self._evict(stream)
                 elif stream.more and not stream.window:
                     self._want(stream)
-        return [key for key, backlog in self._tenants.items() if not backlog.ready]
+        return [place for place, backlog in touched if not backlog.ready]
 
     def _may_run(self, key: StreamKey) -> bool:
         if self.holds and self.holds.on(key):
@@ -178,12 +190,12 @@ class Backlog(Windows):
         It skips what is leased already, and tells when a tenant's windows are empty. A next job
         that does not fit stays where it is.
         """
-        tenants, low, now_us = self._tenants, self.low, self.now_us()
+        tenants, low, now_us, firsts = self._tenants, self.low, self.now_us(), Firsts(types)
 
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
             while backlog is not None and backlog.ready:
-                stream = backlog.only or backlog.next_stream(types, now_us)
+                stream = backlog.only or backlog.next_stream(firsts, now_us)
                 if stream is None or not stream.window or stream.type not in types:
                     return None
                 if fits is not None and not fits(stream.window[0]):
@@ -214,12 +226,12 @@ class Backlog(Windows):
         """One job of one tenant; a grant of many uses `taker`."""
         return self.taker(pool, types, held, lambda tenant: None)(tenant)
 
-    def _left(self, backlog: TenantBacklog) -> None:
-        """One job less; an empty backlog is known to be empty, whatever was counted before."""
+    def _left(self, backlog: TenantBacklog, count: int = 1) -> None:
+        """So many jobs less; an empty backlog is known to be empty, whatever was counted before."""
         if backlog.ready:
-            backlog.depth = max(backlog.depth - 1, backlog.ready)
+            backlog.depth = max(backlog.depth - count, backlog.ready)
         elif any(stream.more or stream.reading for stream in backlog.streams.values()):
-            backlog.depth = max(backlog.depth - 1, 0)
+            backlog.depth = max(backlog.depth - count, 0)
         else:
             backlog.depth = 0
 
@@ -240,14 +252,23 @@ class Backlog(Windows):
 
     def remove(self, job_id: str, key: StreamKey) -> None:
         """A waiting job was cancelled: take it out of its window, if it is there."""
-        self.ended([job_id])
-        stream = self._known(key)
-        for job in list(stream.window) if stream else ():
-            if stream is not None and job.id == job_id:
-                stream.window.remove(job)
+        self.remove_all([(job_id, key)])
+
+    def remove_all(self, jobs: Sequence[tuple[str, StreamKey]]) -> None:
+        """Waiting jobs were cancelled. A window is gone through once, however many go."""
+        self.ended([job_id for job_id, _ in jobs])
+        of_stream: dict[StreamKey, set[str]] = defaultdict(set)
+        for job_id, key in jobs:
+            of_stream[key].add(job_id)
+        for key, ids in of_stream.items():
+            stream = self._known(key)
+            gone = [job for job in stream.window if job.id in ids] if stream else []
+            if stream is not None and gone:
+                stream.window = deque(job for job in stream.window if job.id not in ids)
+            for job in gone:
                 self._count(job, -1)
-        if (key.pool, key.tenant) in self._tenants:
-            self._left(self._tenants[key.pool, key.tenant])
+            if (backlog := self._tenants.get((key.pool, key.tenant))) is not None:
+                self._left(backlog, len(ids))
 
     def forget_shard(self, shard: int) -> None:
         """The shard has another owner now."""
@@ -266,8 +287,11 @@ class Backlog(Windows):
     def prune(self, places: Iterable[tuple[int, int]]) -> None:
         """Forget streams with nothing in them, of these; the next job makes them anew."""
         for key in places:
-            if (backlog := self._tenants.get(key)) is None or backlog.ready:
+            if (backlog := self._tenants.get(key)) is None:
                 continue
+            is_small = len(backlog.streams) <= STREAMS_KEPT or backlog.lanes is not None
+            if backlog.ready and is_small:
+                continue  # they are in use, or will be in a moment; and a lane knows what it had
             for stream in list(backlog.streams.values()):
                 if not (stream.window or stream.more or stream.reading):
                     backlog.drop(stream)

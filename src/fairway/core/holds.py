@@ -48,5 +48,11 @@ class Holds:
     def __bool__(self) -> bool:
         return bool(self._by_name)
 
+    def tenants_unlike(self, other: Holds) -> set[int] | None:
+        """Whose streams the two hold differently; None: anybody's."""
+        unlike = self._by_name.items() ^ other._by_name.items()
+        tenants = {names[0] for names, _ in unlike}
+        return None if 0 in tenants else tenants
+
     def says_the_same(self, other: Holds) -> bool:
         return self._by_name == other._by_name

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Container
 
-from fairway.core.streams import Stream, first_of
+from fairway.core.streams import Firsts, Stream, StreamKey
 
 LANES_MAX = 1_023  # beyond 0; customers whose keys fall together share a lane
 PREPAID_US = 1_000_000  # a running job counts for this much more than it has run
@@ -31,7 +30,7 @@ class Lane:
     __slots__ = ("granted_sum_us", "is_idle", "mark_us", "running", "spent_us", "streams", "waits")
 
     def __init__(self) -> None:
-        self.streams: list[Stream] = []
+        self.streams: dict[StreamKey, Stream] = {}
         self.running: dict[str, int] = {}  # job → when it was granted
         self.granted_sum_us = 0  # of those that run
         self.spent_us = 0  # by those that ended, and what waking up set it to
@@ -53,11 +52,11 @@ class LaneShare:
         self._floor_us = 0  # the cost of the lane that went last: where one that wakes up starts
 
     def add(self, stream: Stream) -> None:
-        self.lanes.setdefault(stream.key.lane, Lane()).streams.append(stream)
+        self.lanes.setdefault(stream.key.lane, Lane()).streams[stream.key] = stream
 
     def drop(self, stream: Stream) -> None:
         lane = self.lanes[stream.key.lane]
-        lane.streams.remove(stream)
+        del lane.streams[stream.key]
         if not (lane.streams or lane.running):
             del self.lanes[stream.key.lane]
 
@@ -73,21 +72,21 @@ class LaneShare:
         lane.is_idle, lane.waits = False, True
         self._push(number, lane, cost_us)
 
-    def next_stream(self, types: Container[int], now_us: int) -> Stream | None:
+    def next_stream(self, firsts: Firsts, now_us: int) -> Stream | None:
         """The stream to take from: of the lane with the least slot-time that a worker can run."""
         cannot_run: list[int] = []
         found = None
         while found is None and (number := self._pop(now_us)) is not None:
             lane = self.lanes[number]
-            found = first_of(lane.streams, types)
+            found = firsts.of(lane, lane.streams.values())
             if found is not None:
                 self._floor_us = max(self._floor_us, lane.mark_us)
                 self._push(number, lane, lane.mark_us)
-            elif any(stream.window for stream in lane.streams):
+            elif any(stream.window for stream in lane.streams.values()):
                 cannot_run.append(number)
             else:
                 lane.waits = False
-                lane.is_idle = not any(_goes_on(stream) for stream in lane.streams)
+                lane.is_idle = not any(_goes_on(stream) for stream in lane.streams.values())
         for number in cannot_run:
             self._push(number, self.lanes[number], self.lanes[number].mark_us)
         return found

@@ -48,7 +48,9 @@ class Reading:
     def __init__(self) -> None:
         self.is_crowded: Callable[[int], bool] = lambda pool: False
         self._patient: set[int] = set()  # tenants that wait outside while their pool is crowded
-        self._wanting: dict[StreamKey, Stream] = {}  # in the order they began to want a read
+        # By tenant, in the order they began to want a read; whose turn is next comes first.
+        self._wanting: dict[int, dict[StreamKey, Stream]] = {}
+        self.wanting = 0  # how many want a read that need not wait outside
         self._outside: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
         self._looks: dict[int, None] = {}  # numbers of the reads under way, oldest first
         self._number = 0
@@ -57,11 +59,6 @@ class Reading:
     def __bool__(self) -> bool:
         """Whether somebody wants a read now."""
         return bool(self._wanting) or any(self._roomy())
-
-    @property
-    def wanting(self) -> int:
-        """How many want a read that need not wait outside."""
-        return len(self._wanting)
 
     @property
     def is_waited_for(self) -> bool:
@@ -87,7 +84,9 @@ class Reading:
             return
         key = stream.key
         if key.tenant not in self._patient:
-            self._wanting[key] = stream
+            mine = self._wanting.setdefault(key.tenant, {})
+            self.wanting += key not in mine
+            mine[key] = stream
         elif len(stream.window) <= READ_JOBS_MIN // 4:
             self._outside[key.pool][key] = stream
 
@@ -98,21 +97,37 @@ class Reading:
     def forget(self, stream: Stream) -> bool:
         """Answers whether it wanted a read."""
         key = stream.key
-        return bool(self._wanting.pop(key, None) or self._outside[key.pool].pop(key, None))
+        mine = self._wanting.get(key.tenant)
+        if mine is None or mine.pop(key, None) is None:
+            return self._outside[key.pool].pop(key, None) is not None
+        self.wanting -= 1
+        if not mine:
+            del self._wanting[key.tenant]
+        return True
 
     def now_wanting(self) -> Iterator[Stream]:
         """Those that want a read now; to look at, not to begin."""
-        places = chain([self._wanting], self._roomy())
+        places = chain(self._wanting.values(), self._roomy())
         return chain.from_iterable(place.values() for place in places)
 
     def begin(self, streams_max: int) -> list[Stream]:
         """Those that want a read; when there is none, some that wait outside a crowded pool."""
-        chosen = list(
-            islice(self.now_wanting() if self else self._crowds(streams_max), streams_max)
-        )
+        found = self._in_turn(streams_max) if self else self._crowds(streams_max)
+        chosen = list(islice(found, streams_max))
         for stream in chosen:
             self.start(stream)
         return chosen
+
+    def _in_turn(self, streams_max: int) -> Iterator[Stream]:
+        """Some of each tenant's, and tenants in turn: who has very many keeps nobody waiting."""
+        each = -(-streams_max // max(len(self._wanting), 1))
+        chosen: dict[StreamKey, Stream] = {}
+        for tenant in list(islice(self._wanting, streams_max)):
+            mine = self._wanting.pop(tenant)
+            chosen |= islice(mine.items(), each)
+            self._wanting[tenant] = mine  # behind the others
+        rest = (stream for stream in self.now_wanting() if stream.key not in chosen)
+        return chain(chosen.values(), rest)
 
     def _crowds(self, streams_max: int) -> Iterator[Stream]:
         """As many from outside each crowded pool: the crowd of one keeps nobody out of another."""

@@ -6,6 +6,7 @@ of priority is worth `AGEING_MS` of waiting, so nothing waits for ever.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Collection, Container
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from fairway.core.ids import LOWEST_JOB_ID, id_before
 from fairway.core.job import QueuedJob, due_ms_of
 
 AGEING_MS = 60_000
+FEW_STREAMS = 8  # are looked through as quickly as a heap is asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,52 @@ def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | Non
     best_rank = 0
     for stream in streams:
         if stream.window and stream.type in types:
-            rank = due_ms_of(stream.window[0]) - stream.key.priority * AGEING_MS
+            rank = _rank(stream)
             if best is None or rank < best_rank:
                 best, best_rank = stream, rank
     return best
+
+
+def _rank(stream: Stream) -> int:
+    """Of the stream's head: the least goes first."""
+    return due_ms_of(stream.window[0]) - stream.key.priority * AGEING_MS
+
+
+class Firsts:
+    """`first_of` for one grant of many jobs: all streams of a group are looked at twice at most.
+
+    While it is used, jobs only leave the windows, from their heads: so ranks only grow.
+    """
+
+    def __init__(self, types: Container[int]) -> None:
+        self._types = types
+        self._heaps: dict[object, list[tuple[int, int, Stream]] | None] = {}
+
+    def of(self, group: object, streams: Collection[Stream]) -> Stream | None:
+        """Of the streams of this group, which is the same whenever it is asked for."""
+        if len(streams) <= FEW_STREAMS:
+            return first_of(streams, self._types)
+        if group not in self._heaps:  # mostly one job is taken, and that is that
+            self._heaps[group] = None
+            return first_of(streams, self._types)
+        heap = self._heaps[group]
+        if heap is None:
+            heap = self._heaps[group] = [
+                (_rank(stream), place, stream)
+                for place, stream in enumerate(streams)
+                if stream.window and stream.type in self._types
+            ]
+            heapq.heapify(heap)
+        return _top(heap)
+
+
+def _top(heap: list[tuple[int, int, Stream]]) -> Stream | None:
+    while heap:
+        rank, place, stream = heap[0]
+        if not stream.window:
+            heapq.heappop(heap)
+        elif (grown := _rank(stream)) != rank:
+            heapq.heapreplace(heap, (grown, place, stream))
+        else:
+            return stream
+    return None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 from fairway.core.lanes import LaneShare
-from fairway.core.streams import Stream, StreamKey, first_of
+from fairway.core.streams import Firsts, Stream, StreamKey
 
 
 class TenantBacklog:
@@ -35,10 +33,10 @@ class TenantBacklog:
         is_one = len(self.streams) == 1 and self.lanes is None
         self.only = next(iter(self.streams.values())) if is_one else None
 
-    def next_stream(self, types: Container[int], now_us: int) -> Stream | None:
+    def next_stream(self, firsts: Firsts, now_us: int) -> Stream | None:
         if self.lanes is not None:
-            return self.lanes.next_stream(types, now_us)
-        return first_of(self.streams.values(), types)
+            return self.lanes.next_stream(firsts, now_us)
+        return firsts.of(self, self.streams.values())
 
     def drop(self, stream: Stream) -> None:
         del self.streams[stream.key]

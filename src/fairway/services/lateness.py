@@ -122,10 +122,10 @@ class Expirer:
             if not late:
                 return 0
             expired = await store.expire(connection, shard, term, late, TOO_LATE)
-        for job in late:
-            if job.id in expired:
-                self._dispatcher.backlog.remove(job.id, job.key)
-                self._lateness.tell("skipped", job.key.tenant, job.id, None)
+        gone = [job for job in late if job.id in expired]
+        self._dispatcher.backlog.remove_all([(job.id, job.key) for job in gone])
+        for job in gone:
+            self._lateness.tell("skipped", job.key.tenant, job.id, None)
         self._watchers.tell(JobId(job) for job in expired)
         return len(expired)
 
