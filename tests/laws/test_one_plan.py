@@ -52,6 +52,7 @@ CALM = [
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
     "count_dead", "dead_causes", "dead_types", "list_jobs", "live_jobs", "slot_time",
+    "count_live_jobs",
 }  # fmt: skip
 ADDS = {"insert_job", "insert_jobs"}
 

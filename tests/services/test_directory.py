@@ -147,3 +147,16 @@ async def test_a_tenant_this_server_has_not_read_yet_still_has_a_name_on_the_wir
     assert platform.directory.id_of("#4711") == 4711
     assert platform.directory.id_of("nobody") == -1
     assert platform.directory.id_of("#x") == -1
+
+
+async def test_a_type_that_nobody_knows_is_asked_for_alone(
+    platform: Platform, tenant: Tenant
+) -> None:
+    ours, theirs = platform.directory, Directory(platform.database)
+    await ours.know_types(["known.elsewhere", "another"])
+    assert await theirs.find_type("made.up") is None
+    assert await theirs.find_type("\0") is None
+    assert await theirs.find_type("x" * 100_000) is None
+    assert theirs.type_ids == {}
+    assert await theirs.find_type("known.elsewhere") == ours.type_ids["known.elsewhere"]
+    assert set(theirs.type_ids) == {"known.elsewhere"}

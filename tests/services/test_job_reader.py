@@ -11,7 +11,7 @@ from tests.store.rows import SHARD, new_job
 from fairway.core.errors import Unavailable
 from fairway.core.ids import JobId
 from fairway.core.pools import MEDIUM
-from fairway.services.job_reader import READS_MAX, JobReader
+from fairway.services.job_reader import READS_MAX, READS_TENANT_MAX, JobReader
 from fairway.store import history
 from fairway.store.database import Connection, Database
 from fairway.store.submissions import insert_jobs
@@ -39,11 +39,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_all_who_ask_at_once_share_a_read_and_get_their_own(
     connection: Connection, reader: JobReader, reads: list[int]
 ) -> None:
-    jobs = [new_job() for _ in range(READS_MAX + 30)]
+    tenants = range(1, 5)
+    jobs = [new_job(tenant=tenants[n % 4]) for n in range(READS_MAX + 28)]
     await insert_jobs(connection, SHARD, jobs)
     found = await asyncio.gather(*(reader.read(job.tenant, job.id) for job in jobs))
     assert [one.record.id for one in found if one] == [job.id for job in jobs]
-    assert reads == [READS_MAX, 30]
+    assert reads == [READS_MAX, 28]
 
 
 async def test_a_job_that_many_ask_for_is_read_once(
@@ -100,3 +101,16 @@ async def test_a_store_that_is_away_is_said_to_everybody(
         *(reader.read(1, new_job().id) for _ in range(3)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [Unavailable] * 3
+
+
+async def test_a_tenant_that_asks_for_very_many_keeps_nobody_waiting(
+    connection: Connection, reader: JobReader, reads: list[int]
+) -> None:
+    job = new_job(tenant=2)
+    await insert_jobs(connection, SHARD, [job])
+    many = [asyncio.create_task(reader.read(1, new_job().id)) for _ in range(1000)]
+    await asyncio.sleep(0)
+    assert await reader.read(2, job.id) is not None
+    assert len(reads) <= 2
+    assert set(await asyncio.gather(*many)) == {None}
+    assert max(reads) <= READS_TENANT_MAX + 1

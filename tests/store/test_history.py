@@ -11,7 +11,14 @@ from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.store.database import Connection
-from fairway.store.history import list_jobs, read_job, read_states
+from fairway.store.history import (
+    PAGE_BYTES,
+    count_live,
+    is_cut,
+    list_jobs,
+    read_job,
+    read_states,
+)
 
 HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 EVERYTHING = JobFilter(HIGHEST, LOWEST_JOB_ID, None, None, None, 100)
@@ -65,3 +72,31 @@ async def test_filters_narrow_together(connection: Connection) -> None:
         done.id,
     ]
     assert await listed(connection, states=[State.DEAD]) == []
+
+
+async def test_a_page_ends_early_when_it_is_heavy(connection: Connection) -> None:
+    ids = [(await add_job(connection)).id for _ in range(6)][::-1]
+    result = b'"' + b"r" * (PAGE_BYTES // 4) + b'"'
+    await connection.execute("UPDATE jobs SET state = 3, finished_at = now(), result = $1", result)
+    page = await list_jobs(connection, SHARD, 1, EVERYTHING)
+    assert [job.id for job in page] == ids[:4]
+    assert is_cut(page)
+    rest = await list_jobs(connection, SHARD, 1, EVERYTHING._replace(before=ids[3]))
+    assert [job.id for job in rest] == ids[4:]
+    assert not is_cut(rest)
+
+
+async def test_a_page_brings_no_long_payloads(connection: Connection) -> None:
+    text = b'{"text":"' + b"x" * 5000 + b'"}'
+    await add_job(connection, payload=text)
+    (job,) = await list_jobs(connection, SHARD, 1, EVERYTHING)
+    assert job.payload == b"{}"
+
+
+async def test_live_jobs_are_counted_up_to_a_limit(connection: Connection) -> None:
+    for _ in range(5):
+        await add_job(connection)
+    live = EVERYTHING._replace(states=[State.QUEUED.value])
+    assert await count_live(connection, SHARD, 1, live) == 5
+    assert await count_live(connection, SHARD, 1, live._replace(limit=3)) == 3
+    assert await count_live(connection, SHARD, 2, live) == 0

@@ -74,3 +74,17 @@ async def test_who_leaves_the_line_leaves_nothing_behind() -> None:
     places.give_back(GREEDY)
     places.give_back(OTHER)
     assert not places._of_tenant
+
+
+async def test_the_quick_questions_of_one_tenant_hold_up_nobody(database: Database) -> None:
+    async def look(tenant: int, seconds: float) -> None:
+        async with database.quick(tenant) as connection:
+            await connection.execute(f"SELECT pg_sleep({seconds})")
+
+    greedy = [asyncio.create_task(look(GREEDY, 0.3)) for _ in range(20)]
+    await asyncio.sleep(0.1)
+    async with asyncio.timeout(1):  # less than they take two at a time
+        for _ in range(10):
+            await look(OTHER, 0)
+    assert not all(task.done() for task in greedy)
+    await asyncio.gather(*greedy, return_exceptions=True)

@@ -22,7 +22,7 @@ class Bulletin:
         self, tenant: int
     ) -> tuple[dict[CircuitKey, OpenCircuit], dict[int, datetime]]:
         """Its circuits that are not closed, and its types in quarantine with since when."""
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             circuits = await store.all_circuits(connection)
             quarantines = await store.all_quarantines(connection)
         return (
@@ -32,17 +32,17 @@ class Bulletin:
 
     async def lift_quarantine(self, tenant: int, type_: int) -> bool:
         """Whether it was in quarantine; every owner sees within its next look."""
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             return await store.lift_quarantine(connection, tenant, type_)
 
     async def events(self, tenant: int, before: int, kind: str | None, limit: int) -> list[Event]:
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             return await list_events(connection, tenant, before, kind, limit)
 
     @asynccontextmanager
-    async def _calm(self) -> AsyncIterator[Connection]:
+    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
         try:
-            async with self._database.people() as connection:
+            async with self._database.quick(tenant) as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

@@ -117,17 +117,20 @@ class Control:
         if done:
             record = sight.record
             key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
-            self._forget(job, key)
+            self._forget([(job, key)])
         return done
 
-    def _forget(self, job: JobId, key: StreamKey) -> None:
-        """A waiting job is cancelled on disk: it must not start here any more."""
-        self._dispatcher.tombstones.raise_for(job, self._dispatcher.backlog.now_us())
-        self._dispatcher.backlog.remove(job, key)
-        lease = self._dispatcher.leases.get(job)
-        if lease is not None:  # granted while we wrote: the cancellation stands
-            self._dispatcher.revoke(lease)
-        self._watchers.tell([job])
+    def _forget(self, jobs: list[tuple[JobId, StreamKey]]) -> None:
+        """Waiting jobs are cancelled on disk: they must not start here any more."""
+        dispatcher = self._dispatcher
+        for job, _ in jobs:
+            dispatcher.tombstones.raise_for(job, dispatcher.backlog.now_us())
+        dispatcher.backlog.remove_all(jobs)
+        for job, _ in jobs:
+            lease = dispatcher.leases.get(job)
+            if lease is not None:  # granted while we wrote: the cancellation stands
+                dispatcher.revoke(lease)
+        self._watchers.tell([job for job, _ in jobs])
 
     # -- many --------------------------------------------------------------------------------
 
@@ -143,10 +146,9 @@ class Control:
                 )
         except DISCONNECTED as error:
             raise Unavailable() from error
+        self._forget([(job.id, job.key) for job in waiting if job.id in done])
         for job in waiting:
-            if job.id in done:
-                self._forget(job.id, job.key)
-            else:  # granted, or ended, at the same moment
+            if job.id not in done:  # granted, or ended, at the same moment
                 asked += self._ask_to_stop(tenant, job.id)
         is_full = len(page) >= wanted.limit
         return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
@@ -160,4 +162,8 @@ class Control:
 
     async def count_live(self, tenant: int, shard: int, wanted: JobFilter) -> int:
         """How many match, up to the filter's limit."""
-        return len(await self._live(tenant, shard, wanted))
+        try:
+            async with self._database.slow(tenant) as connection:
+                return await history.count_live(connection, shard, tenant, wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error

@@ -85,7 +85,7 @@ class DeadLetters:
         coming = self._dispatcher.backlog.coming
         coming.add(job)  # a read must not bring it before it is announced
         try:
-            async with self._calm() as connection:
+            async with self._calm(tenant) as connection:
                 jobs = await store.replay(connection, shard, term, wanted)
             if not jobs:
                 raise _no_letter(job)
@@ -95,7 +95,7 @@ class DeadLetters:
         self._watchers.tell([job])
 
     async def discard_one(self, tenant: int, job: JobId) -> None:
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             term = self._term(job)
             found = await store.discard(connection, shard_of(job), term, tenant, [job])
         if not found:
@@ -125,7 +125,7 @@ class DeadLetters:
         """Write an action down; the owner's loop takes it from there."""
         shard, matched = self._shard(tenant), await self.count(tenant, wanted)
         new = NewAction(session_key(), kind, wanted, payload, per_second, matched)
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             latest = await actions.latest(connection, shard, tenant, ACTIONS_SHOWN)
             if sum(one.state == "running" for one in latest) >= ACTIONS_RUNNING_MAX:
                 raise Conflict(
@@ -135,19 +135,19 @@ class DeadLetters:
         return await self.action(tenant, new.id)
 
     async def action(self, tenant: int, action: str) -> Action:
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             found = await actions.read(connection, self._shard(tenant), tenant, action)
         if found is None:
             raise NotFound(f"There is no action {action[:64]}.")
         return found
 
     async def latest_actions(self, tenant: int) -> list[Action]:
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             return await actions.latest(connection, self._shard(tenant), tenant, ACTIONS_SHOWN)
 
     async def abort(self, tenant: int, action: str) -> Action:
         """What is done stays done; no further batch begins."""
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             was_running = await actions.abort(connection, self._shard(tenant), tenant, action)
         found = await self.action(tenant, action)
         if not was_running:
@@ -155,9 +155,9 @@ class DeadLetters:
         return found
 
     @asynccontextmanager
-    async def _calm(self) -> AsyncIterator[Connection]:
+    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
         try:
-            async with self._database.people() as connection:
+            async with self._database.quick(tenant) as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error

@@ -30,6 +30,7 @@ KEYS_REMEMBERED = 200_000
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
 ABSENT_KEYS_REMEMBERED = 10_000
 JOB_TYPES_MAX = 10_000
+TYPE_CHARACTERS_MAX = 128
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 _PLAIN = TenantSettings()
 
@@ -149,8 +150,10 @@ class Directory:
 
     async def find_type(self, name: str) -> int | None:
         """A job type that any server registered; None when there never was one."""
-        if name not in self.type_ids:
-            await self.load_types()
+        is_name = name.isprintable() and len(name) <= TYPE_CHARACTERS_MAX
+        if name not in self.type_ids and is_name:  # asked for alone: names cost nothing to make up
+            async with self._database.people() as connection:
+                self._learn_types(await store.find_job_type(connection, name))
         return self.type_ids.get(name)
 
     async def type_name(self, number: int) -> str:

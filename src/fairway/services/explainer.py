@@ -93,7 +93,7 @@ class Explainer:
 
     async def _ahead(self, key: StreamKey, job: JobId) -> int:
         try:
-            async with self._database.people() as connection:
+            async with self._database.quick(key.tenant) as connection:
                 ahead = await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
         except DISCONNECTED as error:
             raise Unavailable() from error

@@ -20,9 +20,9 @@ from fairway.services.job_reader import JobReader
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
 from fairway.store import history
-from fairway.store.at_hand import Use
 from fairway.store.checkpoints import Saved
 from fairway.store.database import DISCONNECTED, Database
+from fairway.store.history import is_cut as is_cut
 from fairway.store.places import SlowUse
 
 FAR_POLL_SECONDS = 0.25
@@ -108,10 +108,10 @@ class Insight:
             raise Unavailable() from error
         return [self._with_lease(record) for record in records]
 
-    def _asked(self, tenant: int, wanted: JobFilter) -> Use | SlowUse:
+    def _asked(self, tenant: int, wanted: JobFilter) -> SlowUse:
         """A page as they lie is quick; one of few that match may lie behind very many others."""
         is_filtered = not (wanted.states is None and wanted.type is None and wanted.pool is None)
-        return self._database.slow(tenant) if is_filtered else self._database.people()
+        return self._database.slow(tenant) if is_filtered else self._database.quick(tenant)
 
     async def slot_time(self, tenant: int, since: str, before: str) -> list[history.SlotTime]:
         """What the tenant's jobs of some time used, by pool."""

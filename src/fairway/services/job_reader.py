@@ -24,6 +24,7 @@ from fairway.store.checkpoints import Saved
 from fairway.store.database import DISCONNECTED, Database
 
 READS_MAX = 100  # in one statement: a row may carry tens of kilobytes
+READS_TENANT_MAX = 32  # of one tenant's, so that others never wait behind many heavy ones
 
 
 class Found(NamedTuple):
@@ -39,15 +40,16 @@ class JobReader:
     def __init__(self, database: Database, pool_of: Callable[[int], Pool]) -> None:
         self._database = database
         self._pool_of = pool_of  # a pool by its number, as it is now
-        self._asked: dict[Key, Answer] = {}
+        self._asked: dict[int, dict[JobId, Answer]] = {}  # by tenant; whose turn is next is first
         self._waiters = Waiters(database.wait_seconds, Unavailable)
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self, tenant: int, job: JobId) -> Found | None:
         """The job as it stands in the store; None when this tenant has no such job."""
-        answer = self._asked.get((tenant, job))
+        mine = self._asked.setdefault(tenant, {})
+        answer = mine.get(job)
         if answer is None:
-            answer = self._asked[tenant, job] = asyncio.get_running_loop().create_future()
+            answer = mine[job] = asyncio.get_running_loop().create_future()
             answer.add_done_callback(_heard)
             self._waiters.add(answer)
         if self._reading is None or self._reading.done():
@@ -56,14 +58,26 @@ class JobReader:
 
     async def _read_on(self) -> None:
         while self._asked:
-            keys = sorted(islice(self._asked, READS_MAX), key=_shard)
-            group = {key: self._asked.pop(key) for key in keys}
+            group = self._next_group()
             try:
                 await again(partial(self._answer, group), self._database.wait_seconds)
             except DISCONNECTED:
                 _fail(group, Unavailable())
             except Exception as error:  # told to whoever asked; the next group has its own luck
                 _fail(group, error)
+
+    def _next_group(self) -> dict[Key, Answer]:
+        """Some of each tenant's, and tenants in turn."""
+        chosen: dict[Key, Answer] = {}
+        for tenant in list(islice(self._asked, READS_MAX)):
+            mine = self._asked.pop(tenant)
+            for job in list(islice(mine, min(READS_TENANT_MAX, READS_MAX - len(chosen)))):
+                chosen[tenant, job] = mine.pop(job)
+            if mine:
+                self._asked[tenant] = mine  # behind the others
+            if len(chosen) == READS_MAX:
+                break
+        return {key: chosen[key] for key in sorted(chosen, key=_shard)}
 
     async def _answer(self, group: dict[Key, Answer], seconds: float) -> None:
         async with self._database.hot(seconds) as connection:

@@ -15,7 +15,7 @@ import asyncpg
 
 from fairway.store.at_hand import AtHand, Deadline, NoConnection, StoreAway, Use
 from fairway.store.hosts import Hosts
-from fairway.store.places import Places, SlowUse
+from fairway.store.places import QUICK, Places, SlowUse
 from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
 
@@ -90,7 +90,7 @@ class Database:
         self._hot = hot
         self._people = people
         self._calm = calm
-        self._places = Places(wait)
+        self._places, self._quick = Places(wait), Places(wait, QUICK)
         self._dedicated: set[Connection] = set()
         for pool in (hot, people, calm):
             pool.on_read_only = self.renew
@@ -128,8 +128,12 @@ class Database:
         return self._hot.use(seconds)
 
     def people(self, seconds: float | None = None) -> Use:
-        """For what somebody asked and waits for: quick questions and single changes."""
+        """For what operators and the house itself ask and wait for; tenants' are `quick`."""
         return self._people.use(self.wait_seconds if seconds is None else seconds)
+
+    def quick(self, tenant: int) -> SlowUse:
+        """For a tenant's quick question: however many it asks, others find a connection."""
+        return SlowUse(self._quick, tenant, self.people())
 
     def slow(self, tenant: int) -> SlowUse:
         """For a tenant's question that may go through very many rows: few at a time."""

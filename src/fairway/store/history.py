@@ -8,10 +8,12 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch
+from fairway.store.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("history.sql")
+
+PAGE_BYTES = 4 << 20  # of results and errors: a page as heavy as this may go on (as in `list_jobs`)
 
 
 async def read_jobs(
@@ -52,7 +54,12 @@ async def list_jobs(
     rows = await fetch(
         connection, _SQL["list_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
     )
-    return [JobRecord(*row) for row in rows]  # without the history
+    return [JobRecord(*row) for row in rows]  # without the history and without long payloads
+
+
+def is_cut(page: Sequence[JobRecord]) -> bool:
+    """Whether a page ended for its weight: then there may be more, however few these are."""
+    return sum(len(job.result or b"") + len(job.error or b"") for job in page) >= PAGE_BYTES
 
 
 class SlotTime(NamedTuple):
@@ -89,3 +96,11 @@ async def live_jobs(
         )
         for row in rows
     ]
+
+
+async def count_live(connection: Connection, shard: int, tenant: int, wanted: JobFilter) -> int:
+    """How many `live_jobs` would find, up to the filter's limit."""
+    row = await fetch_row(
+        connection, _SQL["count_live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
+    )
+    return int(row["matched"]) if row else 0

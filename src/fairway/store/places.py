@@ -1,15 +1,16 @@
-"""Who may ask a slow question now: few at a time in all, one of a tenant's, and some in line.
+"""Who may ask now: few at a time in all, fewer of one tenant's, and some in line.
 
-Counts, sums and filtered lists go through as many rows as a tenant has. Without this, the slow
-questions of one tenant hold every connection that all the others' quick ones need. A tenant's own
-questions wait for each other first, so that its line is not everybody's.
+Counts, sums and filtered lists go through as many rows as a tenant has: one at a time. What is
+quick is asked two at a time. Without this, the questions of one tenant hold every connection that
+all the others' need. A tenant's own questions wait for each other first, so that its line is not
+everybody's.
 """
 
 from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 
@@ -20,18 +21,31 @@ SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quic
 IN_LINE_MAX = 32  # of one tenant's, one of them being asked; who waits costs little, not for long
 
 
+class PlaceLimits(NamedTuple):
+    in_all: int
+    each: int  # of one tenant's
+    in_line: int  # of one tenant's, those that are being asked among them
+
+
+SLOW = PlaceLimits(SLOW_MAX, 1, IN_LINE_MAX)
+QUICK = PlaceLimits(1000, 2, 256)  # the pool itself bounds how many are asked
+
+
 class Places:
-    def __init__(self, wait_seconds: float) -> None:
+    def __init__(self, wait_seconds: float, limits: PlaceLimits = SLOW) -> None:
         self._wait_seconds = wait_seconds
-        self._all = asyncio.Semaphore(SLOW_MAX)
+        self._limits = limits
+        self._all = asyncio.Semaphore(limits.in_all)
         self._of_tenant: dict[int, _Line] = {}
 
     async def take(self, tenant: int) -> None:
-        line = self._of_tenant.setdefault(tenant, _Line())
-        if line.length >= IN_LINE_MAX:
+        line = self._of_tenant.get(tenant)
+        if line is None:
+            line = self._of_tenant[tenant] = _Line(self._limits.each)
+        if line.length >= self._limits.in_line:
             raise LimitReached(
-                f"{line.length} questions of yours that go through many jobs are being answered"
-                " already; ask the next one when they are.",
+                f"{line.length} questions of yours are being answered already; ask the next one"
+                " when they are.",
                 code="TOO_MANY_QUESTIONS",
             )
         line.length += 1
@@ -47,8 +61,7 @@ class Places:
             self._leave(tenant, line)
             if isinstance(error, TimeoutError):
                 raise Unavailable(
-                    "Other questions that go through many jobs are being answered; try again"
-                    " shortly.",
+                    "Other questions are being answered; try again shortly.",
                     code="OVERLOADED",
                 ) from None
             raise
@@ -66,8 +79,8 @@ class Places:
 
 
 class _Line:
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
+    def __init__(self, each: int) -> None:
+        self.turn = asyncio.Semaphore(each)
         self.length = 0
 
 

@@ -42,9 +42,9 @@ SELECT id::text AS id, tenant, kind, state, type, pool, fingerprint, since::text
 FROM dead_letter_actions WHERE shard = :shard AND tenant = :tenant AND id = :id
 
 -- name: list_actions
--- The newest actions of a tenant.
+-- The newest actions of a tenant, without their payloads.
 SELECT id::text AS id, tenant, kind, state, type, pool, fingerprint, since::text AS since,
-       before::text AS before, payload, per_second, matched, done, cursor::text AS cursor,
+       before::text AS before, NULL::bytea AS payload, per_second, matched, done, cursor::text AS cursor,
        created_at, finished_at, error
 FROM dead_letter_actions WHERE shard = :shard AND tenant = :tenant
 ORDER BY created_at DESC LIMIT :limit

@@ -1,7 +1,9 @@
 -- name: list_dead
 -- A page of a tenant's dead letters, newest job first. A filter that is NULL does not narrow.
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
-       execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint
+       execute_at, started_at, finished_at, ran_us,
+       CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,  -- to see where a large one is
+       result, error, failures, fingerprint
 FROM jobs
 WHERE shard = :shard AND tenant = :tenant AND state = 4 AND fingerprint IS NOT NULL
   AND id < :before AND id >= :since

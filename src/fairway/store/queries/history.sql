@@ -18,17 +18,27 @@ CROSS JOIN LATERAL (
 ) AS job
 
 -- name: list_jobs
--- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow.
+-- A page of a tenant's jobs, newest first. A filter that is NULL does not narrow. A page ends early, with the
+-- job that makes it so heavy (`PAGE_BYTES`); of payloads it shows only where a large one is, which is short.
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
-       execute_at, started_at, finished_at, ran_us, payload, result, error, failures, fingerprint,
-       not_after, on_late, billed_us, unbilled_us
-FROM jobs
-WHERE shard = :shard AND tenant = :tenant
-  AND id < :before AND id >= :since
-  AND (:states::smallint[] IS NULL OR state = ANY(:states::smallint[]))
-  AND (:type::int IS NULL OR type = :type::int)
-  AND (:pool::smallint IS NULL OR pool = :pool::smallint)
-ORDER BY jobs.id DESC LIMIT :limit  -- the column: `id` alone would be the text above, sorted in full
+       execute_at, started_at, finished_at, ran_us,
+       CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,
+       result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us
+FROM (
+    SELECT found.*, sum(coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0)) OVER (
+        ORDER BY found.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+    FROM (
+        SELECT * FROM jobs
+        WHERE shard = :shard AND tenant = :tenant
+          AND id < :before AND id >= :since
+          AND (:states::smallint[] IS NULL OR state = ANY(:states::smallint[]))
+          AND (:type::int IS NULL OR type = :type::int)
+          AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+        ORDER BY jobs.id DESC LIMIT :limit
+    ) AS found
+) AS page
+WHERE coalesce(bytes_before, 0) < 4194304
+ORDER BY page.id DESC  -- the column: `id` alone would be the text above, sorted in full
 
 -- name: slot_time
 -- What a tenant's jobs of some time used, by pool. A tenant's own jobs only, on nobody's hot path.
@@ -49,3 +59,15 @@ WHERE shard = :shard AND tenant = :tenant
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
 ORDER BY jobs.id DESC LIMIT :limit
+
+-- name: count_live_jobs
+-- How many `live_jobs` would find, counted in the store: a number to send, not a hundred thousand rows.
+SELECT count(*) AS matched FROM (
+    SELECT FROM jobs
+    WHERE shard = :shard AND tenant = :tenant
+      AND id < :before AND id >= :since
+      AND state = ANY(:states::smallint[])
+      AND (:type::int IS NULL OR type = :type::int)
+      AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+    LIMIT :limit
+) AS found
