@@ -12,6 +12,8 @@ import pytest
 from tests.api.house import problem
 from tests.api.worker import HandWorker
 
+from fairway.api.filters import states
+
 
 async def fill(tenant: httpx2.AsyncClient, *jobs: Mapping[str, object]) -> list[str]:
     items = (await tenant.post("/v1/jobs/batch", json={"jobs": jobs})).json()["items"]
@@ -140,3 +142,29 @@ async def test_many_filtered_lists_at_a_time_are_all_answered(tenant: httpx2.Asy
     asked = (tenant.get("/v1/jobs?state=queued&type=listed.at.once") for _ in range(20))
     replies = await asyncio.gather(*asked)
     assert [reply.status_code for reply in replies] == [200] * 20
+
+
+async def test_a_heavy_page_ends_early_and_nothing_is_left_out(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    count = 90
+    await worker.hello(slots=count)
+    made = await fill(tenant, *({"type": worker.type} for _ in range(count)))
+    for _ in range(count):
+        lease = await worker.lease()
+        await worker.say(reports=[worker.report(lease, result="r" * 60_000)])
+    for job in made:
+        await tenant.get(f"/v1/jobs/{job}", headers={"prefer": "wait=20"})
+    seen: list[str] = []
+    pages, cursor = 0, ""
+    while cursor is not None:
+        query = {"limit": "200"} | ({"cursor": cursor} if cursor else {})
+        page = (await tenant.get("/v1/jobs", params=query)).json()
+        seen += [job["id"] for job in page["jobs"]]
+        pages, cursor = pages + 1, page["next_cursor"]
+    assert seen == made[::-1]
+    assert pages == 2
+
+
+def test_a_state_that_is_named_often_is_one() -> None:
+    assert states("queued,running," * 1000 + "queued") == states("running,queued")

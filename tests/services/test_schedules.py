@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -16,14 +17,17 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, freeze, owner_
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound
 from fairway.core.lifecycle import State
 from fairway.core.schedule import Place, ScheduleTerms
-from fairway.core.tenant import Tenant
+from fairway.core.tenant import Tenant, TenantSettings
 from fairway.core.ticks import CatchUp, Overlap
 from fairway.runtime.settings import replaced
 from fairway.services import control as control_module
+from fairway.services import schedules as schedules_module
+from fairway.services import ticker as ticker_module
 from fairway.services.platform import Platform
 from fairway.services.schedule_jobs import may_be_tick, recurrence, unix_ms
 from fairway.services.schedules import BACKFILL_MAX, ScheduleLimits, Schedules
 from fairway.services.ticker import Ticker
+from fairway.store import submissions
 
 HOUR_MS = 3_600_000
 
@@ -405,3 +409,83 @@ async def test_there_are_only_so_many_and_none_of_anothers(database_url: str) ->
         await platform.schedules.remove(place)
         with pytest.raises(NotFound):
             await platform.schedules.read(place)
+
+
+async def test_what_takes_long_to_work_out_is_done_in_turn(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Beside the event loop, and tenants in turn: expressions are made up for nothing."""
+    asked: list[int] = []
+    in_turn = platform.schedules.in_turn
+
+    async def noted(tenant: int, work: Callable[[], Any]) -> Any:
+        asked.append(tenant)
+        return await in_turn(tenant, work)
+
+    assert in_turn == platform.heavy.run
+    platform.schedules.in_turn = noted
+    rare = {"cron": "0 0 29 2 *"}
+    place = await put(platform, tenant, **rare)
+    assert asked == [tenant.id] * 2
+    await platform.schedules.preview(tenant.id, terms(**rare))
+    await platform.schedules.pause(place, True)
+    now = platform.schedules.now()
+    await platform.schedules.backfill(place, now - timedelta(days=1), now)
+    assert asked == [tenant.id] * 5
+    assert await platform.schedules.next_runs(tenant.id, terms(**rare))
+    assert asked == [tenant.id] * 6
+    assert len(await platform.schedules.next_runs(tenant.id, terms())) == 5
+    assert asked == [tenant.id] * 6  # what is quick is not made to wait
+
+
+async def test_runs_outside_of_the_clock_count_towards_the_tenants_rate(platform: Platform) -> None:
+    await freeze(platform)
+    poor = await platform.directory.add_tenant("poor", TenantSettings(rate_per_second=1, burst=10))
+    assert poor is not None
+    place = await put(platform, poor, cron="0 * * * *")
+    until_ = datetime.now(UTC)
+    made = await platform.schedules.backfill(place, until_ - timedelta(hours=12), until_)
+    assert made.made == 12
+    with pytest.raises(LimitReached):
+        await platform.schedules.trigger(place)
+    with pytest.raises(LimitReached):
+        await platform.schedules.backfill(place, until_ - timedelta(hours=24), until_)
+    assert len(await jobs(platform)) == 12
+
+
+async def test_a_backfill_of_heavy_jobs_is_written_in_parts(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await freeze(platform)
+    heavy = b'{"text":"' + b"x" * 1000 + b'"}'
+    place = await put(platform, tenant, cron="0 * * * *", payload=heavy)
+    monkeypatch.setattr(schedules_module, "BACKFILL_BYTES", 3000)
+    sizes: list[int] = []
+    insert = submissions.insert_jobs
+
+    async def noted(connection: Any, shard: int, jobs: Any, scheduled: Any) -> None:
+        sizes.append(len(jobs))
+        await insert(connection, shard, jobs, scheduled)
+
+    monkeypatch.setattr(submissions, "insert_jobs", noted)
+    until_ = datetime.now(UTC)
+    made = await platform.schedules.backfill(place, until_ - timedelta(hours=5), until_)
+    assert made == (5, 0)
+    assert sizes == [2, 2, 1]
+
+
+async def test_a_round_writes_no_more_than_it_may(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage many have much to make up for: not all of it in one transaction."""
+    await freeze(platform)
+    monkeypatch.setattr(ticker_module, "ROUND_BYTES", 15 * 1024)
+    for name in "abcd":
+        place = await put(platform, tenant, name, catch_up=CatchUp.ALL)
+        await turn_back(platform, place, 10)
+    counts, ticker = [], ticker_of(platform)
+    for _ in range(3):
+        await ticker.run_once(0)
+        counts.append(len(await jobs(platform)))
+    assert counts[0] < counts[1]
+    assert counts[1] == counts[2] >= 40

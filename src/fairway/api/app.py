@@ -34,6 +34,7 @@ from fairway.api import (
 from fairway.api.exchange import ExchangeEndpoint
 from fairway.api.explain import ExplainJob
 from fairway.api.jobs import OneJob
+from fairway.api.pages import page_places
 from fairway.api.plain import (
     BODY_PLACE,
     ClientGone,
@@ -196,6 +197,7 @@ class _Calm(Starlette):
         )
         self.state.platform = platform
         self.state.relay = relay
+        self.state.pages = page_places()
         self.state.metrics_text = operate.MetricsText(platform.metrics.registry)
         self.router.redirect_slashes = False
 

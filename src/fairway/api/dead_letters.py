@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 from msgspec import Raw
 from starlette.requests import Request
@@ -13,8 +14,10 @@ from fairway.api.auth import tenant_of
 from fairway.api.decoding import decoded, json_reply
 from fairway.api.jobs import job_id
 from fairway.api.listing import page
+from fairway.api.pages import PageReply
 from fairway.api.plain import read_body
 from fairway.api.relay import RelayedReply
+from fairway.api.weight import CAREFUL_BYTES_MAX
 from fairway.core.dead_letter import Action, Cause, DeadFilter
 from fairway.core.errors import NotFound
 from fairway.core.fingerprint import as_text
@@ -50,8 +53,12 @@ async def list_dead(request: Request) -> Response:
     limit, wanted = filters.limit(query.get("limit")), await _wanted(request, platform)
     if cursor := query.get("cursor"):
         wanted = wanted._replace(before=min(wanted.before, filters.place_of(cursor)))
-    found = await platform.dead_letters.page(tenant.id, wanted, limit + 1)
-    return await page(request, [JobSight(record) for record in found], limit)
+
+    async def look() -> Response:
+        found = await platform.dead_letters.page(tenant.id, wanted, limit + 1)
+        return await page(request, [JobSight(record) for record in found], limit)
+
+    return PageReply(request.app.state.pages, tenant.id, look)
 
 
 async def groups(request: Request) -> Response:
@@ -88,7 +95,7 @@ async def replay_one(request: Request) -> Response:
         body = await read_body(request.scope, request.receive, _body_max(platform), counted=counted)
         return RelayedReply(request.app.state.relay, body, shard_of(job))
     wanted = await decoded(request, ReplayOne, _body_max(platform), if_empty=b"{}", counted=counted)
-    payload = _payload(wanted.payload, platform)
+    payload = await _payload(wanted.payload, platform, tenant)
     await platform.dead_letters.replay_one(tenant.id, job, payload)
     sight = await platform.insight.job(tenant.id, job)
     return json_reply(await views.job_view(sight, platform.directory), 202)
@@ -115,7 +122,7 @@ async def replay_many(request: Request) -> Response:
     filters.check_names(request.query_params, NARROWING)
     counted = (platform.bodies.requests, tenant.id)
     wanted = await decoded(request, ReplayMany, _body_max(platform), counted=counted)
-    payload = _payload(wanted.payload, platform)
+    payload = await _payload(wanted.payload, platform, tenant)
     which = await _wanted(request, platform)
     if wanted.dry_run:
         return await _dry_run(platform, tenant, which)
@@ -193,12 +200,17 @@ def _body_max(platform: Platform) -> int:
     return platform.settings.inline_bytes_max + ROOM_BYTES
 
 
-def _payload(given: Raw, platform: Platform) -> bytes | None:
+async def _payload(given: Raw, platform: Platform, tenant: Tenant) -> bytes | None:
+    """What is long is looked at in the lane, as of new jobs."""
     text = bytes(given)
     if text == b"null":
         return None
     check_payload(text, platform.settings.inline_bytes_max)
-    check_carefully(text, "/payload")
+    look = partial(check_carefully, text, "/payload")
+    if len(text) <= CAREFUL_BYTES_MAX:
+        look()
+    else:
+        await platform.heavy.run(tenant.id, look, len(text))
     return text
 
 

@@ -45,7 +45,7 @@ def states(text: str | None) -> list[int] | None:
             f"There is no state {unknown[0][:64]!r}; there are {', '.join(BY_LABEL)}.",
             field="state",
         )
-    return [BY_LABEL[name].value for name in text.split(",")]
+    return sorted({BY_LABEL[name].value for name in text.split(",")})
 
 
 def event_kind(text: str | None) -> str | None:

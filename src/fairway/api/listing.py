@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 from fairway.api import filters, views
 from fairway.api.auth import tenant_of
+from fairway.api.pages import PageReply
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import JobFilter
-from fairway.services.insight import JobSight
+from fairway.services.insight import JobSight, is_cut
 from fairway.services.platform import Platform
 from fairway.wire import messages
 
@@ -24,8 +25,12 @@ async def list_jobs(request: Request) -> Response:
     wanted = await _filter(request, platform)
     if wanted is None:  # a type that no job ever had
         return await page(request, [], filters.PAGE_DEFAULT)
-    sights = await platform.insight.jobs(tenant.id, wanted._replace(limit=wanted.limit + 1))
-    return await page(request, sights, wanted.limit)
+
+    async def look() -> Response:
+        sights = await platform.insight.jobs(tenant.id, wanted._replace(limit=wanted.limit + 1))
+        return await page(request, sights, wanted.limit)
+
+    return PageReply(request.app.state.pages, tenant.id, look)
 
 
 async def page(request: Request, sights: list[JobSight], limit: int) -> Response:
@@ -33,7 +38,8 @@ async def page(request: Request, sights: list[JobSight], limit: int) -> Response
     shown = sights[:limit]
     directory = request.app.state.platform.directory
     jobs = [await views.job_view(sight, directory, whole=False) for sight in shown]
-    next_cursor = filters.cursor_of(shown[-1].record.id) if len(sights) > limit else None
+    is_more = len(sights) > limit or is_cut([sight.record for sight in shown])
+    next_cursor = filters.cursor_of(shown[-1].record.id) if is_more else None
     headers = {}
     if next_cursor:
         query = urlencode(dict(request.query_params) | {"cursor": next_cursor})

@@ -11,8 +11,7 @@ from fairway.core.schedule import Cause, PastRun, RunOutcome, Schedule, Schedule
 from fairway.core.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
 from fairway.services.platform import Platform
 from fairway.services.schedule_jobs import recurrence
-from fairway.services.schedules import Schedules
-from fairway.wire.schedules import SchedulePreview, ScheduleRequest, ScheduleRun, ScheduleView
+from fairway.wire.schedules import ScheduleRequest, ScheduleRun, ScheduleView
 
 
 def terms_of(wanted: ScheduleRequest, platform: Platform) -> ScheduleTerms:
@@ -78,7 +77,9 @@ async def schedule_view(schedule: Schedule, platform: Platform) -> ScheduleView:
         catch_up_window_seconds=terms.window_ms / 1000,
         paused=terms.paused,
         source=terms.source,
-        next_runs=[] if terms.paused else platform.schedules.next_runs(terms),
+        next_runs=[]
+        if terms.paused
+        else await platform.schedules.next_runs(schedule.place.tenant, terms),
         last_job=schedule.last_job,
         created_at=schedule.created_at,
         updated_at=schedule.updated_at,
@@ -87,11 +88,6 @@ async def schedule_view(schedule: Schedule, platform: Platform) -> ScheduleView:
 
 def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def preview_of(terms: ScheduleTerms, schedules: Schedules) -> SchedulePreview:
-    found = schedules.check(terms)
-    return SchedulePreview(description=found.text, next_runs=schedules.next_runs(terms))
 
 
 def run_view(run: PastRun) -> ScheduleRun:

@@ -12,13 +12,15 @@ from starlette.responses import Response
 
 from fairway.api.auth import tenant_of
 from fairway.api.decoding import UNDECODABLE, decoded, invalid, json_reply
+from fairway.api.pages import PageReply
 from fairway.api.plain import BODY_BYTES, read_body
-from fairway.api.schedule_views import preview_of, run_view, schedule_view, terms_of
+from fairway.api.schedule_views import run_view, schedule_view, terms_of
 from fairway.api.weight import CAREFUL_BYTES_MAX, is_large, weigh
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.schedule import Place
 from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
+from fairway.services.schedules import is_cut
 from fairway.wire.messages import JobAccepted
 from fairway.wire.payload import check_carefully, check_payload, is_plain
 from fairway.wire.schedules import (
@@ -26,6 +28,7 @@ from fairway.wire.schedules import (
     BackfillReply,
     BackfillRequest,
     ScheduleList,
+    SchedulePreview,
     ScheduleRequest,
     ScheduleRuns,
 )
@@ -62,13 +65,18 @@ async def list_schedules(request: Request) -> Response:
         raise InvalidRequest(
             "The cursor is not one of ours.", code="INVALID_CURSOR", field="cursor"
         )
-    found = await platform.schedules.page(tenant.id, after, limit + 1)
-    views, work = [], WorkInParts()
-    for schedule in found[:limit]:
-        views.append(await schedule_view(schedule, platform))
-        await work.let_others()
-    cursor = views[-1].name if len(found) > limit else None
-    return json_reply(ScheduleList(schedules=views, next_cursor=cursor))
+
+    async def look() -> Response:
+        found = await platform.schedules.page(tenant.id, after, limit + 1)
+        views, work = [], WorkInParts()
+        for schedule in found[:limit]:
+            views.append(await schedule_view(schedule, platform))
+            await work.let_others()
+        is_more = len(found) > limit or is_cut(found)
+        cursor = views[-1].name if is_more else None
+        return json_reply(ScheduleList(schedules=views, next_cursor=cursor))
+
+    return PageReply(request.app.state.pages, tenant.id, look)
 
 
 async def preview(request: Request) -> Response:
@@ -77,7 +85,8 @@ async def preview(request: Request) -> Response:
     terms = terms_of(await _wanted(request, platform), platform)
     # It leaves nothing behind that any other limit would count.
     platform.admission.charge(tenant, request.scope[BODY_BYTES])
-    return json_reply(preview_of(terms, platform.schedules))
+    text, next_runs = await platform.schedules.preview(tenant.id, terms)
+    return json_reply(SchedulePreview(description=text, next_runs=next_runs))
 
 
 async def pause(request: Request) -> Response:

@@ -212,6 +212,7 @@ class Platform:
             self.database, self.directory, ids, self.store_clock, limits, self.cluster.shard_count
         )
         self.schedules.on_scheduled = self.submissions.wrote_for_later
+        self.schedules.in_turn, self.schedules.admit = self.heavy.run, self.submissions.admit
         self.ticker = Ticker(self.database, self.dispatcher, self.control, ids, self.metrics)
 
     @classmethod

@@ -6,18 +6,19 @@ tick, so nobody runs one twice. The database's clock decides what is past.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
+from fairway.core.tenant import Tenant
 from fairway.core.ticks import Steps, TooManySteps, while_affordable
 from fairway.runtime.identity import JobIdFactory
-from fairway.runtime.loops import WorkInParts
 from fairway.services.directory import Directory
 from fairway.services.recurrence import Recurrence, checked
 from fairway.services.schedule_jobs import (
@@ -33,12 +34,22 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import schedules as store
 from fairway.store import submissions
 from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.schedules import is_cut as is_cut
 
 BACKFILL_MAX = 1000
-BACKFILL_STEPS = 100_000  # taken in parts, with others in between
+BACKFILL_STEPS = 100_000
+BACKFILL_BYTES = 2 << 20  # of payloads that are written in one go
 NEXT_RUNS = 5
 NEXT_RUNS_STEPS = 5000
+QUICK_STEPS = 400  # worked out at once, in between other requests: half a millisecond or so
 TRIGGER_TRIES = 100  # other servers may take the same milliseconds
+
+#: Has work done for a tenant that computes for long: beside the event loop, tenants in turn.
+InTurn: TypeAlias = Callable[[int, Callable[[], Any]], Awaitable[Any]]
+
+
+async def _at_once(tenant: int, work: Callable[[], Any]) -> Any:
+    return work()
 
 
 class ScheduleLimits(NamedTuple):
@@ -68,6 +79,8 @@ class Schedules:
         self._limits = limits
         self._shard_count = shard_count
         self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
+        self.in_turn: InTurn = _at_once
+        self.admit: Callable[[Tenant, int], None] = lambda tenant, count: None
         self.on_change: Callable[[], None] = lambda: None
         self.on_scheduled: Callable[[int], None] = lambda shard: None
 
@@ -92,11 +105,22 @@ class Schedules:
             gap_ms_min=self._limits.gap_ms_min,
         )
 
+    async def preview(self, tenant: int, terms: ScheduleTerms) -> tuple[str, list[datetime]]:
+        """What it says in words, and its next runs; refuses what `put` would."""
+
+        def work_out() -> tuple[str, list[datetime]]:
+            return self.check(terms).text, self._next_runs(terms, NEXT_RUNS_STEPS)
+
+        found: tuple[str, list[datetime]] = await self.in_turn(tenant, work_out)
+        return found
+
     async def put(self, place: Place, terms: ScheduleTerms, type_name: str) -> bool:
         """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
-        self.check(terms)
+        await self.in_turn(place.tenant, partial(self.check, terms))
+        now = self.now()
+        following = await self._following(place.tenant, terms, now)
         await self._directory.know_types([type_name])  # before we hold a connection
-        async with self._calm() as connection:
+        async with self._calm(place.tenant) as connection:
             others = await store.count_others(connection, place)
             if others >= self._limits.per_tenant_max:
                 raise LimitReached(
@@ -105,8 +129,6 @@ class Schedules:
                     code="TOO_MANY_SCHEDULES",
                 )
             terms = terms._replace(type=self._directory.type_ids[type_name])
-            now = self.now()
-            following = next_tick(terms, unix_ms(now))
             is_new = await store.put_schedule(connection, place, terms, now, following)
         self.on_change()
         return is_new
@@ -115,15 +137,19 @@ class Schedules:
         """Paused or going again; ticks that pass meanwhile are settled without runs."""
         schedule = await self.read(place)
         now = self.now()
-        following = next_tick(schedule.terms, unix_ms(now))
-        async with self._calm() as connection:
+        following = await self._following(place.tenant, schedule.terms, now)
+        async with self._calm(place.tenant) as connection:
             if not await store.pause_schedule(connection, place, paused, now, following):
                 raise _absent(place)
         self.on_change()
         return await self.read(place)
 
+    async def _following(self, tenant: int, terms: ScheduleTerms, now: datetime) -> datetime | None:
+        found: datetime | None = await self.in_turn(tenant, partial(next_tick, terms, unix_ms(now)))
+        return found
+
     async def remove(self, place: Place) -> None:
-        async with self._calm() as connection:
+        async with self._calm(place.tenant) as connection:
             if not await store.delete_schedule(connection, place):
                 raise _absent(place)
 
@@ -132,6 +158,7 @@ class Schedules:
     async def trigger(self, place: Place) -> JobId:
         """One run now, whatever else runs: a job that is on disk when this returns."""
         schedule = await self.read(place)
+        self._admit(place, 1)
         (job_id,) = self._ids.make(place.shard, 1)
         for _ in range(TRIGGER_TRIES):
             tick_ms = self._next_trigger_ms(schedule.terms)
@@ -155,25 +182,40 @@ class Schedules:
             raise InvalidRequest(
                 "since must lie before until, and until in the past.", field="/until"
             )
-        ticks = await _ticks_between(schedule.terms, unix_ms(since), unix_ms(until))
+        ticks: list[int] = await self.in_turn(
+            place.tenant, partial(_ticks_between, schedule.terms, unix_ms(since), unix_ms(until))
+        )
         if len(ticks) > BACKFILL_MAX:
             raise InvalidRequest(
                 f"This range has more than {BACKFILL_MAX} ticks: ask for a shorter one, several"
                 " times.",
                 field="/since",
             )
+        self._admit(place, len(ticks))
+        made, at_once = 0, max(BACKFILL_BYTES // max(len(schedule.terms.payload), 1), 1)
+        for start in range(0, len(ticks), at_once):
+            some = ticks[start : start + at_once]
+            made += await self._make_up(schedule, some, unix_ms(now))
+        return Backfilled(made, len(ticks) - made)
+
+    async def _make_up(self, schedule: Schedule, ticks: list[int], due_ms: int) -> int:
+        place = schedule.place
         ids = self._ids.make(place.shard, len(ticks))
         firings = [
-            firing(schedule, job_id, tick, Cause.BACKFILL, due_ms=unix_ms(now))
+            firing(schedule, job_id, tick, Cause.BACKFILL, due_ms=due_ms)
             for job_id, tick in zip(ids, ticks, strict=True)
         ]
-        made = await self._fire(place, firings)
-        return Backfilled(made, len(ticks) - made)
+        return await self._fire(place, firings)
+
+    def _admit(self, place: Place, count: int) -> None:
+        """Runs outside of the clock are jobs as any that are submitted: within the same limits."""
+        if count:
+            self.admit(self._directory.tenants[place.tenant], count)
 
     async def _fire(self, place: Place, firings: list[Firing]) -> int:
         if not firings:
             return 0
-        async with self._calm() as connection, connection.transaction():
+        async with self._calm(place.tenant) as connection, connection.transaction():
             runs = [one.run for one in firings]
             claimed = await store.claim_runs(connection, place.shard, runs)
             jobs = [one.job for one in firings if one.job.id in claimed]
@@ -186,7 +228,7 @@ class Schedules:
     # -- look --------------------------------------------------------------------------------
 
     async def read(self, place: Place) -> Schedule:
-        async with self._calm() as connection:
+        async with self._calm(place.tenant) as connection:
             found = await store.read_schedule(connection, place)
         if found is None:
             raise _absent(place)
@@ -194,30 +236,41 @@ class Schedules:
 
     async def page(self, tenant: int, after: str, limit: int) -> list[Schedule]:
         shard = shard_for_tenant(tenant, self._shard_count)
-        async with self._calm() as connection:
+        async with self._calm(tenant) as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)
 
     async def runs(self, place: Place, before: datetime | None, limit: int) -> list[PastRun]:
         """The newest runs, skipped ones among them."""
         await self.read(place)
         latest = self.now() + timedelta(days=1)
-        async with self._calm() as connection:
+        async with self._calm(place.tenant) as connection:
             return await store.list_runs(connection, place, before or latest, limit)
 
-    def next_runs(self, terms: ScheduleTerms, count: int = NEXT_RUNS) -> list[datetime]:
+    async def next_runs(self, tenant: int, terms: ScheduleTerms) -> list[datetime]:
         """The next ticks by today's rules of the zone; none for a paused or ended schedule.
 
         Of one that comes rarely there may be fewer: they are only shown.
         """
+        try:
+            return self._next_runs(terms, QUICK_STEPS, is_whole=True)
+        except TooManySteps:
+            work = partial(self._next_runs, terms, NEXT_RUNS_STEPS)
+            found: list[datetime] = await self.in_turn(tenant, work)
+            return found
+
+    def _next_runs(
+        self, terms: ScheduleTerms, steps: int, *, is_whole: bool = False
+    ) -> list[datetime]:
         now_ms = max(unix_ms(self.now()), unix_ms(terms.starts_at) - 1)
-        found = recurrence(terms).after(now_ms, Steps(NEXT_RUNS_STEPS))
-        ticks = [moment_of(tick) for tick in islice(while_affordable(found), count)]
-        return [tick for tick in ticks if terms.ends_at is None or tick <= terms.ends_at]
+        found = recurrence(terms).after(now_ms, Steps(steps))
+        ticks = islice(found if is_whole else while_affordable(found), NEXT_RUNS)
+        moments = [moment_of(tick) for tick in ticks]
+        return [tick for tick in moments if terms.ends_at is None or tick <= terms.ends_at]
 
     @asynccontextmanager
-    async def _calm(self) -> AsyncIterator[Connection]:
+    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
         try:
-            async with self._database.people() as connection:
+            async with self._database.quick(tenant) as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error
@@ -227,19 +280,14 @@ def _absent(place: Place) -> NotFound:
     return NotFound(f"There is no schedule {place.name!r}.")
 
 
-async def _ticks_between(terms: ScheduleTerms, first_ms: int, last_ms: int) -> list[int]:
+def _ticks_between(terms: ScheduleTerms, first_ms: int, last_ms: int) -> list[int]:
     """Ticks of a range, one more than may be made up for at most."""
     source = recurrence(terms).after(first_ms - 1, Steps(BACKFILL_STEPS))
-    ticks: list[int] = []
-    work = WorkInParts()
     try:
-        for tick in islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1):
-            ticks.append(tick)
-            await work.let_others()
+        return list(islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1))
     except TooManySteps:
         raise InvalidRequest(
             "This range is too long to be worked out in one go: ask for a shorter one, several"
             " times.",
             field="/since",
         ) from None
-    return ticks

@@ -34,6 +34,8 @@ from fairway.store.schedules import Run, Settled
 log = logger("ticker")
 
 SCHEDULES_PER_ROUND = 200
+ROUND_BYTES = 8 << 20  # of jobs that one transaction writes; a schedule's own come whole
+JOB_BYTES = 1 << 10  # of a job beside its payload
 REST_MAX_SECONDS = 1.0
 REST_WAITING_SECONDS = 0.25  # a tick waits for the run before it: look whether it is over
 CANCELS_AT_ONCE = 8
@@ -48,6 +50,12 @@ class Reckoning(NamedTuple):
     now: datetime
     due: Due | None
     next_at: datetime | None
+
+    @property
+    def due_bytes(self) -> int:
+        """What its jobs weigh that are due, whether or not all of them fire."""
+        ticks = len(self.due.ticks) if self.due is not None else 0
+        return ticks * (len(self.schedule.terms.payload) + JOB_BYTES)
 
     def fits(self, schedule: Schedule) -> bool:
         mine = self.schedule
@@ -115,9 +123,13 @@ class Ticker:
             if now is None:
                 return {}
             due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
-        work, found = WorkInParts(), {}
+        work, found, room_bytes = WorkInParts(), {}, ROUND_BYTES
         for schedule in due:
-            found[schedule.place] = _reckoned(schedule, now)
+            found[schedule.place] = reckoned = _reckoned(schedule, now)
+            # After an outage each may have many to make up for: the rest has rounds of its own.
+            room_bytes -= reckoned.due_bytes
+            if room_bytes <= 0:
+                break
             await work.let_others()
         return found
 

@@ -17,6 +17,8 @@ from fairway.store.sql import load
 
 _SQL = load("schedules.sql")
 
+PAGE_BYTES = 4 << 20  # of payloads: a page as heavy as this may go on (as in `list_schedules`)
+
 
 class Settled(NamedTuple):
     """How far a schedule has come."""
@@ -87,6 +89,11 @@ async def list_schedules(
         connection, _SQL["list_schedules"], shard=shard, tenant=tenant, after=after, limit=limit
     )
     return [_schedule(row) for row in rows]
+
+
+def is_cut(page: list[Schedule]) -> bool:
+    """Whether a page ended for its weight: then there may be more, however few these are."""
+    return sum(len(one.terms.payload) for one in page) >= PAGE_BYTES
 
 
 async def pause_schedule(

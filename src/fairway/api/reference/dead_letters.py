@@ -163,7 +163,7 @@ SHOW = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH,),
     replies=(Reply(status=200, about="The dead letter.", kind=JobView, example=_DEAD),),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *shared.QUICK),
 )
 
 REPLAY_ONE = Operation(
@@ -181,7 +181,7 @@ REPLAY_ONE = Operation(
             status=202, about="The job waits again.", kind=JobView, example=shared.QUEUED_EXAMPLE
         ),
     ),
-    problems=(*BODY, "NOT_FOUND", "NOT_OWNER"),
+    problems=(*BODY, "TOO_MANY_WAITING", "NOT_FOUND", "NOT_OWNER", *shared.QUICK),
 )
 
 DISCARD_ONE = Operation(
@@ -194,7 +194,7 @@ DISCARD_ONE = Operation(
     key="tenant",
     parameters=(shared.JOB_PATH,),
     replies=(Reply(status=204, about="It is off the list."),),
-    problems=("NOT_FOUND", "NOT_OWNER"),
+    problems=("NOT_FOUND", "NOT_OWNER", *shared.QUICK),
 )
 
 REPLAY_MANY = Operation(
@@ -210,7 +210,7 @@ REPLAY_MANY = Operation(
     body=ReplayMany,
     body_example={"per_second": 100, "dry_run": False},
     replies=(_STARTED, _COUNTED),
-    problems=(*BODY, "UNKNOWN_POOL", "CONFLICT", *shared.SLOW),
+    problems=(*BODY, "TOO_MANY_WAITING", "UNKNOWN_POOL", "CONFLICT", *shared.SLOW),
 )
 
 DISCARD_MANY = Operation(
@@ -248,7 +248,7 @@ ACTION = Operation(
     key="tenant",
     parameters=(_ACTION_PATH,),
     replies=(Reply(status=200, about="The action.", kind=ActionView, example=_ACTION),),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *shared.QUICK),
 )
 
 ABORT = Operation(
@@ -267,7 +267,7 @@ ABORT = Operation(
             example=_ACTION | {"state": "aborted", "finished_at": "2026-01-31T13:00:13Z"},
         ),
     ),
-    problems=("NOT_FOUND", "CONFLICT"),
+    problems=("NOT_FOUND", "CONFLICT", *shared.QUICK),
 )
 
 DEAD_LETTERS = (

@@ -202,7 +202,7 @@ EXPLAIN = Operation(
             },
         ),
     ),
-    problems=("NOT_FOUND", "NOT_OWNER"),
+    problems=("NOT_FOUND", "NOT_OWNER", *shared.QUICK),
 )
 
 JOBS = Group(

@@ -19,6 +19,8 @@ from fairway.wire.schedules import (
 
 _BODY = ("INVALID_JSON", "INVALID_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE",
          "REQUEST_TIMEOUT")  # fmt: skip
+_LANE = ("TOO_MANY_WAITING", *shared.QUICK)
+_RUNS = ("QUEUE_DEPTH_EXCEEDED", "TENANT_RATE_LIMIT_EXCEEDED")  # they are jobs as any other
 _NAME = Parameter(
     name="name",
     place="path",
@@ -78,7 +80,14 @@ PUT = Operation(
         Reply(status=201, about="The new schedule.", kind=ScheduleView, example=_VIEW),
         _SHOWN,
     ),
-    problems=(*_BODY, "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_SCHEDULES"),
+    problems=(
+        *_BODY,
+        "UNKNOWN_POOL",
+        "TOO_MANY_JOB_TYPES",
+        "TOO_MANY_SCHEDULES",
+        *_LANE,
+        "TENANT_RATE_LIMIT_EXCEEDED",
+    ),
 )
 
 READ = Operation(
@@ -90,7 +99,7 @@ READ = Operation(
     key="tenant",
     parameters=(_NAME,),
     replies=(_SHOWN,),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *_LANE),
 )
 
 LIST = Operation(
@@ -115,7 +124,7 @@ LIST = Operation(
             example={"schedules": [_VIEW], "next_cursor": None},
         ),
     ),
-    problems=("INVALID_REQUEST", "INVALID_CURSOR"),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", *_LANE),
 )  # fmt: skip
 
 PREVIEW = Operation(
@@ -135,7 +144,7 @@ PREVIEW = Operation(
             example={"description": _VIEW["description"], "next_runs": _NEXT},
         ),
     ),
-    problems=(*_BODY, "UNKNOWN_POOL"),
+    problems=(*_BODY, "UNKNOWN_POOL", *_LANE, "TENANT_RATE_LIMIT_EXCEEDED"),
 )
 
 PAUSE = Operation(
@@ -147,7 +156,7 @@ PAUSE = Operation(
     key="tenant",
     parameters=(_NAME,),
     replies=(_SHOWN,),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *_LANE),
 )
 
 RESUME = Operation(
@@ -159,7 +168,7 @@ RESUME = Operation(
     key="tenant",
     parameters=(_NAME,),
     replies=(_SHOWN,),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *_LANE),
 )
 
 TRIGGER = Operation(
@@ -179,7 +188,7 @@ TRIGGER = Operation(
             example={"id": shared.JOB_ID, "state": "scheduled"},
         ),
     ),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *_RUNS, *shared.QUICK),
 )
 
 BACKFILL = Operation(
@@ -201,7 +210,7 @@ BACKFILL = Operation(
             example={"made": 22, "already": 0},
         ),
     ),
-    problems=(*_BODY, "NOT_FOUND"),
+    problems=(*_BODY, "NOT_FOUND", *_LANE, *_RUNS),
 )
 
 RUNS = Operation(
@@ -239,7 +248,7 @@ RUNS = Operation(
             },
         ),
     ),
-    problems=("INVALID_REQUEST", "NOT_FOUND"),
+    problems=("INVALID_REQUEST", "NOT_FOUND", *shared.QUICK),
 )  # fmt: skip
 
 DELETE = Operation(
@@ -251,7 +260,7 @@ DELETE = Operation(
     key="tenant",
     parameters=(_NAME,),
     replies=(Reply(status=204, about="The schedule is gone."),),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *shared.QUICK),
 )
 
 SCHEDULES = Group(

@@ -101,6 +101,8 @@ PREFERENCE_APPLIED = ReplyHeader(
 )
 #: Of what may go through very many rows.
 SLOW = ("TOO_MANY_QUESTIONS", "QUESTION_TOO_LARGE", "OVERLOADED")
+#: Of what is quick: a tenant's questions wait for each other.
+QUICK = ("TOO_MANY_QUESTIONS", "OVERLOADED")
 RETRY_AFTER = ReplyHeader(
     name="Retry-After", about="Seconds to wait before trying again.", example="5"
 )

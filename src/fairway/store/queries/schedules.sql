@@ -26,8 +26,17 @@ SELECT count(*) AS count FROM schedules WHERE shard = :shard AND tenant = :tenan
 SELECT * FROM schedules WHERE shard = :shard AND tenant = :tenant AND name = :name
 
 -- name: list_schedules
-SELECT * FROM schedules WHERE shard = :shard AND tenant = :tenant AND name > :after
-ORDER BY name LIMIT :limit
+-- A page by name. It ends early, with the schedule whose payload makes it so heavy (`PAGE_BYTES`).
+SELECT * FROM (
+    SELECT found.*, sum(octet_length(payload)) OVER (
+        ORDER BY found.name ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+    FROM (
+        SELECT * FROM schedules WHERE shard = :shard AND tenant = :tenant AND name > :after
+        ORDER BY name LIMIT :limit
+    ) AS found
+) AS page
+WHERE coalesce(bytes_before, 0) < 4194304
+ORDER BY name
 
 -- name: pause_schedule
 -- Paused, a schedule settles its ticks without runs; what was due meanwhile is not caught up with.
