@@ -389,3 +389,23 @@ async def test_two_workers_never_hold_one_job(house: House, tenant: httpx2.Async
         assert len(held) == len(set(held)) == 12
         for worker in workers:
             await worker.leave()
+
+
+async def test_a_lease_that_is_out_keeps_no_long_payload_and_comes_again_whole(
+    house: House, tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    """A worker may have very many slots: what it holds must not be held here, too."""
+    payload = {"text": "x" * 20_000}
+    await worker.hello(slots=2)
+    for body in (payload, {"n": 1}):
+        await tenant.post("/v1/jobs", json={"type": worker.type, "payload": body})
+    leases = [await worker.lease() for _ in range(2)]
+    assert [lease["payload"] for lease in leases] == [payload, {"n": 1}]
+    held = house.platform.dispatcher.leases
+    assert [held[lease["job"]].job.payload for lease in leases] == [b"", b'{"n":1}']
+    await worker.hello(slots=2)  # it has heard of nothing
+    again = {lease["job"]: lease["payload"] for lease in [await worker.lease() for _ in range(2)]}
+    assert again == {lease["job"]: lease["payload"] for lease in leases}
+    (await worker.tell(worker.report(leases[0], "returned")))
+    await worker.hello(slots=1)
+    assert (await worker.lease())["payload"] == payload

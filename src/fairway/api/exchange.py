@@ -34,7 +34,7 @@ from fairway.services.bodies import CALL_BYTES_MAX
 from fairway.services.calls import Call, Reported, Success
 from fairway.services.directory import Principal
 from fairway.services.platform import Platform
-from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
+from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms, shed_payloads
 from fairway.wire import bounds
 from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
@@ -89,6 +89,8 @@ class ExchangeEndpoint:
             call = call._replace(on_heard=partial(_forget, scope, call))
         news = await self._platform.exchange.call(call)
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
+        if news and news.leases:
+            shed_payloads(news.leases)
         await send_whole(scope, send, 200, wire.encode(reply))
 
     async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:

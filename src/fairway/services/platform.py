@@ -36,7 +36,6 @@ from fairway.services.holds import HoldKeeper
 from fairway.services.insight import Insight
 from fairway.services.janitor import Janitor
 from fairway.services.lateness import Expirer, Lateness
-from fairway.services.lease_payloads import LeasePayloads
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.measuring import Measuring
 from fairway.services.overtime import Overtime
@@ -260,7 +259,6 @@ class Platform:
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": marker.run_once,
             "overtime": overtime.run_once,
-            "lease payloads": LeasePayloads(dispatcher, self.settings.window_bytes).run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": promoter.run_once,
             "expirer": expirer.run_once,

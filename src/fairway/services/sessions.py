@@ -7,15 +7,16 @@ dispatcher changes, inside one event loop; nothing here does I/O.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from fairway.core.errors import Forbidden
 from fairway.core.fairness import Running
 from fairway.core.ids import shard_of
-from fairway.core.job import QueuedJob, due_ms_of
+from fairway.core.job import NO_PAYLOAD, QueuedJob, due_ms_of
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass
 from fairway.core.retry import Decision
@@ -23,6 +24,7 @@ from fairway.core.retry import Decision
 if TYPE_CHECKING:
     from fairway.services.held_calls import HeldCall
 
+PAYLOAD_BYTES_KEPT = 1 << 10  # of a job that runs; a reference to a large one is shorter
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
 
 
@@ -251,6 +253,16 @@ class News(NamedTuple):
     more: bool = False
     drain: bool = False
     beat_ms: int = 3000  # call again at least this often
+
+
+def shed_payloads(leases: Iterable[Lease]) -> None:
+    """They are on their way to their worker: what it may hold is bounded by slots, not by bytes.
+
+    Whoever must send one out again, or puts its job back, reads it again.
+    """
+    for lease in leases:
+        if len(lease.job.payload) > PAYLOAD_BYTES_KEPT:
+            lease.job = replace(lease.job, payload=NO_PAYLOAD)
 
 
 def waits(leases: list[Lease], unix_ms: int) -> list[float]:
