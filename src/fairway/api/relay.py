@@ -11,6 +11,7 @@ import asyncio
 import hmac
 from collections import defaultdict
 from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from fairway.core.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.streams import StreamKey
 from fairway.runtime.telemetry import logger
+from fairway.services.places import Places
 from fairway.services.platform import Platform
 
 log = logger("relay")
@@ -32,6 +34,8 @@ SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
 HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
 OWNER_LOOK_SECONDS = 0.25
+CALLS_MAX = 800  # that are passed on at a time; an owner lets an address have some more
+TENANT_CALLS_MAX = 250  # of one tenant's: each of its workers may have one that is held
 #: Headers of the owner's answer that the caller is to see.
 KEPT = (
     "content-type", "location", "etag", "retry-after", "preference-applied", "www-authenticate",
@@ -42,20 +46,24 @@ KEPT = (
 class Relay:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._client: httpx2.AsyncClient | None = None
+        self._clients: dict[bool, httpx2.AsyncClient] = {}  # for staff, and for tenants
+        self._places = Places(per_owner=TENANT_CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
         self._hints: dict[int, dict[StreamKey, str]] = defaultdict(dict)
         self._sending: asyncio.Task[None] | None = None
         platform.submissions.ring = self.hint
 
-    def _http(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            limits = httpx2.Limits(max_connections=200)
-            self._client = httpx2.AsyncClient(timeout=30, limits=limits, trust_env=False)
-        return self._client
+    def _http(self, *, for_staff: bool) -> httpx2.AsyncClient:
+        """Connections of their own for shared workers and servers: tenants' calls may be held."""
+        if for_staff not in self._clients:
+            limits = httpx2.Limits(max_connections=CALLS_MAX)
+            self._clients[for_staff] = httpx2.AsyncClient(
+                timeout=30, limits=limits, trust_env=False
+            )
+        return self._clients[for_staff]
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        for client in self._clients.values():
+            await client.aclose()
 
     async def pass_on(self, scope: Scope, body: bytes, send: Send, *, shard: int | None) -> None:
         """Let the owner answer this request in our place."""
@@ -66,15 +74,25 @@ class Relay:
             raise Unavailable(code="NOT_OWNER")
         target = url + scope["path"] + _query(scope)
         headers = {k: v for k, v in scope["headers"] if k not in (b"host", b"content-length")}
-        request = self._http().request(
-            scope["method"],
-            target,
-            content=body,
-            headers=_names(headers) | {"x-fairway-relayed": "1"},
-        )
-        reply = await self._while_owner(url, shard, request)
+        async with AsyncExitStack() as stack:
+            tenant = self._tenant_of(scope)
+            if tenant is not None:
+                await stack.enter_async_context(self._places.held(tenant))
+            request = self._http(for_staff=tenant is None).request(
+                scope["method"],
+                target,
+                content=body,
+                headers=_names(headers) | {"x-fairway-relayed": "1"},
+            )
+            reply = await self._while_owner(url, shard, request)
         back = [(k.encode(), v.encode()) for k, v in reply.headers.items() if k.lower() in KEPT]
         await send_bytes(send, reply.status_code, reply.content, back)
+
+    def _tenant_of(self, scope: Scope) -> int | None:
+        """Whose call it is, by the key that was looked at before; None: of staff."""
+        key = (header(scope, b"authorization") or b"").decode("latin-1").partition(" ")[2]
+        principal = self._platform.directory.known(key)
+        return principal.tenant.id if principal and principal.tenant else None
 
     async def _while_owner(
         self, url: str, shard: int | None, request: Coroutine[Any, Any, httpx2.Response]
@@ -115,7 +133,7 @@ class Relay:
         message = msgspec.json.encode({"shard": shard, "streams": streams})
         secret = self._platform.cluster.secret
         try:
-            await self._http().post(
+            await self._http(for_staff=True).post(
                 f"{url}/internal/hint",
                 content=message,
                 headers={"x-fairway-cluster": secret},
