@@ -12,6 +12,7 @@ from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.core.timing import OnLate, Wish
 from fairway.services.platform import Platform
+from fairway.services.replayer import REST_SECONDS, Replayer
 
 EVERYTHING = DeadFilter("ffffffff-ffff-ffff-ffff-ffffffffffff", LOWEST_JOB_ID)
 FATAL = Outcome(OutcomeKind.FAILED, 10, failure=FailureClass.PERMANENT)
@@ -94,3 +95,22 @@ async def test_many_actions_that_wait_for_room_keep_out_nobody(platform: Platfor
     action = await replay_all(platform, other)
     await until(lambda: has_ended(platform, other, action.id))
     assert (await platform.dead_letters.action(other.id, action.id)).done == 1
+
+
+async def test_an_action_that_waits_for_room_is_not_looked_at_all_the_time(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await died(platform, tenant, None)
+    await platform.loops["replayer"].stop()
+    await platform.directory.change_tenant(tenant.name, {"depth_limit": 0})
+    await replay_all(platform, tenant)
+    now_us = platform.clock.now_us()
+    replayer = Replayer(
+        platform.database, platform.dispatcher, platform.directory, platform.dead_letters,
+        platform.watchers,
+    )  # fmt: skip
+    for _ in range(2):
+        assert await replayer.run_once(now_us) >= REST_SECONDS
+    await platform.directory.change_tenant(tenant.name, {"depth_limit": 1000})
+    await replayer.run_once(now_us + round(REST_SECONDS * 1e6))
+    assert platform.dispatcher.backlog.depth(tenant.id, [1]) >= 1

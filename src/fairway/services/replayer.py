@@ -70,7 +70,13 @@ class Replayer:
         """Those whose batch may begin, the longest due first: many must not keep out the rest."""
         due = [one for one in found if now_us >= self._next_us.get(one.id, 0)]
         due.sort(key=lambda one: self._next_us.get(one.id, 0))
-        return [one for one in due if self._has_room(one)][:ACTIONS_PER_ROUND]
+        chosen = []
+        for one in due:
+            if self._has_room(one):
+                chosen.append(one)
+            else:  # its tenant's queue is full: looked at again, not again and again
+                self._next_us[one.id] = now_us + round(REST_SECONDS * 1e6)
+        return chosen[:ACTIONS_PER_ROUND]
 
     async def _try_to_advance(self, shard: int, action: RunningAction, now_us: int) -> None:
         """What goes wrong with one action is its own affair."""
