@@ -25,6 +25,8 @@ import httpx2
 SILENT_CONNECTIONS = 300
 DRIPPING_CONNECTIONS = 50
 STREAMS = 150
+PAGE_READERS = 20
+RARE_SCHEDULES = 50
 HEAD_BYTES = 100_000_000
 CRON_BOMBS = ("*/30 0 * 2 MON#5", "*/30 0 29 2 *", "* * 31 2 *", "*/1 * * * MON#5")
 
@@ -56,6 +58,14 @@ class Attacker:
         yield self.huge_words, 10.0
         yield self.slow_question, 1.0
         yield self.refused_batch, 3.0
+        yield self.very_many_streams, 5.0
+        yield self.cancelled_page, 2.0
+        yield self.pause_and_resume, 1.0
+        yield self.backfill, 5.0
+        for _ in range(PAGE_READERS):
+            yield self.unread_page, 0.5
+            yield self.rare_schedules, 0.5
+            yield self.is_it_ready, 0.5
         for _ in range(SILENT_CONNECTIONS):
             yield self.silence, 0.5
         for _ in range(DRIPPING_CONNECTIONS):
@@ -122,6 +132,9 @@ class Attacker:
         reply = await self._http.get(f"{self.url}/v1/jobs", headers=headers)
         self._note("guessed_key", reply)
 
+    async def is_it_ready(self) -> None:
+        self._note("is_it_ready", await self._http.get(f"{self.url}/readyz"))
+
     # -- a hostile tenant --------------------------------------------------------------------
 
     async def _post(self, path: str, body: Any, name: str) -> httpx2.Response:
@@ -175,6 +188,64 @@ class Attacker:
     async def refused_batch(self) -> None:
         jobs = [{"type": f"made.up.{secrets.token_hex(4)}", "payload": {}} for _ in range(50)]
         await self._post("/v1/jobs/batch", {"jobs": jobs}, "refused_batch")
+
+    async def very_many_streams(self) -> None:
+        """Jobs that nobody runs, each in a line of its own."""
+        jobs = [
+            {
+                "type": "made.up",
+                "priority": n % 10,
+                "fair_key": str(n),
+                "payload": {"n": "n" * 2000},
+            }
+            for n in range(1000)
+        ]
+        await self._post("/v1/jobs/batch", {"jobs": jobs}, "very_many_streams")
+
+    async def cancelled_page(self) -> None:
+        await self._post("/v1/jobs/cancel?type=made.up", {}, "cancelled_page")
+
+    async def pause_and_resume(self) -> None:
+        await self._post("/v1/pauses", {"pool": "medium"}, "pause_and_resume")
+        query = {"pool": "medium"}
+        url = f"{self.url}/v1/pauses"
+        await self._http.delete(url, params=query, headers=self._tenant)
+
+    async def unread_page(self) -> None:
+        """The heaviest page there is, asked for and not read."""
+        _, writer = await self._connect()
+        try:
+            key = self._tenant["authorization"].encode()
+            writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a socket's
+            writer.write(b"GET /v1/jobs?limit=200 HTTP/1.1\r\nHost: x\r\nAuthorization: ")
+            writer.write(key + b"\r\n\r\n")
+            await writer.drain()
+            await asyncio.sleep(10)
+        finally:
+            writer.transport.abort()
+
+    async def rare_schedules(self) -> None:
+        """Expressions that are dear to work out: made, changed, and all of them looked at."""
+        name = f"rare-{self._dice.randrange(RARE_SCHEDULES)}"
+        body = {"cron": "*/30 0 29 2 *", "timezone": "Europe/Lisbon", "type": "made.up"}
+        url = f"{self.url}/v1/schedules"
+        put = await self._http.put(f"{url}/{name}", json=body, headers=self._tenant)
+        self._note("rare_schedules", put)
+        found = await self._http.get(url, params={"limit": 200}, headers=self._tenant)
+        self._note("rare_schedules", found)
+
+    async def backfill(self) -> None:
+        """A thousand large jobs for the price of one request."""
+        body = {
+            "every_seconds": 10, "starts_at": "2020-01-01T00:00:00Z", "timezone": "UTC",
+            "type": "made.up", "paused": True, "payload": {"text": "x" * 60_000},
+        }  # fmt: skip
+        url = f"{self.url}/v1/schedules/heavy"
+        await self._http.put(url, json=body, headers=self._tenant)
+        hour = self._dice.randrange(20)
+        day = f"2021-01-{self._dice.randrange(1, 28):02}"
+        past = {"since": f"{day}T{hour:02}:00:00Z", "until": f"{day}T{hour + 2:02}:00:00Z"}
+        await self._post("/v1/schedules/heavy/backfill", past, "backfill")
 
     async def stream(self) -> None:
         """An event stream that is never read to its end."""
