@@ -19,6 +19,7 @@ from fairway.core.lease import Standing, judge_naming, standing_of
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import UNNAMED, Dispatcher
+from fairway.services.losing import lose_in_parts
 from fairway.services.sessions import Holding, Lease, Session
 from fairway.store import leases as store
 from fairway.store.database import Database
@@ -63,8 +64,9 @@ class Reconciler:
         session.missed_since_us = found.missed_since_us
         if found.lost:
             log.warning("worker names leases no more", worker=session.worker, jobs=len(found.lost))
-            self._dispatcher.lost([session.leases[job] for job in found.lost], UNNAMED)
-            session.revoked += found.lost
+            unnamed = [session.leases[job] for job in found.lost]
+            lost = await lose_in_parts(self._dispatcher, unnamed, UNNAMED)
+            session.revoked += [lease.job.id for lease in lost]
         await self.adopt(session, unknown)
 
     def note_ended(self, session: Session, holdings: Sequence[Holding]) -> None:
@@ -163,7 +165,8 @@ class Reconciler:
         if term is None or self._dispatcher.leases.get(lease.job.id) is not lease:
             return
         stored = row.stored if row is not None else None
-        if row is None or standing_of(stored, lease.epoch, lease.token, term) is Standing.OVER:
+        granter = term if lease.written else None  # one that was never written is of this owner
+        if row is None or standing_of(stored, lease.epoch, lease.token, granter) is Standing.OVER:
             self._dispatcher.not_written(lease)
         else:
             lease.job = replace(lease.job, payload=row.job.payload)

@@ -12,9 +12,11 @@ from fairway.core.headcount import Headcount
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.held_calls import HeldCalls
-from fairway.services.sessions import News, Session
+from fairway.services.sessions import Lease, News, Session
 
 LEASES_PER_REPLY = 512
+REPLY_BYTES = 4 << 20  # of payloads; the rest comes with the next reply
+FEW_LEASES = 64  # weigh no more than that
 TENANT_SESSIONS_MAX = 200  # of the worker keys of one tenant
 TENANTS_SESSIONS_MAX = 5_000  # of all tenants' own workers: shared ones always find a place
 SESSIONS_MAX = 10_000
@@ -115,14 +117,26 @@ class SessionBook:
         """
         held = session.leases  # what was taken back since must not go out
         leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
+        leases, later = (leases, []) if len(leases) <= FEW_LEASES else _cut(leases)
         now_us = self._clock.now_us() if leases else 0
         for lease in leases:
             lease.delivered, lease.sent_us = True, now_us
-        more = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
+        has_room = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
+        more = bool(later) or has_room
         news = News(
             leases, session.recorded, session.refused, session.cancels, session.revoked, more,
             session.must_drain, session.beat_ms,
         )  # fmt: skip
-        session.outbox, session.recorded, session.refused = [], [], []
+        session.outbox, session.recorded, session.refused = later, [], []
         session.cancels, session.revoked = [], []
         return news
+
+
+def _cut(leases: list[Lease]) -> tuple[list[Lease], list[Lease]]:
+    """What one reply carries, and what is left for the next: it is encoded in one go."""
+    left_bytes = REPLY_BYTES
+    for place, lease in enumerate(leases):
+        left_bytes -= len(lease.job.payload)
+        if left_bytes < 0:
+            return leases[: place or 1], leases[place or 1 :]
+    return leases, []
