@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import pytest
 from tests.services.platform_room import (
@@ -24,8 +25,11 @@ from tests.services.platform_room import (
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
+from fairway.services.dispatcher import SILENT
+from fairway.services.losing import LOST_AT_ONCE
 from fairway.services.platform import Platform
 from fairway.services.rescuer import Rescuer
+from fairway.services.sessions import Lease
 
 SILENCE_SECONDS = QUICK.lease_seconds["short"]
 
@@ -146,3 +150,27 @@ async def test_a_server_that_owns_nothing_forgets_who_is_silent(database_url: st
         assert await hand.say(hello=True) is not None
         assert hand.key in standby.dispatcher.sessions
         await until(lambda: not standby.dispatcher.sessions)
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_a_worker_that_held_very_many_is_given_up_in_parts(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, is_silent: bool
+) -> None:
+    """One that held a hundred thousand must not stop the event loop for seconds as it goes."""
+    count = 4 * LOST_AT_ONCE + 3
+    await submit(platform, tenant, *[new() for _ in range(count)])
+    hand = Hand(platform, short=count)
+    await hand.take(count)
+    sizes: list[int] = []
+    lost = platform.dispatcher.lost
+
+    def noted(leases: Sequence[Lease], error: bytes = SILENT) -> None:
+        sizes.append(len(leases))
+        lost(leases, error)
+
+    monkeypatch.setattr(platform.dispatcher, "lost", noted)
+    if not is_silent:
+        await hand.say(goodbye=True)
+        assert hand.key not in platform.dispatcher.sessions
+    await until(lambda: not platform.dispatcher.leases)
+    assert (sum(sizes), max(sizes)) == (count, LOST_AT_ONCE)

@@ -21,6 +21,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.calls import Call, Reported, Success
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.losing import lose_in_parts
 from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
 from fairway.services.sessions import End, Hello, Holding, Lease, News, Session
@@ -92,6 +93,8 @@ class Exchange:
             return None
         session.draining = call.draining
         if call.goodbye:
+            session.draining = True  # it gets nothing more while what it held is given up
+            await lose_in_parts(self._dispatcher, list(session.leases.values()))
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
         return await self._answer(session, hellos, call.wait_seconds)

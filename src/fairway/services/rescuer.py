@@ -12,6 +12,7 @@ from fairway.runtime.loops import WorkInParts
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.losing import lose_in_parts
 from fairway.services.sessions import Lease, Session
 from fairway.store import leases as store
 from fairway.store.database import Database
@@ -92,14 +93,14 @@ class Rescuer:
         work, gone = WorkInParts(), []
         try:
             for key, seconds in silent.items():
-                if self._give_up(key, seconds, now_us):
+                if await self._give_up(key, seconds, now_us):
                     gone.append(key)
                 await work.let_others()
         finally:
             self._dispatcher.recount()
         return [key for key in gone if key not in self._dispatcher.sessions]  # else it is back
 
-    def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
+    async def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
         """Take away what a silent session held for too long; True when nothing is left of it."""
         session = self._dispatcher.sessions.get(key)
         if session is None:
@@ -115,7 +116,7 @@ class Rescuer:
             if silent_seconds >= self._lease_seconds(lease.job.pool)
         ]
         if lost:
-            self._lose(session, lost)
+            await self._lose(session, lost)
         if not session.leases and silent_seconds >= self._patience(session):
             self._dispatcher.drop_session(session)
             return True
@@ -125,7 +126,12 @@ class Rescuer:
         """How long an idle session may be silent: it calls as often as its pools ask for."""
         return min(map(self._lease_seconds, session.slots), default=self._shortest)
 
-    def _lose(self, session: Session, lost: list[Lease]) -> None:
-        log.warning("worker silent", worker=session.worker, jobs=len(lost))
-        self._dispatcher.lost(lost)
+    async def _lose(self, session: Session, silent: list[Lease]) -> None:
+        log.warning("worker silent", worker=session.worker, jobs=len(silent))
+        seen_us = session.seen_us
+
+        def is_silent() -> bool:
+            return session.seen_us == seen_us
+
+        lost = await lose_in_parts(self._dispatcher, silent, is_still_so=is_silent)
         session.revoked += [lease.job.id for lease in lost]  # should it be heard of again
