@@ -153,7 +153,7 @@ class Directory:
         is_name = name.isprintable() and len(name) <= TYPE_CHARACTERS_MAX
         if name not in self.type_ids and is_name:  # asked for alone: names cost nothing to make up
             async with self._database.people() as connection:
-                self._learn_types(await store.find_job_type(connection, name))
+                self._learn_types(await store.read_job_types(connection, [name]))
         return self.type_ids.get(name)
 
     async def type_name(self, number: int) -> str:

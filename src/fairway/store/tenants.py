@@ -136,14 +136,13 @@ async def all_job_types(connection: Connection) -> dict[str, int]:
     return {row["name"]: row["id"] for row in await fetch(connection, _SQL["all_job_types"])}
 
 
-async def find_job_type(connection: Connection, name: str) -> dict[str, int]:
-    """The number of this type, if there is such a type."""
-    rows = await fetch(connection, _SQL["read_job_types"], names=[name])
+async def read_job_types(connection: Connection, names: list[str]) -> dict[str, int]:
+    """The numbers of those of these types that there are."""
+    rows = await fetch(connection, _SQL["read_job_types"], names=names)
     return {row["name"]: row["id"] for row in rows}
 
 
 async def register_job_types(connection: Connection, names: list[str]) -> dict[str, int]:
     """The numbers of these type names, made where they are new."""
     await execute(connection, _SQL["add_job_types"], names=names)
-    rows = await fetch(connection, _SQL["read_job_types"], names=names)
-    return {row["name"]: row["id"] for row in rows}
+    return await read_job_types(connection, names)
