@@ -1,0 +1,28 @@
+"""What one reply to a worker carries."""
+
+from __future__ import annotations
+
+import pytest
+from tests.core.test_backlog import make
+
+from fairway.runtime.clock import SystemClock
+from fairway.services.session_book import FEW_LEASES, REPLY_BYTES, SessionBook
+from fairway.services.sessions import Lease
+
+
+@pytest.mark.parametrize(("size", "first"), [(60_000, REPLY_BYTES // 60_000), (10, 100)])
+def test_a_heavy_reply_is_cut_and_the_rest_comes_next(size: int, first: int) -> None:
+    """It is encoded in one go; nothing is left out, and the order stays."""
+    book, count = SessionBook(SystemClock(), 30.0), FEW_LEASES + 36
+    session = book.session("a" * 32, "worker", None)
+    for number in range(count):
+        lease = Lease(make(number, size=size), 1, "token", session, 0)
+        session.leases[lease.job.id] = lease
+        session.outbox.append(lease)
+    wanted, heard = list(session.outbox), list[Lease]()
+    news = book.news(session)
+    assert (len(news.leases), news.more) == (first, first < count)
+    heard += news.leases
+    heard += book.news(session).leases
+    assert heard == wanted
+    assert not session.outbox
