@@ -33,6 +33,12 @@ class WatchedLedger(Ledger):
             self._check_no_needy(now_us)  # P8
         return super().start(node, estimate, by_floor, now_us)
 
+    def start_in_turn(self, node: ShareNode, estimate: Estimate, now_us: int) -> Running:
+        self.choices += 1
+        self._check_smallest(node, now_us)
+        self._check_no_needy(now_us)
+        return super().start_in_turn(node, estimate, now_us)
+
     def _check_smallest(self, node: ShareNode, now_us: int) -> None:
         """Nobody is further behind than the node's turn is long."""
         node.accrue(now_us)

@@ -47,6 +47,7 @@ def loads(draw: st.DrawFn, *, jobs: int = ENDLESS, most: int = 5) -> dict[int, L
 
 slots = st.integers(1, 12)
 moments = st.integers(0, 20 * SECOND)
+turns_us = st.sampled_from([0, 500, 100_000, SECOND])  # these pools are small and their jobs long
 
 
 @st.composite

@@ -24,6 +24,7 @@ from tests.core.fair_worlds import (
     naps,
     slots,
     tried,
+    turns_us,
     with_naps,
     with_terms,
 )
@@ -123,12 +124,13 @@ def test_p13_under_estimates_do_not_move_the_shares(
 
 
 @tried(30)
-@given(slots, loads(), naps())
+@given(slots, loads(), naps(), turns_us)
 def test_p14_many_at_once_are_the_same_as_one_by_one(
-    slots: int, loads: dict[int, Load], plan: list[tuple[int, int, int]]
+    slots: int, loads: dict[int, Load], plan: list[tuple[int, int, int]], turn_us: int
 ) -> None:
-    batched = with_naps(Simulation(slots, loads), plan)
-    single = with_naps(Simulation(slots, loads), plan)
+    settings = replace(PLAIN, turn_us=turn_us)
+    batched = with_naps(Simulation(slots, loads, settings), plan)
+    single = with_naps(Simulation(slots, loads, settings), plan)
     single.single_steps = True
     assert batched.run(20 * SECOND).schedule() == single.run(20 * SECOND).schedule()
 

@@ -6,6 +6,8 @@ terms, failures or free tenants are in `test_fairness_guarantees.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_checks import (
@@ -24,6 +26,7 @@ from tests.core.fair_worlds import (
     naps,
     slots,
     tried,
+    turns_us,
     weights,
     with_naps,
     with_terms,
@@ -33,11 +36,11 @@ from fairway.core.fairness import Terms
 
 
 @tried(40)
-@given(slots, loads(), naps())
-def test_p1_the_smallest_virtual_time_under_its_guard_goes_next(
-    slots: int, loads: dict[int, Load], plan: list[tuple[int, int, int]]
+@given(slots, loads(), naps(), turns_us)
+def test_p1_the_smallest_virtual_time_under_its_guard_goes_next_up_to_a_turn(
+    slots: int, loads: dict[int, Load], plan: list[tuple[int, int, int]], turn_us: int
 ) -> None:
-    share = WatchedShare(PLAIN)
+    share = WatchedShare(replace(PLAIN, turn_us=turn_us))
     with_naps(Simulation(slots, loads, share=share), plan).run(20 * SECOND)
     assert share.watched.choices
     assert share.watched.violations == []

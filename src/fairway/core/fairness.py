@@ -27,7 +27,7 @@ from fairway.core.estimates import Estimates
 from fairway.core.share_choice import Choice
 from fairway.core.share_insight import ShareInsight
 from fairway.core.share_ledger import Ledger
-from fairway.core.share_node import DONE, LENT, OWN, RESERVED, Running
+from fairway.core.share_node import DONE, LENT, OWN, RESERVED, Running, ShareNode
 from fairway.core.share_roster import Roster
 from fairway.core.share_terms import ShareSettings, Terms
 
@@ -183,7 +183,7 @@ class PoolShare:
         granted: list[tuple[JobT, Running]],
     ) -> None:
         choice, choose, start = self._choice, self._choice.chooser(), self._ledger.start
-        estimates = self._estimates.by_type
+        estimates, weights_decide = self._estimates.by_type, choose != choice.choose
         while count > 0:
             node = choose(now_us)
             if node is None:
@@ -195,6 +195,30 @@ class PoolShare:
             estimate = estimates.get(job.type) or self._estimates.of(job.type)
             granted.append((job, start(node, estimate, choice.by_floor, now_us)))
             count -= 1
+            if weights_decide and count and node.queue.goes_on(node):
+                count -= self._grant_turn(node, count, take, now_us, granted)
+
+    def _grant_turn(
+        self,
+        node: ShareNode,
+        most: int,
+        take: Callable[[int], JobT | None],
+        now_us: int,
+        granted: list[tuple[JobT, Running]],
+    ) -> int:
+        """The rest of a turn: the queue would choose this node each time. Answers how many jobs."""
+        end, tenant, before = node.queue.end_of_turn(node), node.tenant, len(granted)
+        estimates, start = self._estimates.by_type, self._ledger.start_in_turn
+        for _ in range(min(most, node.queue.room(node))):
+            if node.v > end or not node.eligible:
+                break
+            job = take(tenant)
+            if job is None:
+                self._choice.set_aside(node)
+                break
+            estimate = estimates.get(job.type) or self._estimates.of(job.type)
+            granted.append((job, start(node, estimate, now_us)))
+        return len(granted) - before
 
     def _grant_at_the_door(
         self,

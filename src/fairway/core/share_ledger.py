@@ -45,6 +45,17 @@ class Ledger:
             self._prepay(node.parent, prepaid_us * node.parent.stride, by_floor, now_us)
         return running
 
+    def start_in_turn(self, node: ShareNode, estimate: Estimate, now_us: int) -> Running:
+        """One more job of a plain node whose turn goes on: it stays where it is in its queue."""
+        prepaid_us = estimate.prepaid_us
+        over_at_us, charge = now_us + prepaid_us, prepaid_us * node.stride
+        running = Running(node, estimate, now_us, over_at_us, charge)
+        self._wheel.add(running, over_at_us)
+        node.v += charge
+        node.running += 1
+        node.busy_us -= now_us
+        return running
+
     def _prepay(self, node: ShareNode, charge: int, by_floor: bool, now_us: int) -> None:
         node.accrue(now_us)
         if by_floor:

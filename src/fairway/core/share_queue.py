@@ -131,6 +131,23 @@ class ShareQueue:
             node.key = v
             heapreplace(heap, v)
 
+    def goes_on(self, node: ShareNode) -> bool:
+        """Whether a plain node that was just served is still in its turn."""
+        key = node.key
+        if not node.plain or key == node.v or key == ABSENT:
+            return False
+        return bool(self.heap) and self.heap[0] == key
+
+    def end_of_turn(self, node: ShareNode) -> int:
+        """The virtual time up to which it goes on."""
+        return node.key + self._turn_us * node.stride
+
+    def room(self, node: ShareNode) -> int:
+        """How many more jobs it may start before it is `crowded`."""
+        fair, weight = self.slots * node.weight, self.weight
+        most = max(-(-fair // weight), self._settings.guard_share * fair // (1000 * weight))
+        return most - node.running
+
     def crowded(self, node: ShareNode) -> bool:
         """The occupancy guard: holds its fair slots, and one more would pass the tolerance."""
         running, weight = node.running, self.weight
