@@ -67,14 +67,14 @@ async def fill(dsn: str) -> list[QueuedJob]:
             done = [new_job(at=moment, tenant=n % 50) for n in range(DONE_EACH_DAY)]
             await write(connection, done, state=3, finished_at=NOW)
         queued = [
-            new_job(tenant=stream % 4, type=stream % 2, priority=stream)
+            new_job(at=NOW, tenant=stream % 4, type=stream % 2, priority=stream)
             for _ in range(QUEUED_IN_EACH)
             for stream in range(STREAMS)
         ]
         await write(connection, queued, state=1)
-        due = [new_job() for _ in range(200)]
+        due = [new_job(at=NOW) for _ in range(200)]
         await write(connection, due, state=0, execute_at=DUE)
-        waiting = [new_job(tenant=n % 50) for n in range(SCHEDULED)]
+        waiting = [new_job(at=NOW, tenant=n % 50) for n in range(SCHEDULED)]
         await write(connection, waiting, state=0, execute_at=NOW + timedelta(days=200))
         await connection.execute("UPDATE shards SET term = 1, expires_at = 'infinity'")
         await connection.execute("ANALYZE")

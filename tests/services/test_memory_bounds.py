@@ -16,7 +16,6 @@ from tests.services.platform_room import (
     owner_on,
     sight,
     submit,
-    until,
 )
 
 from fairway.core.lifecycle import State
@@ -27,15 +26,11 @@ from fairway.services.sessions import Lease
 
 ROOM = 50_000
 RESULT = b'"' + b"x" * 29_998 + b'"'
-PAYLOAD = b'{"text":"%b"}' % (b"x" * 10_000)
 
 
 @pytest.fixture
 async def platform(database_url: str) -> AsyncIterator[Platform]:
-    settings = replaced(
-        QUICK, lease_seconds={}, term_seconds=3.0, results_waiting_bytes_max=ROOM,
-        window_bytes=2 * len(PAYLOAD),
-    )  # fmt: skip
+    settings = replaced(QUICK, lease_seconds={}, term_seconds=3.0, results_waiting_bytes_max=ROOM)
     async with owner_on(database_url, settings) as platform:
         yield platform
 
@@ -89,48 +84,3 @@ async def until_heard(hand: Hand, leases: list[Lease], words: list[Word]) -> Non
 
 
 # -- payloads of running jobs ------------------------------------------------------------------
-
-
-async def test_payloads_of_running_jobs_are_let_go_and_come_back_whole(
-    platform: Platform, tenant: Tenant
-) -> None:
-    jobs = await submit(platform, tenant, *[new(payload=PAYLOAD)] * 6)
-    hand = Hand(platform, short=6)
-    leases = await hand.take(6)
-    held = platform.dispatcher.leases
-
-    def kept() -> int:
-        return sum(bool(lease.job.payload) for lease in held.values())
-
-    await until(lambda: kept() == 2)
-    assert len(held) == 6
-    assert all(leases[-n].job.payload for n in (1, 2)), "the youngest keep theirs"
-    await hand.say(goodbye=True)  # its jobs are lost, and granted again
-    again = Hand(platform, short=6)
-    said: dict[str, bytes] = {}
-    async with asyncio.timeout(10):
-        news = await again.say(hello=True)
-        while len(said) < 6:
-            assert news is not None
-            said |= {lease.job.id: lease.job.payload for lease in news.leases}
-            news = await again.say(wait_seconds=0.2)
-    assert said == dict.fromkeys(jobs, PAYLOAD)
-
-
-async def test_a_lease_without_its_payload_is_sent_again_whole(
-    platform: Platform, tenant: Tenant
-) -> None:
-    """Its reply was lost: the worker says hello and does not name it."""
-    await submit(platform, tenant, *[new(payload=PAYLOAD)] * 6)
-    hand = Hand(platform, short=6)
-    leases = await hand.take(6)
-    await until(lambda: not leases[0].job.payload)
-    news = await hand.say(hello=True, running=[holding(one) for one in leases[1:]])
-    assert news is not None
-    found = list(news.leases)
-    async with asyncio.timeout(10):
-        while not found:
-            news = await hand.say(wait_seconds=0.1)
-            assert news is not None
-            found += news.leases
-    assert [(one.job.id, one.job.payload) for one in found] == [(leases[0].job.id, PAYLOAD)]
