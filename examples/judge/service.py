@@ -155,7 +155,6 @@ class Service:
         return {"position": said.get("position"), "likely_at": likely, "why": said.get("detail")}
 
 
-def _document(text: msgspec.Raw | None) -> dict[str, Any]:
+def _document(found: Any) -> dict[str, Any]:
     """An object of the view; an empty one where there is none."""
-    found = msgspec.json.decode(text) if text is not None else None
     return found if isinstance(found, dict) else {}

@@ -89,15 +89,12 @@ class Service:
         view = await handle.astatus()
         if view.state == "succeeded":  # the board was lost: the platform still knows the score
             found = await handle.aresult(timeout=5)
-            arguments = msgspec.json.decode(bytes(view.payload or b"{}"))
-            row = await asyncio.to_thread(
-                self.board.record, application, arguments["candidate"], Score(**found)
-            )
+            candidate = view.payload["candidate"]
+            row = await asyncio.to_thread(self.board.record, application, candidate, Score(**found))
             return JSONResponse(scored_view(row))
         answer = {"id": application, "status": STATUS.get(view.state, view.state)}
-        error = msgspec.json.decode(view.error) if view.error is not None else None
-        if view.state == "dead" and error:
-            answer["error"] = error.get("message", "")
+        if view.state == "dead" and view.error:
+            answer["error"] = view.error.get("message", "")
         return JSONResponse(answer)
 
     async def leaderboard(self, request: Request) -> Response:

@@ -26,6 +26,7 @@ from fairway.sdk.failures import (
 from fairway.sdk.handle import Handle
 from fairway.sdk.job import Job
 from fairway.sdk.limits import Limits
+from fairway.sdk.status import JobStatus
 from fairway.sdk.vocabulary import (
     Cancel,
     DependencyFailed,
@@ -56,6 +57,7 @@ __all__ = [
     "JobEnded",
     "JobExpired",
     "JobFailed",
+    "JobStatus",
     "LimitReached",
     "Limits",
     "NotFound",

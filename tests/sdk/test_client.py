@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import time
 from contextlib import aclosing
 
@@ -235,6 +236,30 @@ async def test_cancel_and_status(score: ScoreJob, server: TinyServer) -> None:
     assert (await handle.astatus()).state == "queued"
     assert (await handle.acancel()).state == "cancelled"
     assert score.handle(handle.id).id == handle.id
+
+
+async def test_a_status_is_made_of_plain_values(score: ScoreJob, server: TinyServer) -> None:
+    """A web handler returns it or a part of it; raw JSON text would be an error there."""
+    handle = await score.aenqueue("cv1", "r1")
+    first = await handle.astatus()
+    assert first.payload == {"cv_id": "cv1", "rubric": "r1"}
+    assert (first.result, first.progress, first.error, first.history) == (None, None, None, [])
+    server.finish(handle.id, result={"points": [1, 2]})
+    last = await handle.astatus()
+    assert last.result == {"points": [1, 2]}
+    assert "Raw" not in repr(last)
+
+
+async def test_what_ended_a_job_can_be_read_and_carried(
+    score: ScoreJob, server: TinyServer
+) -> None:
+    handle = await score.aenqueue("cv1", "r1")
+    server.finish(handle.id, "dead", error={"type": "ValueError", "message": "no such rubric"})
+    with pytest.raises(JobFailed) as caught:
+        await handle.aresult()
+    assert caught.value.view.error == caught.value.error
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301  # our own bytes
+    assert (again.error, again.view) == (caught.value.error, caught.value.view)
 
 
 async def test_a_dead_job_is_replayed(score: ScoreJob, server: TinyServer) -> None:

@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from fairway.core.errors import FairwayError, Refused, Unavailable
+from fairway.sdk.status import status_of
 from fairway.wire.messages import JobView
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ class JobEnded(FairwayError):
     code = "JOB_ENDED"
 
     def __init__(self, view: JobView) -> None:
-        self.view = view
-        self.error: dict[str, Any] = _document(view.error)
+        self.view = status_of(view)
+        self.error: dict[str, Any] = _document(self.view.error)
         super().__init__(_sentence(view, self.error))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -103,9 +102,8 @@ _BY_STATE: dict[str, type[JobEnded]] = {
 }
 
 
-def _document(error: msgspec.Raw | None) -> dict[str, Any]:
-    document = msgspec.json.decode(error) if error else None
-    return document if isinstance(document, dict) else {}
+def _document(error: Any) -> dict[str, Any]:
+    return error if isinstance(error, dict) else {}
 
 
 def _sentence(view: JobView, error: dict[str, Any]) -> str:

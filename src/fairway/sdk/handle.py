@@ -18,6 +18,7 @@ from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.failures import StillRunning, ended_without_result
+from fairway.sdk.status import JobStatus, status_of
 from fairway.sdk.times import with_zone
 from fairway.sdk.vocabulary import Cancel, Snooze
 from fairway.wire.messages import Reschedule
@@ -68,21 +69,22 @@ class Handle(Generic[R]):
     def result(self: Handle[Result | Snooze | Cancel], timeout: Duration | None = None) -> Result:
         return blocking_run(self.aresult(timeout))
 
-    async def astatus(self) -> JobView:
-        return await self._door.view(self.id)
+    async def astatus(self) -> JobStatus:
+        """The job as it is now, in plain values."""
+        return status_of(await self._door.view(self.id))
 
-    def status(self) -> JobView:
+    def status(self) -> JobStatus:
         return blocking_run(self.astatus())
 
-    async def acancel(self) -> JobView:
-        return await self._door.cancel(self.id)
+    async def acancel(self) -> JobStatus:
+        return status_of(await self._door.cancel(self.id))
 
-    def cancel(self) -> JobView:
+    def cancel(self) -> JobStatus:
         return blocking_run(self.acancel())
 
     async def areschedule(
         self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False
-    ) -> JobView:
+    ) -> JobStatus:
         """Another time, while the job is scheduled; Conflict when it is not any more."""
         if (delay is None) == (at is None):
             raise ValueError("give either delay= or at=")
@@ -91,18 +93,18 @@ class Handle(Generic[R]):
             execute_at=None if at is None else with_zone(at, "at"),
             exact=exact,
         )
-        return await self._door.reschedule(self.id, wanted)
+        return status_of(await self._door.reschedule(self.id, wanted))
 
     def reschedule(
         self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False
-    ) -> JobView:
+    ) -> JobStatus:
         return blocking_run(self.areschedule(delay=delay, at=at, exact=exact))
 
-    async def areplay(self) -> JobView:
+    async def areplay(self) -> JobStatus:
         """Run a job that is dead once more: the same job, with fresh counters."""
-        return await self._door.replay(self.id)
+        return status_of(await self._door.replay(self.id))
 
-    def replay(self) -> JobView:
+    def replay(self) -> JobStatus:
         return blocking_run(self.areplay())
 
     def aevents(self) -> AsyncIterator[Event]:
