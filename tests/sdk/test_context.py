@@ -27,8 +27,8 @@ class Heard:
     def progress(self, job_id: str, progress: bytes) -> None:
         self.progressed.append(msgspec.json.decode(progress))
 
-    def log(self, job_id: str, level: int, line: str) -> None:
-        self.logged.append((job_id, level, line))
+    def log(self, ctx: Ctx, level: int, line: str) -> None:
+        self.logged.append((ctx.job_id, level, line))
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         self.saved.append((epoch, number, state))
@@ -181,3 +181,20 @@ async def test_a_coroutine_goes_on_and_hears_of_a_failure_where_it_awaits() -> N
     heard.saving.set_exception(CheckpointFailed("no bucket"))
     with pytest.raises(CheckpointFailed, match="no bucket"):
         await saving
+
+
+def test_a_log_line_that_does_not_fit_fails_no_job() -> None:
+    heard = Heard()
+    log = Ctx(FACTS, heard).log
+    log.info("%d pages", "three")
+    log.info("%(pages)d pages", {"pages": 3})
+    assert [line for _, _, line in heard.logged] == ["%d pages ('three',)", "3 pages"]
+
+
+def test_a_log_line_names_the_error_it_is_about() -> None:
+    heard = Heard()
+    try:
+        raise ValueError("no card")
+    except ValueError:
+        Ctx(FACTS, heard).log.exception("payment failed")
+    assert [line for _, _, line in heard.logged] == ["payment failed (ValueError: no card)"]

@@ -16,6 +16,7 @@ job provides. All of it may be called from any thread.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sized
 from concurrent.futures import Future
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 TRACK_PERIOD_SECONDS = 0.5
+JOB_LOGGERS = "fairway.job."  # before the name of a type: the logger of its lines
 PROGRESS_TEXT_MAX = 600  # characters of one that is cut, each of which takes six bytes at most
 
 
@@ -47,8 +49,8 @@ class CtxSink(Protocol):
     def progress(self, job_id: str, progress: bytes) -> None:
         """Keep the last `{"done", "total", "text"}`; older ones may be dropped."""
 
-    def log(self, job_id: str, level: int, line: str) -> None:
-        """One line of the job's log, at a level of the `logging` module."""
+    def log(self, ctx: Ctx, level: int, line: str) -> None:
+        """One line of this run's log, at a level of the `logging` module."""
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         """Save the n-th state of this run, which is JSON; done when it is safe."""
@@ -60,7 +62,7 @@ class SilentSink:
     def progress(self, job_id: str, progress: bytes) -> None:
         return None
 
-    def log(self, job_id: str, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str) -> None:
         return None
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
@@ -195,20 +197,25 @@ class Ctx:
 
     @property
     def log(self) -> JobLog:
-        """A logger whose lines belong to this job; they go to `logging` as well."""
+        """A logger whose lines belong to this job.
+
+        From `info` on they stand in the worker's log with the job, its type and its tenant: some
+        lines a second, and long ones are cut. An app that sets up `logging` by itself gets them
+        there instead, as lines of `fairway.job.<type>` with a `job_id`.
+        """
         return JobLog(self, self._sink)
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
-    """Sends each line to the job's own log, whatever the level, and on to stdlib logging."""
+    """Sends each line to the run's sink, whatever the level, and on to stdlib logging."""
 
     def __init__(self, ctx: Ctx, sink: CtxSink) -> None:
-        super().__init__(logging.getLogger(f"fairway.job.{ctx.type}"), {"job_id": ctx.job_id})
-        self._job_id = ctx.job_id
+        super().__init__(logging.getLogger(JOB_LOGGERS + ctx.type), {"job_id": ctx.job_id})
+        self._ctx = ctx
         self._sink = sink
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        self._sink.log(self._job_id, level, str(msg) % args if args else str(msg))
+        self._sink.log(self._ctx, level, _line(msg, args) + _raised(kwargs.get("exc_info")))
         kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(level, msg, *args, **kwargs)
 
@@ -217,6 +224,20 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
     ) -> tuple[Any, MutableMapping[str, Any]]:
         kwargs["extra"] = {**(self.extra or {}), **kwargs.get("extra", {})}
         return msg, kwargs
+
+
+def _line(msg: object, args: tuple[object, ...]) -> str:
+    """As `logging` would write it; words that do not fit their places fail no job either."""
+    try:
+        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+    except Exception:
+        return f"{msg} {args}"
+
+
+def _raised(given: Any) -> str:
+    """The error that `ctx.log.exception` is about, in a few words."""
+    error = given if isinstance(given, BaseException) else sys.exc_info()[1] if given else None
+    return "" if error is None else f" ({type(error).__name__}: {error})"
 
 
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)

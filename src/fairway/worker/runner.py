@@ -33,6 +33,7 @@ from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import Lease
 from fairway.worker import confine, reaper
+from fairway.worker.job_lines import JobLines, leave_job_lines_to_us
 from fairway.worker.pings import answer_pings
 from fairway.worker.pipe import (
     Duty,
@@ -74,6 +75,7 @@ class Runner:
         self._ended: list[Ended] = []
         self._progress: dict[str, bytes] = {}
         self._savings = Savings()
+        self._lines = JobLines(is_json=not sys.stderr.isatty())
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -233,8 +235,9 @@ class Runner:
         self._loop.call_soon_threadsafe(self._flush_soon)
         return saved
 
-    def log(self, job_id: str, level: int, line: str) -> None:
-        """Lines go to the process's own logging; keeping them per job is not offered yet."""
+    def log(self, ctx: Ctx, level: int, line: str) -> None:
+        """Called by handlers, from any thread."""
+        self._lines.tell(ctx, level, line)
 
     def _flush_soon(self) -> None:
         if not self._flush_due:
@@ -283,6 +286,7 @@ def main() -> None:
     reaper.stand_above([end, pings])
     if not sys.stderr.isatty():
         write_unclaimed_as_json()
+    leave_job_lines_to_us()
     confine.name_process(RUNNER_NAME)
     if duty.limits is None:  # a job by itself may hold the interpreter for as long as it likes
         answer_pings(pings)

@@ -16,7 +16,7 @@ from msgspec import Raw
 from fairway.core.lifecycle import State
 from fairway.core.retry import NOTHING_YET, Decision, Tally
 from fairway.sdk.checkpoint import already_saved
-from fairway.sdk.context import RunFacts
+from fairway.sdk.context import Ctx, RunFacts
 from fairway.sdk.events import Event
 from fairway.sdk.job import Job
 from fairway.sdk.vocabulary import RunEnd
@@ -93,7 +93,7 @@ class Enqueued:
         self.progress_said.append(msgspec.json.decode(progress))
         self.events.append(Event("progress", self.progress_said[-1], str(len(self.events) + 1)))
 
-    def log(self, job_id: str, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str) -> None:
         self.logs.append(LogLine(level, line))
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
