@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.api.house import open_house
 from tests.cli.program import fairway
 
 from fairway.runtime.identity import new_api_key
@@ -80,6 +81,19 @@ def test_a_wrong_target(folder: Path, target: str, words: str) -> None:
     assert "Traceback" not in ended.err
 
 
+def test_an_app_after_a_list_of_pools_is_still_the_app(folder: Path) -> None:
+    ended = fairway(folder, "worker", "--pool", "short", "nowhere:app", FAIRWAY_API_KEY="k")
+    assert ended.status == 1
+    assert "there is no module 'nowhere'" in ended.err
+
+
+@pytest.mark.parametrize("words", [[], ["--pool", "short"], ["--label", "gpu", "sample:app"]])
+def test_no_app(folder: Path, words: list[str]) -> None:
+    ended = fairway(folder, "worker", *words, FAIRWAY_API_KEY="k")
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert ended.err.startswith("fairway: Which app? Name it first")
+
+
 def test_an_app_that_cannot_be_imported_shows_its_own_error_once(folder: Path) -> None:
     ended = fairway(folder, "worker", "broken:app", FAIRWAY_API_KEY="k")
     assert ended.status == 1
@@ -90,5 +104,13 @@ def test_a_server_that_refuses_the_key_ends_the_worker(folder: Path, server_url:
     key = new_api_key("worker").text
     ended = fairway(folder, "worker", "sample:app", "--url", server_url, FAIRWAY_API_KEY=key)
     assert ended.status == 1
-    assert "This API key is not valid." in ended.err
-    assert "Traceback" not in ended.err
+    assert ended.err == "fairway: This API key is not valid.\n"
+
+
+def test_an_operators_key_is_not_a_workers(folder: Path, database_url: str) -> None:
+    with open_house(database_url) as house:
+        door, key = house.url, house.operator_key
+        ended = fairway(folder, "worker", "sample:app", "--url", door, FAIRWAY_API_KEY=key)
+    assert ended.status == 1
+    assert "ready" not in ended.err
+    assert len(ended.err.splitlines()) == 1

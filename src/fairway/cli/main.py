@@ -113,7 +113,7 @@ def server(
 
 @workers.default
 def worker(
-    target: str,
+    target: Annotated[str, Parameter(show_default=False)] = "",
     *,
     pool: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     slots: int | None = None,

@@ -48,6 +48,7 @@ def run(
     configure_logging(json_lines=not sys.stderr.isatty())
     if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
         die_with_parent(signal.SIGTERM)
+    target, pools = named_app(target, pools)
     found_urls, api_key = find_door(os.environ)
     options = WorkerOptions(
         target=target,
@@ -66,6 +67,15 @@ def run(
     )
     uvloop.run(_main(options))
     return 0
+
+
+def named_app(target: str, pools: list[str] | None) -> tuple[str, list[str] | None]:
+    """An app that stands behind `--pool short` was read as a pool; no pool has a colon."""
+    if not target and pools and ":" in pools[-1]:
+        return pools[-1], pools[:-1]
+    if not target:
+        raise InvalidRequest("Which app? Name it first: fairway worker module:app --pool short.")
+    return target, pools
 
 
 def find_door(environment: Mapping[str, str]) -> tuple[list[str], str]:
