@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from fairway.wire import exchange as wire
 from fairway.worker import keeper, ledger
@@ -139,3 +140,18 @@ async def test_what_has_ended_and_was_not_heard_is_named_as_ended(
             answer(door, wire.ExchangeReply(beat_ms=5000))
     ended = {one.job: one.ended for one in call.running or []}
     assert ended == {leases[0].job: True, leases[1].job: False}
+
+
+async def test_it_is_ready_when_its_first_hello_was_taken(desk: Desk) -> None:
+    """Who starts a worker with a wrong address or key must not read that all is well."""
+    with capture_logs() as lines:
+        async with asyncio.timeout(20):
+            hello, first = await desk.calls.get()
+            assert hello.wait_ms == 0, "the answer is not held back"
+            first.transport.abort()
+            _, second = await desk.calls.get()
+            said = [line["event"] for line in lines]
+            assert said == ["worker is not ready"]
+            answer(second, wire.ExchangeReply(beat_ms=5000))
+            await desk.calls.get()
+    assert [line["event"] for line in lines][1:] == ["worker ready", "limits are held by"]

@@ -27,6 +27,7 @@ from fairway.worker.ledger import End, Naming
 from fairway.worker.levels import Levels
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe import Words
+from fairway.worker.readiness import Readiness
 from fairway.worker.reporting import LIGHT_BYTES, Keeping, Reporting
 from fairway.worker.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
 from fairway.worker.usage import Orphans
@@ -65,8 +66,8 @@ class Keeper:
             self._hear, self._failed, self._books.heard, lambda: self._takes_work, self._greeting
         )
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
-        self._must_greet = True
-        self._call_number = 0
+        self._readiness = Readiness(options.name)
+        self._must_greet, self._call_number = True, 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
         self._beat_ms = 3000
         self._naming = Naming()
@@ -101,8 +102,6 @@ class Keeper:
         """Until stopped. Raises what makes going on pointless: a refused key, a broken app."""
         try:
             await self._fleet.start()
-            log.info("worker ready", name=self._options.name, types=self._fleet.type_names)
-            log.info("limits are held by", **self._levels.words())
             self._books.inherit()
             while not self._stopping.is_set():
                 await self._turn()
@@ -125,9 +124,9 @@ class Keeper:
         """One call, and a wait until there is reason for the next."""
         await self._linger()
         if self._ledger.has_news or self._is_urgent or not self._calls:
-            # One call is held open to listen; another that speaks meanwhile need not wait.
-            is_listening = bool(self._calls) and not self._must_greet
-            self._call(wait_ms=0 if is_listening else self._beat_ms)
+            # One call is held open to listen; one that speaks meanwhile, or first, need not wait.
+            is_held = self._readiness.is_ready and (self._must_greet or not self._calls)
+            self._call(wait_ms=self._beat_ms if is_held else 0)
         await self._until_word_or_reply()
         if self._failure is not None:
             await self._recover(self._failure)
@@ -231,6 +230,7 @@ class Keeper:
         else:
             if request.hello is not None and not reply.resync:
                 self._reporting.greeted()
+                self._readiness.greeted(self._fleet.type_names, self._levels.words())
 
     def _unsaid(self, request: wire.ExchangeRequest, error: FairwayError) -> None:
         """A call failed. If its reports may be why, or their size, it goes on without them."""
@@ -267,7 +267,7 @@ class Keeper:
         self._must_greet = True  # a call given up may have been the hello itself
         self._failure = None
         seconds = self._session.next_pause_seconds()
-        log.warning("exchange failed", error=error.message, retry_in_seconds=round(seconds, 2))
+        self._readiness.failed(error, seconds)
         await pause(seconds)
 
     def _hear(self, reply: wire.ExchangeReply, seconds: float) -> None:

@@ -43,7 +43,7 @@ class Session:
             reply = await door.post(self._path, body, limit_seconds)
         except (OSError, TimeoutError) as error:
             self._leave(url)
-            raise Unavailable(f"{url} does not answer: {error!r}") from error
+            raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
         if reply.status != 200:
             problem = _error(reply)
             if not is_refusal(problem) and problem.code != NO_ROOM:
@@ -58,7 +58,7 @@ class Session:
         try:
             reply = await door.call(method, self._home + path, body, limit_seconds)
         except (OSError, TimeoutError) as error:
-            raise Unavailable(f"{url} does not answer: {error!r}") from error
+            raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
         if reply.status >= 300:
             raise _error(reply)
         return reply.body
@@ -89,6 +89,15 @@ def is_refusal(error: FairwayError) -> bool:
     if isinstance(error, NotFound | Conflict):
         return error.code in CODES and error.code != "INTERNAL"
     return isinstance(error, InvalidRequest)
+
+
+def _reason(error: OSError | TimeoutError) -> str:
+    """A wrong address is met by whoever starts a first worker: words, no repr."""
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there (connection refused)"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "no reply in time" if isinstance(error, TimeoutError) else repr(error)
 
 
 def _error(reply: Reply) -> FairwayError:
