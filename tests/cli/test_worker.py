@@ -8,6 +8,7 @@ import pytest
 from tests.api.house import open_house
 from tests.cli.program import fairway
 
+from fairway.cli.work import APP_NOT_LOADED
 from fairway.runtime.identity import new_api_key
 
 APP = """
@@ -76,14 +77,14 @@ def test_an_address_that_is_none(
 )
 def test_a_wrong_target(folder: Path, target: str, words: str) -> None:
     ended = fairway(folder, "worker", target, FAIRWAY_API_KEY="k")
-    assert ended.status == 1
+    assert ended.status == APP_NOT_LOADED
     assert words in ended.err
     assert "Traceback" not in ended.err
 
 
 def test_an_app_after_a_list_of_pools_is_still_the_app(folder: Path) -> None:
     ended = fairway(folder, "worker", "--pool", "short", "nowhere:app", FAIRWAY_API_KEY="k")
-    assert ended.status == 1
+    assert ended.status == APP_NOT_LOADED
     assert "there is no module 'nowhere'" in ended.err
 
 
@@ -96,7 +97,7 @@ def test_no_app(folder: Path, words: list[str]) -> None:
 
 def test_an_app_that_cannot_be_imported_shows_its_own_error_once(folder: Path) -> None:
     ended = fairway(folder, "worker", "broken:app", FAIRWAY_API_KEY="k")
-    assert ended.status == 1
+    assert ended.status == APP_NOT_LOADED
     assert ended.err.count("No module named 'a_library_that_is_not_there'") == 1
 
 

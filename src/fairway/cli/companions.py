@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from fairway.cli.local_keys import LocalKeys
+from fairway.cli.work import APP_NOT_LOADED
 from fairway.runtime.loops import pause
 from fairway.runtime.parent import die_with_parent
 from fairway.runtime.settings import Settings
@@ -34,6 +35,7 @@ class Companions:
         self._settings = settings
         self._stopping = stopping
         self._tasks: list[asyncio.Task[None]] = []
+        self.problem = ""  # why nothing can come of it, in a sentence: then all stops
         self._finisher = asyncio.create_task(self._finish(server_stop), name="finisher")
 
     def start(self, targets: Sequence[str], beside: Sequence[str], keys: LocalKeys) -> None:
@@ -83,6 +85,11 @@ class Companions:
                 return
             if status == 0:
                 log.warning("program ended as it was asked to; no other is started", program=words)
+                return
+            if status == APP_NOT_LOADED and not failures:
+                # One that worked before is being edited, perhaps; this one never did.
+                self.problem = f"{words[2]} cannot be loaded; see the words above."
+                self._stopping.set()
                 return
             lived = asyncio.get_running_loop().time() - began
             failures = failures + 1 if lived < LONG_LIFE_SECONDS else 1

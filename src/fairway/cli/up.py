@@ -21,12 +21,14 @@ from fairway.cli.companions import Companions
 from fairway.cli.local_keys import LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
+from fairway.core.errors import InvalidRequest
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.identity import new_api_key
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import configure_logging, logger
+from fairway.sdk.loading import LoadError, look_for
 from fairway.services.platform import Platform
 from fairway.store.accounts import account_for, traversable_by
 from fairway.store.embedded import EmbeddedPostgres
@@ -46,8 +48,21 @@ def run(
     data_dir: Path | None,
 ) -> int:
     configure_logging(json_lines=not sys.stderr.isatty())
+    check_words(targets, beside)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
     return uvloop.run(_main(targets, beside, settings))
+
+
+def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
+    """A slip is better said before anything is started."""
+    for target in targets:
+        try:
+            look_for(target)
+        except LoadError as error:
+            raise InvalidRequest(f"{error}.") from None
+    for module in beside:
+        if ":" in module:
+            raise InvalidRequest(f"--beside {module}: this is an app; name apps before --beside.")
 
 
 async def _main(targets: Sequence[str], beside: Sequence[str], settings: Settings) -> int:
@@ -76,6 +91,8 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
             companions.start(targets, beside, keys)
 
         await serve(dsn, settings, listener, server_stop, ready)
+        if companions.problem:
+            raise InvalidRequest(companions.problem)
         return 0
     finally:
         guard.cancel()

@@ -27,7 +27,9 @@ from fairway.sdk.settings import checked_url
 from fairway.wire.messages import POOL_PATTERN
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import CEILING, WorkerOptions
+from fairway.worker.starting import AppNotLoaded
 
+APP_NOT_LOADED = os.EX_CONFIG  # the exit status that says: do not start me again as I am
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 
 
@@ -65,7 +67,11 @@ def run(
         labels=labels or [],
         warm_keys=warm_keys or [],
     )
-    uvloop.run(_main(options))
+    try:
+        uvloop.run(_main(options))
+    except AppNotLoaded as error:
+        sys.stderr.write(f"fairway: {error.message}\n")
+        return APP_NOT_LOADED
     return 0
 
 

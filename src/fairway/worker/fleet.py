@@ -30,7 +30,7 @@ from fairway.worker.pipe import CheckpointAnswer, Declared, Orders, Words
 from fairway.worker.run_words import terms_of
 from fairway.worker.runners import Death, Listener, RunnerProcess
 from fairway.worker.spares import Spares
-from fairway.worker.starting import Starts, pause_seconds
+from fairway.worker.starting import AppNotLoaded, Starts, pause_seconds
 from fairway.worker.suspects import SHARED_DELIVERIES, Suspects
 from fairway.worker.usage import Orphans
 from fairway.worker.watching import SharedWatch
@@ -302,9 +302,8 @@ class Fleet:
     def _bury(self, runner: RunnerProcess, death: Death) -> None:
         if not runner.declared.done():
             how = f"the runner {death.how}; see its words above."
-            runner.declared.set_exception(
-                InvalidRequest(f"{self._target} could not be loaded: {how}")
-            )
+            kind = AppNotLoaded if death.status > 0 else InvalidRequest  # who was killed may live
+            runner.declared.set_exception(kind(f"{self._target} could not be loaded: {how}"))
         self._living.discard(runner)
         self._retired.discard(runner)
         self._watching.heard(runner)

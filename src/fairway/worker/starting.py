@@ -6,11 +6,17 @@ tried again. One that fails for long is another matter: jobs must not wait for i
 
 from __future__ import annotations
 
+from fairway.core.errors import InvalidRequest
+
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 HAND_BACK_SECONDS = 10.0  # a job with a process to itself waits for it so long
 HOPELESS_SECONDS = 30.0
 APART_SECONDS = 2 * HAND_BACK_SECONDS  # failures further apart than this are not one trouble
+
+
+class AppNotLoaded(InvalidRequest):
+    """The app cannot be loaded, and trying again will not help."""
 
 
 class Starts:
