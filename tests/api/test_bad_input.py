@@ -357,3 +357,9 @@ async def test_a_body_too_large_is_told_the_limit(
     told = problem(reply, 413, "PAYLOAD_TOO_LARGE")["detail"]
     assert str(bytes_max) in told
     assert words in told
+
+
+async def test_a_wrong_name_is_answered_in_words(tenant: httpx2.AsyncClient) -> None:
+    reply = await tenant.post("/v1/jobs", json={"type": "send email"})
+    said = problem(reply, 422, "INVALID_REQUEST", "/type")
+    assert said["detail"].startswith("This must have up to 128 letters (A-Z, a-z), digits and _")

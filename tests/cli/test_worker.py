@@ -10,6 +10,7 @@ from tests.cli.program import fairway
 
 from fairway.cli.work import APP_NOT_LOADED
 from fairway.runtime.identity import new_api_key
+from fairway.wire.messages import POOL_WORDS
 
 APP = """
 from fairway import App
@@ -37,7 +38,10 @@ def test_no_key(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--pool", "Huge"], "--pool Huge: 'Huge' is no name of a pool."),
+        (
+            ["--pool", "Huge"],
+            f"--pool Huge: 'Huge' is no name of a pool; it must have {POOL_WORDS}.",
+        ),
         (["--pool", "short=0"], "--pool short=0: a pool needs at least one slot."),
         (["--pool", "short=many"], "--pool short=many: slots must be a number, as in short=8."),
         (["--pool", "long=-1"], "--pool long=-1: slots must be a number, as in long=8."),

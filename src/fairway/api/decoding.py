@@ -14,6 +14,7 @@ from starlette.responses import Response
 from fairway.api.plain import read_body
 from fairway.core.errors import InvalidRequest
 from fairway.services.bodies import Counted
+from fairway.wire.pattern_words import in_words
 
 #: Everything that the codec raises on bytes that are no message of ours.
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -70,7 +71,7 @@ def invalid(error: Exception, body: bytes | msgspec.Raw = b"?") -> InvalidReques
     message = str(error)
     if not isinstance(error, msgspec.ValidationError):
         return InvalidRequest(message[:MESSAGE_MAX], code="INVALID_JSON")
-    sentence = _PLACE.sub("", message)[:MESSAGE_MAX]
+    sentence = in_words(_PLACE.sub("", message))[:MESSAGE_MAX]
     return InvalidRequest(sentence, field=_pointer(message)[:MESSAGE_MAX])
 
 

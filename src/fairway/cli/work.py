@@ -24,7 +24,7 @@ from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.sdk.limits import Limits
 from fairway.sdk.settings import checked_url
-from fairway.wire.messages import POOL_PATTERN
+from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import CEILING, WorkerOptions
 from fairway.worker.starting import AppNotLoaded
@@ -132,7 +132,9 @@ def parse_pools(pools: list[str] | None, slots: int | None) -> dict[str, int]:
     for text in pools or [pool.name for pool in BUILT_IN]:
         name, _, number = text.partition("=")
         if not re.fullmatch(POOL_PATTERN, name):
-            raise InvalidRequest(f"--pool {text}: {name!r} is no name of a pool.")
+            raise InvalidRequest(
+                f"--pool {text}: {name!r} is no name of a pool; it must have {POOL_WORDS}."
+            )
         if number and not number.isdigit():
             raise InvalidRequest(f"--pool {text}: slots must be a number, as in {name}=8.")
         found[name] = int(number) if number else slots or _slots_default(name)

@@ -19,7 +19,7 @@ from fairway.sdk.failures import BatchRefused
 from fairway.sdk.handle import Handle, blocking_run
 from fairway.sdk.options import refuse_unknown
 from fairway.sdk.times import TimeOptions, time_fields
-from fairway.wire.messages import POOL_PATTERN, JobRequest
+from fairway.wire.messages import POOL_PATTERN, POOL_WORDS, JobRequest
 
 if TYPE_CHECKING:
     from fairway.sdk.job import Job
@@ -111,7 +111,7 @@ class Enqueuer(Generic[P, R]):
 
 def checked_pool(pool: str) -> str:
     if not re.fullmatch(POOL_PATTERN, pool):
-        raise ValueError(f"{pool!r} is no name for a pool: it must match {POOL_PATTERN}")
+        raise ValueError(f"{pool!r} is no name for a pool: it must have {POOL_WORDS}")
     return pool
 
 

@@ -31,7 +31,7 @@ from fairway.sdk.enqueue import Call, EnqueueOptions, Enqueuer, checked_pool, ch
 from fairway.sdk.handle import Handle
 from fairway.sdk.limits import Limits
 from fairway.sdk.vocabulary import Retry
-from fairway.wire.messages import JOB_TYPE_PATTERN
+from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
 
 if TYPE_CHECKING:
     from fairway.sdk.app import App
@@ -153,7 +153,7 @@ class SyncJob(Job[P, R]):
 
 def _checked_name(name: str) -> str:
     if not re.fullmatch(JOB_TYPE_PATTERN, name):
-        raise ValueError(f"{name!r} is no name for a job: it must match {JOB_TYPE_PATTERN}")
+        raise ValueError(f"{name!r} is no name for a job: it must have {JOB_TYPE_WORDS}")
     return name
 
 

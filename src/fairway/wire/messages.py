@@ -16,6 +16,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 END = r"$(?!\n)"
 JOB_TYPE_PATTERN = r"^[A-Za-z][A-Za-z0-9_.:-]{0,127}" + END
 POOL_PATTERN = r"^[a-z][a-z0-9_-]{0,31}" + END
+JOB_TYPE_WORDS = "up to 128 letters (A-Z, a-z), digits and _ . : - and begin with a letter"
+POOL_WORDS = "up to 32 small letters (a-z), digits and _ - and begin with a letter"
 
 JobType = Annotated[str, Meta(pattern=JOB_TYPE_PATTERN, examples=["email.send"])]
 PoolName = Annotated[str, Meta(pattern=POOL_PATTERN, examples=["short"])]

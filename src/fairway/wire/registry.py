@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from fairway.wire.exchange import ShortText
-from fairway.wire.messages import PoolName, TimeoutSeconds
+from fairway.wire.messages import END, PoolName, TimeoutSeconds
 
-Label = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/=-]{0,127}$", examples=["gpu"])]
+LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:/=-]{0,127}" + END
+Label = Annotated[str, Meta(pattern=LABEL_PATTERN, examples=["gpu"])]
 Seconds = Annotated[float, Meta(ge=1, le=24 * 3600)]
 
 
