@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,3 +47,52 @@ def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: st
     assert "starting it again" not in ended.err
     last = ended.err.splitlines()[-1]
     assert last == "fairway: broken:app cannot be loaded; see the words above."
+
+
+class Started:
+    """`fairway up` in a session of its own, as from a terminal: Ctrl-C reaches all of it."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._log = folder / "up.log"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "fairway", "up", "--port", str(port)],
+                cwd=folder,
+                env={"PATH": "/usr/bin:/bin"},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def says(self, words: str) -> None:
+        ends_at = time.monotonic() + 120
+        while words not in self.said:
+            assert self._process.poll() is None, self.said
+            assert time.monotonic() < ends_at, self.said
+            time.sleep(0.02)
+
+    def ctrl_c(self) -> int:
+        os.killpg(self._process.pid, signal.SIGINT)
+        return self._process.wait(120)
+
+
+def test_ctrl_c_while_the_database_is_made_leaves_a_folder_that_can_be_used(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    first = Started(tmp_path, port)
+    first.says("Making a new PostgreSQL")
+    time.sleep(0.5)  # into the midst of it
+    assert first.ctrl_c() == 0, first.said
+    assert "Fairway is up" not in first.said
+    assert first.said.splitlines()[-1] == "  Stopped."
+    assert not {"FATAL", "Traceback"} & set(re.findall(r"\w+", first.said))
+    second = Started(tmp_path, port)
+    second.says("Fairway is up")
+    assert second.ctrl_c() == 0, second.said

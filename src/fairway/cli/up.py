@@ -81,11 +81,15 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
     guard = asyncio.create_task(_nothing())
     try:
         dsn = settings.database_url or await _start_postgres(postgres)
+        if stopping.is_set():
+            return 0  # somebody changed their mind: nobody waits for the rest of it
         guard = asyncio.create_task(_guard(postgres))
         server_stop = asyncio.Event()
         companions = Companions(settings, stopping, server_stop)
 
         async def ready(platform: Platform) -> None:
+            if stopping.is_set():
+                return
             keys = await first_keys(platform, settings)
             _announce(settings, keys, targets, beside)
             companions.start(targets, beside, keys)

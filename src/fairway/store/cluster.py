@@ -78,10 +78,12 @@ def launch(folder: DataFolder, binaries: Binaries, socket_dir: Path) -> Process:
 
 
 def _run_initdb(folder: DataFolder, binaries: Binaries, fresh: Path) -> None:
+    """In its own session, too: cut short by Ctrl-C it would fail, and fill the screen with why."""
     made = subprocess.run(
         (binaries.initdb, "-D", fresh, *INITDB_OPTIONS),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        cwd="/", env=_environment(), check=False, **folder.account.process_options(),
+        cwd="/", env=_environment(), check=False, start_new_session=True,
+        **folder.account.process_options(),
     )  # fmt: skip
     if made.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
