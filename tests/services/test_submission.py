@@ -97,6 +97,9 @@ async def test_the_tenants_depth_limit_refuses_before_any_write(platform: Platfo
         await submit(platform, tenant, new(), new())
     assert refusal.value.code == "QUEUE_DEPTH_EXCEEDED"
     assert refusal.value.retry_after_seconds > 0
+    assert refusal.value.message.startswith("2 jobs wait and the limit is 3; come back with 2 more")
+    with pytest.raises(LimitReached, match="at most 3 of yours may wait: send fewer at once"):
+        await submit(platform, tenant, *(new() for _ in range(4)))
     assert len(await submit(platform, tenant, new())) == 1
     assert await count(platform) == 3
 

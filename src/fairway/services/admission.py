@@ -39,7 +39,7 @@ class Admission:
         depth = self.depth(tenant)
         if depth + count > tenant.depth_limit:
             raise LimitReached(
-                f"{depth} jobs wait already and the limit is {tenant.depth_limit}.",
+                _no_room(depth, count, tenant.depth_limit),
                 code="QUEUE_DEPTH_EXCEEDED",
                 retry_after_seconds=DEPTH_RETRY_SECONDS,
             )
@@ -47,8 +47,8 @@ class Admission:
         early_us = self._bucket(tenant).take(count, tenant.rate_per_second, tenant.burst, now_us)
         if early_us:
             raise LimitReached(
-                f"{tenant.rate_per_second} jobs a second, {tenant.burst} at once, is your limit;"
-                f" {count} fit in {early_us / 1e6:.3f} s.",
+                f"Your limit is {tenant.rate_per_second} a second and {tenant.burst} at once;"
+                f" there is room for this in {early_us / 1e6:.3f} s.",
                 code="TENANT_RATE_LIMIT_EXCEEDED",
                 retry_after_seconds=early_us / 1e6,
                 quota=self.quota(tenant),
@@ -98,3 +98,11 @@ class Admission:
         if bucket is None:
             bucket = self._buckets[tenant.id] = Bucket(tenant.burst, self._clock.now_us())
         return bucket
+
+
+def _no_room(depth: int, count: int, limit: int) -> str:
+    """Waiting makes room for one more, and for a batch; not for one that is above the limit."""
+    if count > limit:
+        return f"These are {count} jobs, and at most {limit} of yours may wait: send fewer at once."
+    more = "one more" if count == 1 else f"{count} more"
+    return f"{depth} jobs wait and the limit is {limit}; come back with {more} when some have run."

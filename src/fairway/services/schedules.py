@@ -127,6 +127,7 @@ class Schedules:
                     f"There are {others} schedules already, as many as a tenant may have. Delete"
                     " some, or let one schedule submit many jobs.",
                     code="TOO_MANY_SCHEDULES",
+                    retry_after_seconds=60,  # time alone does not help
                 )
             terms = terms._replace(type=self._directory.type_ids[type_name])
             is_new = await store.put_schedule(connection, place, terms, now, following)

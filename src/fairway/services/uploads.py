@@ -27,7 +27,14 @@ from fairway.core.errors import (
     Unavailable,
 )
 from fairway.core.objects import ObjectFacts, Place, day_of, object_name
-from fairway.core.upload_quota import BODY, CLAIMED, FACTS, charge_bytes, unclaimed_bytes
+from fairway.core.upload_quota import (
+    BODY,
+    CHARGE_BYTES_MIN,
+    CLAIMED,
+    FACTS,
+    charge_bytes,
+    unclaimed_bytes,
+)
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.store_clock import StoreClock
@@ -182,9 +189,9 @@ class Uploads:
         limit = self.limits.unclaimed_bytes
         if account.charged_bytes + charge_bytes(size_bytes) > limit:
             raise LimitReached(
-                f"{account.charged_bytes} bytes of uploads wait for their jobs, and the limit is"
-                f" {limit}. Submit their jobs; what no job comes for is removed after"
-                f" {KEPT_DAYS} days.",
+                f"{account.charged_bytes} bytes of uploads wait for their jobs, each counted as"
+                f" {CHARGE_BYTES_MIN} at least; with one more they would pass the limit of {limit}."
+                f" Submit their jobs; what no job comes for is removed after {KEPT_DAYS} days.",
                 code="UPLOAD_QUOTA_EXCEEDED",
                 retry_after_seconds=60,
             )
