@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec import Raw
 from tests.sdk.sample_jobs import (
@@ -18,7 +20,16 @@ from tests.sdk.sample_jobs import (
     unwanted,
 )
 
-from fairway import App, InvalidArguments, JobCancelled, JobFailed, Snooze, StillRunning, testing
+from fairway import (
+    App,
+    InvalidArguments,
+    JobCancelled,
+    JobFailed,
+    Retry,
+    Snooze,
+    StillRunning,
+    testing,
+)
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.lifecycle import State
 
@@ -79,6 +90,21 @@ def test_inline_ends_dead_when_attempts_are_used_up() -> None:
         with pytest.raises(JobFailed, match=r"dead after 3 attempts.*ConnectionError: not yet"):
             handle.result()
         assert handle.status().attempts == 3
+
+
+@pytest.mark.parametrize(("retry", "runs"), [(Retry(1), 2), (Retry(1, most={"timeout": 1}), 1)])
+def test_attempts_are_no_bound_of_runs_that_are_too_slow(retry: Retry, runs: int) -> None:
+    app = App("shop")
+    begun = []
+
+    @app.job(retry=retry, timeout="50ms")
+    async def pay() -> None:
+        begun.append(1)
+        await asyncio.sleep(10)
+
+    with testing.inline():
+        assert pay.enqueue().status().state == "dead"
+    assert len(begun) == runs
 
 
 def test_inline_keeps_the_time_limit() -> None:

@@ -51,7 +51,9 @@ class JobOptions(TypedDict, total=False):
     timeout: Duration
     mode: RunMode
     priority: int  # 9 first … 0 last, among the tenant's own jobs
-    attempts: int  # short for retry=Retry(attempts)
+    #: Short for retry=Retry(attempts): how often the handler may raise. No bound for runs that end
+    #: otherwise: one over its time limit is tried once more (`most`), a crash costs no attempt.
+    attempts: int
     retry: Retry
     limits: Limits  # of a process of its own
     cancel_grace: Duration  # from being asked to stop until it is stopped; 5 minutes

@@ -85,10 +85,13 @@ class TimeLimitPassed(Exception):
 class Retry:
     """How a job is tried again: at most `attempts` times, `on` these errors, after `backoff`.
 
-    `most` bounds the runs that end otherwise, by failure class: `most={"timeout": 2}` gives a job
-    that is too slow one more try. An error outside `on` is final. The last pause of `backoff`
-    repeats. What is left out is decided by the platform's policy for the job's pool; it also keeps
-    count of the attempts.
+    `attempts` counts errors that the handler raised. `most` bounds the runs that end otherwise, by
+    failure class, whatever the attempts: a job over its time limit, or over a limit of memory, is
+    tried once more unless `most={"timeout": 1, "resource": 1}` says no. So `Retry(1)` alone is no
+    promise of one run; and since a crash of a worker is never the job's fault, nothing is.
+
+    An error outside `on` is final. The last pause of `backoff` repeats. What is left out is
+    decided by the platform's policy for the job's pool; it also keeps count of the attempts.
     """
 
     def __init__(

@@ -32,8 +32,9 @@ def refusal_of(error: BaseException) -> Unavailable:
 
 def not_known() -> Unavailable:
     return Unavailable(
-        "The store did not answer in time, so it is not known whether this was accepted. Send it"
-        " again with the same Idempotency-Key, and it is accepted once."
+        "The store did not answer in time, so it is not known whether this was accepted. If it had"
+        " an Idempotency-Key, send it again with that one, and it is accepted once; if it had none,"
+        " look first whether it is there."
     )
 
 

@@ -190,7 +190,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     "UNAVAILABLE": ProblemNote(
         "The store does not answer right now, or cannot be written to. Unless `detail` says so, it"
         " is not known whether a submission was written.",
-        "Send it again after `Retry-After` seconds; an `Idempotency-Key` makes that safe.",
+        "Send it again after `Retry-After` seconds. With the same `Idempotency-Key` it is accepted"
+        " once; without one, look at `GET /v1/jobs` before, or it may run twice.",
     ),
     "STORAGE_UNAVAILABLE": ProblemNote(
         "Object storage, which holds checkpoints and large payloads, does not answer, or may not be"

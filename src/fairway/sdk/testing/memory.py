@@ -152,8 +152,17 @@ def is_skipped(request: JobRequest, now: float) -> bool:
     return last is not None and request.on_late in (None, "skip") and now > last.timestamp()
 
 
+_BOUNDS = {
+    "timeout": "timeouts_max",
+    "resource": "resources_max",
+    "dependency": "dependencies_max",
+    "worker_crash": "deliveries_max",
+}
+
+
 def decision_after(record: Enqueued, end: RunEnd) -> Decision:
-    policy = RetryPolicy(attempts_max=record.job.attempts_max)
+    most = {_BOUNDS[name]: number for name, number in record.job.retry.most.items()}
+    policy = RetryPolicy(attempts_max=record.job.attempts_max, **most)
     outcome = end.outcome(ran_us=0)
     return decide(policy, record.tally, outcome, MIDDLE_SAMPLE)
 
