@@ -20,9 +20,10 @@ class FileMissing(Exception):
 
 @cache
 def open_store(place: str) -> ObjectStore:
-    if "://" in place:
+    folder = place.removeprefix("file://")  # as FAIRWAY_STORAGE_URL is written
+    if "://" in folder:
         return from_url(place)
-    return LocalStore(Path(place), mkdir=True)
+    return LocalStore(Path(folder), mkdir=True)
 
 
 async def put(store: ObjectStore, data: bytes) -> str:

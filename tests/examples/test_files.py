@@ -24,6 +24,12 @@ async def test_a_file_comes_back_as_it_was_and_the_same_is_kept_once(tmp_path: P
     assert len(_kept(tmp_path)) == 1
 
 
+async def test_a_folder_may_be_written_as_an_address(tmp_path: Path) -> None:
+    """As FAIRWAY_STORAGE_URL is; and it need not be there yet."""
+    reference = await files.put(files.open_store(f"file://{tmp_path}/new"), b"print(42)")
+    assert files.get(files.open_store(str(tmp_path / "new")), reference) == b"print(42)"
+
+
 async def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     store = files.open_store(str(tmp_path))
     reference = await files.put(store, b"expected: 42")
