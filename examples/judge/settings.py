@@ -2,7 +2,7 @@
 
 | variable | default | |
 |---|---|---|
-| JUDGE_STORE | judge in Fairway's data folder | object storage: a folder (also as file:///…), or s3://, gs://, az:// |
+| JUDGE_STORE | judge in Fairway's data folder | a folder (also file:///…), s3://, gs://, az:// |
 | JUDGE_PORT | 8900 | where the service listens |
 """
 

@@ -175,10 +175,18 @@ class ExchangeEndpoint:
 
     async def _facts(self, one: wire.TypeTerms) -> TypeFacts:
         return TypeFacts(
-            None if one.pool is None else self._pools.named(one.pool, "/hello/types").number,
+            None if one.pool is None else self._pool_of(one.name, one.pool),
             one.timeout_ms, one.attempts_max, one.dependency, one.warm_key, one.version,
             None if one.schema is None else await self._schema(one.name, one.schema),
         )  # fmt: skip
+
+    def _pool_of(self, type_name: str, pool_name: str) -> int:
+        """One such type keeps the whole worker out, so whoever starts it must hear which."""
+        try:
+            return self._pools.named(pool_name, "/hello/types").number
+        except InvalidRequest as error:
+            words = f"The job type {type_name} is for a pool that is not there. {error.message}"
+            raise InvalidRequest(words, field=error.field) from None
 
     async def _schema(self, type_name: str, schema: dict[str, Any]) -> bytes:
         """Workers say the same at every hello: only what is news is looked at, and in a thread."""
