@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.ids import make_job_id
@@ -161,7 +162,7 @@ _BOUNDS = {
 
 
 def decision_after(record: Enqueued, end: RunEnd) -> Decision:
-    most = {_BOUNDS[name]: number for name, number in record.job.retry.most.items()}
+    most: dict[str, Any] = {_BOUNDS[name]: number for name, number in record.job.retry.most.items()}
     policy = RetryPolicy(attempts_max=record.job.attempts_max, **most)
     outcome = end.outcome(ran_us=0)
     return decide(policy, record.tally, outcome, MIDDLE_SAMPLE)
