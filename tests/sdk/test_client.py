@@ -247,6 +247,7 @@ async def test_a_status_is_made_of_plain_values(score: ScoreJob, server: TinySer
     server.finish(handle.id, result={"points": [1, 2]})
     last = await handle.astatus()
     assert last.result == {"points": [1, 2]}
+    assert repr(last).startswith("JobStatus(id="), "who prints it looks for that first"
     assert "Raw" not in repr(last)
 
 

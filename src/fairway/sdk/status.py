@@ -17,7 +17,7 @@ from fairway.wire.messages import JobView
 _JSON_FIELDS = ("progress", "payload", "result", "error")
 
 
-class JobStatus(JobView):
+class JobStatus(JobView, kw_only=True):
     """What `handle.status()` answers. What a job does not have, or is too large to show, is None.
 
     `handle.result()` gives the result as its declared type; here it is as JSON has it.
