@@ -408,20 +408,3 @@ async def test_a_lease_that_is_out_keeps_no_long_payload_and_comes_again_whole(
     assert again == {lease["job"]: lease for lease in leases}
     await worker.tell(worker.report(leases[0], "returned"))
     assert (await worker.lease())["payload"] == payload
-
-
-async def test_a_reply_is_no_heavier_than_it_may_be(
-    tenant: httpx2.AsyncClient, worker: HandWorker
-) -> None:
-    """It is encoded in one go: what is left comes with the next, at once."""
-    payload, count = {"text": "x" * 60_000}, 100
-    job = {"type": worker.type, "payload": payload}
-    reply = await tenant.post("/v1/jobs/batch", json={"jobs": [job] * count})
-    assert reply.json()["accepted"] == count
-    said = await worker.hello(slots=count)
-    for _ in range(20):
-        if len(worker.inbox) >= count:
-            break
-        assert len(said.get("leases", [])) * 60_000 <= 4 << 20
-        said = await worker.say(wait_ms=1000)
-    assert len({lease["job"] for lease in worker.inbox}) == count
