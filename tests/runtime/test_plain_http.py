@@ -1,0 +1,62 @@
+"""The small client: which connections it uses again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fairway.runtime.plain_http import HttpDoor
+
+REPLY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\n{}"
+LARGE = b"x" * (32 << 20)  # more than any socket takes before somebody reads
+
+
+class Server:
+    """Answers each head at once, and reads bodies of up to 64 KB only."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.url = ""
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(REPLY)
+                size_bytes = int(head.lower().partition(b"content-length: ")[2].split()[0])
+                if size_bytes > 1 << 16:
+                    await asyncio.Event().wait()
+                await reader.readexactly(size_bytes)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            writer.close()
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[tuple[Server, HttpDoor]]:
+    server = Server()
+    listener = await asyncio.start_server(server.meet, "127.0.0.1", 0)
+    door = HttpDoor(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", {})
+    try:
+        yield server, door
+    finally:
+        door.close()
+        listener.close()
+
+
+async def test_a_connection_is_used_again() -> None:
+    async with running() as (server, door):
+        for _ in range(3):
+            assert await door.post("/", b"{}", 20) == (503, b"{}")
+        assert server.connections == 1
+
+
+async def test_one_that_was_answered_before_all_was_sent_is_not() -> None:
+    """The next call would wait behind the rest of this one, which nobody reads."""
+    async with running() as (server, door):
+        for count in (1, 2):
+            assert (await door.post("/", LARGE, 20)).status == 503
+            assert server.connections == count
+        assert (await door.post("/", b"{}", 20)).status == 503
+        assert server.connections == 3
