@@ -1,11 +1,12 @@
 """HTTP on the wire, guarded: what a connection may send before anybody listens, and for how long.
 
-A head has 64 KB and some seconds; more is answered 431 or 408, and never reaches the parser, which
-would copy all of it again with every packet. A connection that owes the rest of a request is closed
-when its time is up; one that is idle, after a while; when there are too many, those that never
-spoke with a valid key give way first (`core/connections.py`). Who is refused while it still sends
-is listened to for a moment, or it would never hear why. A call that is being answered, held
-open or streamed is never idle; but a reply that nobody reads ends with its connection.
+A head has 64 KB, 128 headers and some seconds; more is answered 431 or 408. More bytes never reach
+the parser, which would copy all of them again with every packet. A connection that owes the rest of
+a request is closed when its time is up; one that is idle, after a while; when there are too many,
+those that never spoke with a valid key give way first (`core/connections.py`). Who is refused while
+it still sends is listened to for a moment, or it would never hear why. A call that is being
+answered, held open or streamed is never idle; but a reply that nobody reads ends with its
+connection.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from typing import Any, NamedTuple
 
 from fairway.api.lean_protocol import LeanProtocol
 from fairway.api.plain import CLOSE, CONNECTION, problem_reply, reply_text
-from fairway.core.connections import ConnectionBook, ConnectionLimits, address_of
+from fairway.core.connections import AHEAD_MAX, ConnectionBook, ConnectionLimits, address_of
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
 
 HEAD_BYTES_MAX = 64 << 10
+HEADERS_MAX = 128  # each is three objects, however short: a head of empty ones took 1.4 MB
+TARGET_BYTES_MAX = 8 << 10  # of the request line: kept in three forms, and taken apart
 FRAMING_MAX = 16  # bytes that carry one byte of a body in chunks
 PIPELINED_MAX = 16  # requests that one connection sends before it has heard an answer
 STRANGER_PIPELINED_MAX = 2  # before it has shown a valid key
@@ -47,6 +50,7 @@ class Door:
         self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
         self._silent_until = 0.0
+        self._ahead: dict[GuardedProtocol, None] = {}  # the first has been here longest
         self._unread: dict[GuardedProtocol, tuple[float, int]] = {}  # until when; bytes to be sent
         self._unread_bytes, self._unread_bytes_max = 0, limits.unread_bytes
         self._refused = metrics.connections_refused
@@ -80,6 +84,20 @@ class Door:
         connection.is_owing = False
         self._owing.pop(connection, None)
 
+    def is_ahead(self, connection: GuardedProtocol) -> None:
+        """It sent requests before it heard an answer. Few do, and what they sent is not counted."""
+        connection.is_ahead = True
+        self._ahead[connection] = None
+        if len(self._ahead) > AHEAD_MAX:
+            oldest = next(iter(self._ahead))
+            self.caught_up(oldest)
+            self._refused.labels("ahead").inc()
+            oldest.loop.call_soon(oldest.cut)  # it may be in the midst of the parser
+
+    def caught_up(self, connection: GuardedProtocol) -> None:
+        connection.is_ahead = False
+        self._ahead.pop(connection, None)
+
     def is_full(self, connection: GuardedProtocol) -> None:
         """Its reply waits to be read."""
         self.is_read(connection)
@@ -110,6 +128,7 @@ class Door:
 
     def gone(self, connection: GuardedProtocol) -> None:
         self._owing.pop(connection, None)
+        self._ahead.pop(connection, None)
         self.is_read(connection)
         self.book.left(connection)
 
@@ -154,17 +173,30 @@ class Door:
             connection.answer(error)
 
 
+class _Nowhere(list[tuple[bytes, bytes]]):
+    """For trailers: nobody reads them, and they must not join the headers, nor gather."""
+
+    def append(self, header: tuple[bytes, bytes]) -> None:
+        pass
+
+
+NOWHERE = _Nowhere()
+
+
 class GuardedProtocol(LeanProtocol):
     """One connection."""
 
-    __slots__ = ("_body_bytes", "_door", "_head_bytes", "_sent_bytes", "is_known", "is_owing")
+    __slots__ = (
+        "_body_bytes", "_door", "_head_bytes", "_sent_bytes", "is_ahead", "is_known", "is_owing",
+    )  # fmt: skip
 
     def __init__(self, door: Door, **given: Any) -> None:
         super().__init__(**given)
         self._door = door
         self._head_bytes = 0
         self._sent_bytes = self._body_bytes = 0  # after the head, and what of it is body
-        self.is_owing = False
+        self.headers, self.url = NOWHERE, b""  # until the first head
+        self.is_owing = self.is_ahead = False
         self.is_known = False  # it has carried a request with a valid key
 
     # -- asyncio's side ----------------------------------------------------------------------
@@ -194,13 +226,26 @@ class GuardedProtocol(LeanProtocol):
                 return
             self._head_bytes += len(data)
             super().data_received(data)
-            if self.has_whole_body and self._head_bytes and not self.is_being_answered():
-                self._door.owes(self, self.loop.time())
+            if self.has_whole_body and self._head_bytes:
+                self._has_half_a_head()
             return
         self._sent_bytes += len(data)
         super().data_received(data)
         if self._sent_bytes > HEAD_BYTES_MAX + FRAMING_MAX * self._body_bytes:
             self._door.refuse(self, _HEAD_TOO_LARGE)  # trailers without end, or the like
+
+    def _has_half_a_head(self) -> None:
+        if self._is_too_much():
+            self._refuse_head()
+        elif not self.is_being_answered():
+            self._door.owes(self, self.loop.time())
+
+    def _is_too_much(self) -> bool:
+        return len(self.headers) > HEADERS_MAX or len(self.url) > TARGET_BYTES_MAX
+
+    def _refuse_head(self) -> None:
+        self.headers.clear()  # parser and protocol know each other: else it waits to be collected
+        self._door.refuse(self, _TOO_MANY_HEADERS)
 
     def _receive_much(self, data: bytes, room: int) -> None:
         """The parser sees what a head may have; the rest only when the head was in there."""
@@ -226,8 +271,14 @@ class GuardedProtocol(LeanProtocol):
         if len(self.pipeline) >= (PIPELINED_MAX if self.is_known else STRANGER_PIPELINED_MAX):
             self.cut()
             raise ValueError("too many requests at once")  # stops the parser
+        if self._is_too_much():
+            self._refuse_head()
+            raise ValueError("too many headers")
         self.scope[CONNECTION] = self  # type: ignore[literal-required]  # a key of our own
         super().on_headers_complete()
+        self.headers = NOWHERE
+        if self.pipeline:
+            self._door.is_ahead(self)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -242,6 +293,8 @@ class GuardedProtocol(LeanProtocol):
             self.rest()
 
     def on_response_complete(self) -> None:
+        if self.is_ahead and not self.pipeline:
+            self._door.caught_up(self)
         super().on_response_complete()
         if not self.has_whole_body:  # a body that nobody reads any more must come to its end
             self._door.owes(self, self.loop.time())
@@ -275,6 +328,10 @@ class GuardedProtocol(LeanProtocol):
 
 _HEAD_TOO_LARGE = InvalidRequest(
     f"Request line and headers have at most {HEAD_BYTES_MAX} bytes.", code="HEAD_TOO_LARGE"
+)
+_TOO_MANY_HEADERS = InvalidRequest(
+    f"A request has at most {HEADERS_MAX} headers, and {TARGET_BYTES_MAX} bytes in its address.",
+    code="HEAD_TOO_LARGE",
 )
 _HEAD_TOO_SLOW = InvalidRequest(
     "Request line and headers took too long to arrive.", code="REQUEST_TIMEOUT"

@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 STAFF = -1  # who is not a tenant's: shared workers, operators, other servers
 SHARED_TENTHS = 9  # of all connections, for those that are not staff
 TENANT_PART = 4  # one tenant holds at most a fourth of all
+AHEAD_MAX = 256  # with requests that wait behind another: of each as much as is read in one go
 
 Connection = TypeVar("Connection")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairway.core.connections import AHEAD_MAX
 from fairway.core.reading import READ_BYTES_MAX
 from fairway.core.run_note import PROGRESS_BYTES_MAX
 from fairway.runtime.settings import Settings
@@ -17,7 +18,8 @@ from fairway.services.bodies import CALL_BYTES_MAX, CHECKPOINTS_BYTES_MAX
 from fairway.services.waiting import DOWNLOADS_MAX
 
 AT_REST_BYTES = 256 << 20  # the program, and what it knows of tenants, types, pools and tombstones
-CONNECTION_BYTES = (64 + 64 + 256 + 64) << 10  # a head, a small body, what came behind, a reply
+CONNECTION_BYTES = (64 + 64 + 64 + 64) << 10  # a head, a small body, half the next head, a reply
+AHEAD_BYTES = 256 << 10  # of one that sent more than that: what the event loop reads in one go
 JOB_BYTES = 1 << 10  # of a job in a window, besides its payload
 RUNNING_JOBS = 20_000  # that the sum allows for; it is workers who say how many slots there are
 LEASE_BYTES = (2 << 10) + PROGRESS_BYTES_MAX
@@ -42,6 +44,7 @@ def stores(settings: Settings) -> list[Store]:
             settings.connections_max * CONNECTION_BYTES,
             ("connections_max",),
         ),
+        Store("requests that wait behind another", AHEAD_MAX * AHEAD_BYTES),
         Store("large bodies", _bodies_bytes(settings) * 3, ("body_room_bytes_max",)),
         Store(
             "checkpoints under way",

@@ -123,7 +123,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Delete some, or let one schedule's job submit many jobs.",
     ),
     "HEAD_TOO_LARGE": ProblemNote(
-        "Request line and headers together have more than 64 KB.",
+        "Request line and headers have more than 64 KB, there are more than 128 headers, or the"
+        " address has more than 8 KB.",
         "Put data into the body, and ask for less at once.",
     ),
     "TOO_MANY_SESSIONS": ProblemNote(
