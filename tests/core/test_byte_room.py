@@ -44,6 +44,7 @@ def test_what_is_held_is_the_sum_of_its_places(
         room.give_back(key)
     assert room.bytes_held == 0
     assert all(room.held_by(owner) == 0 and room.fits(owner, 2 * ALL) for owner in OWNERS)
+    assert not room._by_owner, "nobody is remembered who has nothing here"
 
 
 def _check_sums(room: ByteRoom, places: list[tuple[int, int]]) -> None:

@@ -54,6 +54,53 @@ def test_who_fills_its_part_hears_so_and_others_do_not_notice() -> None:
     room.take("greedy", MB)
 
 
+def test_a_part_is_a_fourth_to_the_byte() -> None:
+    room = BodyRoom("requests", ALL, Metrics())
+    room.take("one", ALL // 4 - MB)
+    room.take("one", MB)
+    with pytest.raises(LimitReached):
+        room.take("one", 1)
+
+
+def test_who_has_something_inside_fills_the_room_to_one_half() -> None:
+    room = BodyRoom("requests", ALL, Metrics())
+    room.take("one", MB)
+    for owner in ("two", "three"):
+        room.take(owner, ALL // 4 - MB)
+    room.take("one", MB)  # which makes it half full, to the byte
+    with pytest.raises(Unavailable) as refused:
+        room.take("one", 65 << 10)
+    assert refused.value.code == "NO_ROOM", "its own part has room"
+    room.take("four", ALL // 4)  # three fourths, to the byte: it had nothing inside
+
+
+def test_the_parts_of_a_room_for_bodies() -> None:
+    """As OPERATING.md has them: half for requests, a fourth for either kind of workers."""
+    rooms = BodyRooms(4 * ALL, Metrics())
+    parts = (
+        (rooms.requests, 2 * ALL),
+        (rooms.of_worker(7, "w")[0], ALL),
+        (rooms.of_worker(None, "w")[0], ALL),
+        (rooms.checkpoints, 32 * MB),
+    )
+    for room, bytes_max in parts:
+        room.take("one", bytes_max * 3 // 4)
+        with pytest.raises(Unavailable):
+            room.take("two", 2 * MB)
+        for number in range(bytes_max // 4 // MB):
+            room.take(number, MB)
+        with pytest.raises(Unavailable):
+            room.take("last", 65 << 10)
+        assert room.bytes_held == bytes_max
+
+
+def test_each_shared_worker_has_a_part_of_its_own() -> None:
+    rooms = BodyRooms(4 * ALL, Metrics())
+    for name in ("a", "b"):
+        room, owner = rooms.of_worker(None, name)
+        room.take(owner, ALL // 4)
+
+
 def test_the_rest_is_for_who_comes_with_little() -> None:
     room = BodyRoom("requests", ALL, Metrics())
     for owner in range(3):
