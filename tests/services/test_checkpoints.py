@@ -89,6 +89,15 @@ async def test_a_lost_lease_leaves_nothing_behind(room: Room, lease: Lease) -> N
     assert [path.read_bytes() for path in room.objects()] == [b"good"]
 
 
+async def test_a_repeated_save_of_a_lost_lease_takes_nothing_away(room: Room, lease: Lease) -> None:
+    """Its reply was lost, it is said again, and the lease ends in between."""
+    await room.save(lease, 1, b"good")
+    await room.hand.report(room.hand.done(lease, Outcome(OutcomeKind.RETURNED, 5)))
+    with pytest.raises(Conflict, match="no longer in force"):
+        await room.save(lease, 1, b"good")
+    assert await room.load(lease) == b"good"
+
+
 async def test_a_store_that_is_away_is_the_reason_that_explain_gives(
     room: Room, lease: Lease
 ) -> None:

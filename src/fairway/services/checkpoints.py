@@ -55,7 +55,7 @@ class Checkpoints:
         return self._objects.failure
 
     async def save(self, proof: LeaseProof, number: int, body: bytes) -> Saved:
-        """Raises Conflict when the lease is no longer in force; then nothing refers to it."""
+        """Raises Conflict when the lease is no longer in force; it refers to nothing then."""
         sha256 = await _digest(body)
         place = Place(day_of(self._store_clock.now()), proof.tenant, proof.job)
         name = checkpoint_name(place, proof.epoch, number, sha256)
@@ -63,7 +63,8 @@ class Checkpoints:
         await self._objects.put(name, body)
         saved = await self._refer(proof, number, facts)
         if saved is None:
-            await self._forget([name])
+            if not await self._is_saved(proof, number, name):
+                await self._forget([name])
             raise _lease_lost()
         return saved
 
@@ -91,6 +92,18 @@ class Checkpoints:
             raise Unavailable() from error
         await self._forget(past)
         return Saved(proof.epoch, number, facts, saved_at)
+
+    async def _is_saved(self, proof: LeaseProof, number: int, name: str) -> bool:
+        """Whether the same words were said before, while the lease stood: the object is in use.
+
+        Nobody can save it from now on: who did held the job's row until it was on disk.
+        """
+        try:
+            async with self._database.people() as connection:
+                shard = shard_of(proof.job)
+                return await store.is_checkpoint_saved(connection, shard, proof, number, name)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
 
     async def load(self, tenant: int, job: JobId, before_epoch: int) -> Found | None:
         """The newest whole checkpoint of the runs before this epoch; None when none was saved.

@@ -59,6 +59,22 @@ async def is_lease_in_force(connection: Connection, shard: int, proof: LeaseProo
     return row is not None
 
 
+async def is_checkpoint_saved(
+    connection: Connection, shard: int, proof: LeaseProof, number: int, object_name: str
+) -> bool:
+    row = await fetch_row(
+        connection,
+        _SQL["is_checkpoint_saved"],
+        shard=shard,
+        tenant=proof.tenant,
+        job=proof.job,
+        epoch=proof.epoch,
+        number=number,
+        object=object_name,
+    )
+    return row is not None
+
+
 async def newest_checkpoints(
     connection: Connection, shard: int, tenant: int, job: JobId, *, before_epoch: int, limit: int
 ) -> list[Saved]:

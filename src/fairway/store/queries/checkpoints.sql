@@ -18,6 +18,12 @@ SELECT 1 AS held FROM jobs
 WHERE shard = :shard AND tenant = :tenant AND id = :job AND state + 0 = 2
   AND epoch = :epoch AND token = :token
 
+-- name: is_checkpoint_saved
+-- Whether the row of this checkpoint is there and refers to this object.
+SELECT 1 AS saved FROM checkpoints
+WHERE shard = :shard AND tenant = :tenant AND job = :job AND epoch = :epoch AND number = :number
+  AND object = :object
+
 -- name: newest_checkpoints
 -- Those of runs before this epoch, the newest first.
 SELECT epoch, number, object, size_bytes, sha256, saved_at FROM checkpoints
