@@ -241,7 +241,8 @@ async def test_a_resync_with_an_unheard_report_records_it_once(
 
 async def test_a_lease_that_is_not_in_force_is_revoked(worker: HandWorker) -> None:
     nothing = {"job": UNKNOWN, "tenant": "nobody", "epoch": 1, "token": "0" * 32}
-    assert (await worker.hello(running=[nothing]))["revoked"] == [UNKNOWN]
+    heard = await worker.hello(running=[nothing])
+    assert (heard["revoked"], heard["revoked_epochs"]) == ([UNKNOWN], [1])
 
 
 async def test_progress_is_shown_to_the_tenant(

@@ -265,7 +265,8 @@ def test_a_revoked_lease_is_told_to_its_worker(machine: Machine) -> None:
     machine.arrive(machine.job())
     (lease,) = machine.take(worker)
     machine.dispatcher.revoke(lease)
-    assert machine.dispatcher.news(worker).revoked == [lease.job.id]
+    news = machine.dispatcher.news(worker)
+    assert (news.revoked, news.revoked_epochs) == ([lease.job.id], [lease.epoch])
     assert machine.dispatcher.lease_of(worker, lease.job.id, lease.epoch, lease.token) is None
     assert machine.ends == []
 

@@ -135,7 +135,7 @@ async def test_what_a_worker_wrongly_believes_to_hold_is_revoked(
     stale = holding(other)._replace(epoch=other.epoch - 1)
     news = await hand.say(hello=True, running=[holding(lease), stale])
     assert news is not None
-    assert news.revoked == [other.job.id]
+    assert (news.revoked, news.revoked_epochs) == ([other.job.id], [stale.epoch])
     news = await thief.say(hello=True, running=[holding(lease)])
     assert news is not None
     assert news.revoked == [lease.job.id]

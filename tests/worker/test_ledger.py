@@ -50,3 +50,35 @@ def test_what_has_ended_is_named_as_ended() -> None:
     assert {one.job: one.ended for one in book.everything([])} == expected
     named = book.with_all_held(book.take_progress() or [])
     assert {one.job: one.ended for one in named} == expected
+
+
+def test_a_late_word_of_a_lost_lease_does_not_stop_the_next_run() -> None:
+    """The reply that takes a lease back may be heard after the one that brings the next."""
+    book = Ledger()
+    old, new = lease(1), replace(lease(1), epoch=2)
+    book.received([old])
+    assert book.superseded([new]) == [old.job]
+    assert book.received([new]) == [new]
+    assert book.lost([old.job], [old.epoch]) == []
+    assert book.running == {new.job: new}
+    assert book.lost([new.job, job_id(2)], [new.epoch, 1]) == [new.job]
+    assert book.running == {}
+
+
+def test_an_older_server_means_whatever_runs() -> None:
+    book = Ledger()
+    book.received([replace(lease(1), epoch=7), lease(2)])
+    assert book.lost([job_id(1), job_id(3)], []) == [job_id(1)]
+    assert list(book.running) == [job_id(2)]
+
+
+def test_a_lease_that_comes_after_a_newer_one_is_not_begun() -> None:
+    book = Ledger()
+    late = lease(1)
+    newer = replace(late, epoch=2)
+    book.received([newer])
+    assert book.received([late]) == []
+    book.ended(newer.job, End("succeeded"))
+    assert book.received([late]) == []
+    book.heard([one.n for one in book.take_fresh()])
+    assert book.received([late]) == []

@@ -212,6 +212,7 @@ class ExchangeEndpoint:
             refused=news.refused,
             cancel=news.cancels,
             revoked=news.revoked,
+            revoked_epochs=news.revoked_epochs,
             more=news.more,
             drain=news.drain,
             beat_ms=news.beat_ms,

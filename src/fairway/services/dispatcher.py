@@ -95,7 +95,7 @@ class Dispatcher(Granting):
         end = self.aftermath.end_of(lease, None, outcome)
         self._end([lease], self._clock.now_us())
         if lease.delivered:
-            lease.session.revoked.append(lease.job.id)
+            lease.session.revoke(lease.job.id, lease.epoch)
             lease.session.ring()
         self.record_ends([end])
 

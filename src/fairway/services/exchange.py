@@ -322,7 +322,7 @@ def _give_up(poll: asyncio.Future[None]) -> None:
 
 
 def _nothing(session: Session) -> News:
-    return News([], [], [], [], [], beat_ms=session.beat_ms)
+    return News([], [], [], [], [], [], beat_ms=session.beat_ms)
 
 
 def _may_be_from(report: Reported, state: int) -> bool:

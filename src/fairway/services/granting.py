@@ -230,7 +230,7 @@ class Granting(SessionBook):
     def revoke(self, lease: Lease) -> None:
         """The job is no longer this worker's to run; tell it so."""
         self._release([lease], self._clock.now_us())
-        lease.session.revoked.append(lease.job.id)
+        lease.session.revoke(lease.job.id, lease.epoch)
         lease.session.ring()
 
     def take_stale_leases(self, older_than_us: int) -> list[Lease]:

@@ -66,7 +66,8 @@ class Reconciler:
             log.warning("worker names leases no more", worker=session.worker, jobs=len(found.lost))
             unnamed = [session.leases[job] for job in found.lost]
             lost = await lose_in_parts(self._dispatcher, unnamed, UNNAMED)
-            session.revoked += [lease.job.id for lease in lost]
+            for lease in lost:
+                session.revoke(lease.job.id, lease.epoch)
         await self.adopt(session, unknown)
 
     def note_ended(self, session: Session, holdings: Sequence[Holding]) -> None:
@@ -103,7 +104,7 @@ class Reconciler:
                 if self._is_ours_to_judge(holding.job):
                     asked.append(holding)
             elif lease.session is not session or (is_hello and lease.epoch != holding.epoch):
-                session.revoked.append(holding.job)
+                session.revoke(holding.job, holding.epoch)
         return asked
 
     def _is_ours_to_judge(self, job: str) -> bool:
@@ -137,11 +138,11 @@ class Reconciler:
         standing = standing_of(stored, holding.epoch, holding.token, term)
         is_another = holding.job in dispatcher.leases
         if row is None or is_another or not session.may_run(row.job.tenant):
-            session.revoked.append(holding.job)
+            session.revoke(holding.job, holding.epoch)
         elif standing is Standing.WRITTEN:
             dispatcher.restore_written(session, row.job, holding.token, row.running_seconds)
         elif standing is Standing.OVER or not dispatcher.adopt(session, row.job, holding):
-            session.revoked.append(holding.job)
+            session.revoke(holding.job, holding.epoch)
 
     # -- leases that never came ----------------------------------------------------------------
 

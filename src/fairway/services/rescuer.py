@@ -134,4 +134,5 @@ class Rescuer:
             return session.seen_us == seen_us
 
         lost = await lose_in_parts(self._dispatcher, silent, is_still_so=is_silent)
-        session.revoked += [lease.job.id for lease in lost]  # should it be heard of again
+        for lease in lost:
+            session.revoke(lease.job.id, lease.epoch)  # should it be heard of again

@@ -124,11 +124,11 @@ class SessionBook:
         has_room = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
         more = bool(later) or has_room
         news = News(
-            leases, session.recorded, session.refused, session.cancels, session.revoked, more,
-            session.must_drain, session.beat_ms,
+            leases, session.recorded, session.refused, session.cancels, list(session.revoked),
+            list(session.revoked.values()), more, session.must_drain, session.beat_ms,
         )  # fmt: skip
         session.outbox, session.recorded, session.refused = later, [], []
-        session.cancels, session.revoked = [], []
+        session.cancels, session.revoked = [], {}
         return news
 
 

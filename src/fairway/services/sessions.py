@@ -93,7 +93,7 @@ class Session:
         self.recorded: list[int] = []
         self.refused: list[int] = []
         self.cancels: list[str] = []
-        self.revoked: list[str] = []
+        self.revoked: dict[str, int] = {}  # job → the newest epoch of it that is lost
         self.acks_due = False
         self.ring_due = False
         self.rung_us = 0
@@ -148,6 +148,10 @@ class Session:
             lease.session.drop(lease)
             lease.session = self
             self.hold(lease)
+
+    def revoke(self, job: str, epoch: int) -> None:
+        """It must not run this lease. One that is newer may be on its way to it, or run there."""
+        self.revoked[job] = max(epoch, self.revoked.get(job, 0))
 
     @property
     def must_drain(self) -> bool:
@@ -250,6 +254,7 @@ class News(NamedTuple):
     refused: list[int]
     cancels: list[str]
     revoked: list[str]
+    revoked_epochs: list[int]  # of each of them: what is newer goes on
     more: bool = False
     drain: bool = False
     beat_ms: int = 3000  # call again at least this often

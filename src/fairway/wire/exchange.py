@@ -149,6 +149,7 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     refused: list[int] = []  # numbers of reports whose lease was no longer in force
     cancel: list[str] = []  # jobs that somebody asked to stop
     revoked: list[str] = []  # jobs this worker must stop: the lease is another's
+    revoked_epochs: list[int] = []  # of each of these: a lease that is newer stands
     drain: bool = False  # an operator wants this worker to hand back what it runs, and to end
     resync: bool = False
     more: bool = False  # call again at once: there may be more leases for free slots

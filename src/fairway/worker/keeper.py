@@ -284,7 +284,7 @@ class Keeper:
         if reply.refused:
             log.warning("outcomes refused: the leases were lost", count=len(reply.refused))
         # What is lost goes first: the same reply may bring the same job under a new lease.
-        lost = [job for job in reply.revoked if self._ledger.revoked(job)]
+        lost = self._ledger.lost(reply.revoked, reply.revoked_epochs)
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
         self._begun = len(new)

@@ -8,7 +8,7 @@ remembered: a reply that was overtaken on its way may bring their leases once mo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +19,7 @@ from fairway.worker.pipe import Ended
 
 NAMING_SECONDS = 15.0  # between two lists of all that runs
 DONE_MAX = 8192  # runs heard of: so many are remembered at least, and twice as many at most
+NEWEST = (1 << 63) - 1  # no lease has a newer epoch
 
 
 class End(NamedTuple):
@@ -68,7 +69,10 @@ class Ledger:
         self.on_failure: Callable[[Lease, End | Ended], None] = lambda lease, end: None
 
     def received(self, leases: list[Lease]) -> list[Lease]:
-        """The leases that are news: a lease sent again is answered by what we already know."""
+        """The leases that are news: a lease sent again is answered by what we already know.
+
+        So is one that is older than what was met here: its reply came late.
+        """
         running, reported, new = self.running, self._reported, []
         done, before = self._done, self._done_before
         for lease in leases:
@@ -84,11 +88,11 @@ class Ledger:
         job, epoch = lease.job, lease.epoch
         held = self.running.get(job)
         number = self._reported.get(job)
-        if held is not None and held.epoch == epoch:
+        if held is not None and held.epoch >= epoch:
             return True
-        if number is not None and self._unheard[number].epoch == epoch:
+        if number is not None and self._unheard[number].epoch >= epoch:
             return True
-        return epoch in (self._done.get(job), self._done_before.get(job))
+        return epoch <= max(self._done.get(job, 0), self._done_before.get(job, 0))
 
     def ended(self, job: str, end: End | Ended, epoch: int | None = None) -> None:
         """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
@@ -152,11 +156,18 @@ class Ledger:
         """Jobs that run here under a lease older than one of these: that run is lost."""
         held = self.running
         old = [one.job for one in leases if one.job in held and held[one.job].epoch < one.epoch]
-        return [job for job in old if self.revoked(job)]
+        return [job for job in old if self.running.pop(job, None) is not None]
 
-    def revoked(self, job: str) -> bool:
-        """The lease is another's now; True when the job was running here."""
-        return self.running.pop(job, None) is not None
+    def lost(self, jobs: Sequence[str], epochs: Sequence[int]) -> list[str]:
+        """Those of these jobs that ran here under the lease that is lost, or an older one.
+
+        Replies may overtake each other: a newer lease of the same job may run by now. An older
+        server names no epochs; then whatever runs is meant.
+        """
+        held = self.running
+        meant = zip(jobs, epochs, strict=True) if epochs else ((job, NEWEST) for job in jobs)
+        old = [job for job, epoch in meant if job in held and held[job].epoch <= epoch]
+        return [job for job in old if held.pop(job, None) is not None]
 
     @property
     def fresh_count(self) -> int:

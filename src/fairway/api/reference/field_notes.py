@@ -194,6 +194,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "refused": "Numbers of reports whose lease was no longer in force; drop them.",
         "cancel": "Jobs that somebody asked to stop.",
         "revoked": "Jobs to stop without a report: the lease is another's.",
+        "revoked_epochs": "Of each of these, the epoch that is lost: go on with a newer lease.",
         "drain": "An operator asks you to drain: hand back or finish what you run, then leave.",
         "resync": "Say hello again, with the whole of running.",
         "more": "Call again at once: there may be more leases for the free slots.",
