@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
+from itertools import product
 from typing import Any
 
 import httpx2
 import pytest
 from tests.api.house import House, problem
 from tests.api.worker import HandWorker
+
+from fairway.services.holds import TENANT_PAUSES_MAX
 
 NEVER = "never-was"
 
@@ -191,6 +194,19 @@ async def test_pauses_of_one_tenant_are_no_business_of_another(
         await worker.hello(slots=2)
         assert (await worker.run())["job"] == job
         assert (await caller.delete("/v1/pauses")).json() == {"tenant": who}
+
+
+async def test_a_tenant_cannot_pause_without_end(
+    house: House, operator: httpx2.AsyncClient
+) -> None:
+    who, key = house.new_tenant()
+    async with house.caller(key) as caller:
+        for pool, job_type in product(("short", "medium"), range(TENANT_PAUSES_MAX // 2)):
+            said = {"tenant": who, "pool": pool, "type": f"paused.{job_type}"}
+            assert (await operator.post("/v1/pauses", json=said)).status_code == 201
+        problem(await caller.post("/v1/pauses", json={}), 429, "TOO_MANY_PAUSES")
+        assert (await caller.post("/v1/pauses", json=said)).status_code == 201, "it is there"
+        assert (await operator.post("/v1/pauses", json={"tenant": who})).status_code == 201
 
 
 async def test_a_pause_twice_is_a_pause(house: House, operator: httpx2.AsyncClient) -> None:

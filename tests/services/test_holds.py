@@ -20,9 +20,11 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.errors import LimitReached
 from fairway.core.holds import Hold
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
+from fairway.services.holds import TENANT_PAUSES_MAX
 from fairway.services.platform import Platform
 
 SMALL = replace(QUICK, window_jobs=20)
@@ -192,3 +194,24 @@ async def test_a_paused_tenant_is_owed_nothing(platform: Platform, tenant: Tenan
     await submit(platform, tenant)
     now_us = SystemClock().now_us()
     assert platform.dispatcher.shares[SHORT].insight.standing(tenant.id, now_us).entitled_us == 0
+
+
+# -- how many ------------------------------------------------------------------------------------
+
+
+async def test_a_tenant_has_so_many_pauses_and_no_more(database_url: str) -> None:
+    async with owner_on(database_url) as platform:
+        tenant, other = [await add_tenant(platform, name) for name in ("acme", "bolt")]
+        holds = platform.holds
+        for number in range(1, TENANT_PAUSES_MAX + 1):
+            await holds.pause(Hold(tenant.id, number), TENANT_PAUSES_MAX)
+        with pytest.raises(LimitReached) as refusal:
+            await holds.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), TENANT_PAUSES_MAX)
+        assert refusal.value.code == "TOO_MANY_PAUSES"
+        await holds.pause(Hold(tenant.id, 1), TENANT_PAUSES_MAX)  # as it is already
+        await holds.pause(Hold(other.id, 1), TENANT_PAUSES_MAX)
+        await holds.pause(Hold(tenant.id))  # an operator may, always
+        assert len(await holds.pauses()) == TENANT_PAUSES_MAX + 2
+        assert await holds.resume(Hold(tenant.id, 1))
+        assert await holds.resume(Hold(tenant.id, 2))
+        await holds.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), TENANT_PAUSES_MAX)

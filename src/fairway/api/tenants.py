@@ -19,6 +19,7 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.identity import new_api_key
 from fairway.services.directory import Principal
+from fairway.services.holds import TENANT_PAUSES_MAX
 from fairway.services.platform import Platform
 from fairway.wire.heft import BATCH_VALUES_MAX, VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
@@ -145,7 +146,8 @@ async def limits(request: Request) -> Response:
 async def pause(request: Request) -> Response:
     platform, principal = await _may_pause(request)
     wanted = await decoded(request, Pause)
-    await platform.holds.pause(await _hold(platform, principal, wanted))
+    pauses_max = None if principal.tenant is None else TENANT_PAUSES_MAX
+    await platform.holds.pause(await _hold(platform, principal, wanted), pauses_max)
     return json_reply(wanted, 201)
 
 

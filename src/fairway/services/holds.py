@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from itertools import chain
 
-from fairway.core.errors import Unavailable
+from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.holds import Hold, Holds
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
@@ -22,6 +22,7 @@ log = logger("holds")
 
 REFRESH_SECONDS = 2.0
 PAUSES = "pauses"
+TENANT_PAUSES_MAX = 100  # made by itself: every server reads all pauses, again and again
 
 
 class HoldKeeper:
@@ -48,9 +49,17 @@ class HoldKeeper:
         async with self._calm() as connection:
             return tuple(await store.all_pauses(connection))
 
-    async def pause(self, hold: Hold) -> None:
-        """No job of these streams starts; those that run, run on."""
+    async def pause(self, hold: Hold, pauses_max: int | None = None) -> None:
+        """No job of these streams starts; those that run, run on. The tenant may have so many."""
         async with self._calm() as connection:
+            if pauses_max is not None:
+                others = await store.count_other_pauses(connection, hold)
+                if others >= pauses_max:
+                    raise LimitReached(
+                        f"There are {others} pauses already, as many as a tenant may have. Resume"
+                        " some, or pause all of a pool.",
+                        code="TOO_MANY_PAUSES",
+                    )
             await store.pause(connection, *hold[:3])
         await self._told()
 

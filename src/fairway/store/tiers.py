@@ -25,6 +25,15 @@ async def all_pauses(connection: Connection) -> list[Hold]:
     return [Hold(*row) for row in await fetch(connection, _SQL["all_pauses"])]
 
 
+async def count_other_pauses(connection: Connection, hold: Hold) -> int:
+    """How many its tenant has besides this one."""
+    tenant, type_id, pool = hold[:3]
+    (row,) = await fetch(
+        connection, _SQL["count_other_pauses"], tenant=tenant, type=type_id, pool=pool
+    )
+    return int(row["others"])
+
+
 async def pause(connection: Connection, tenant: int, type_id: int, pool: int) -> None:
     await execute(connection, _SQL["pause"], tenant=tenant, type=type_id, pool=pool)
 

@@ -40,6 +40,7 @@ CODES: dict[str, tuple[int, str]] = {
     "TOO_MANY_UPLOADS": (429, "As many uploads are on their way as a tenant may have"),
     "UPLOAD_QUOTA_EXCEEDED": (429, "Too many uploaded bytes wait for their jobs"),
     "TOO_MANY_SCHEDULES": (429, "The tenant has as many schedules as it may have"),
+    "TOO_MANY_PAUSES": (429, "The tenant has as many pauses as it may have"),
     "HEAD_TOO_LARGE": (431, "Request line and headers are too large"),
     "TOO_MANY_SESSIONS": (429, "The tenant has as many worker sessions as it may have"),
     "TOO_MANY_BYTES": (429, "As many bytes of the tenant's bodies are under way as may be"),

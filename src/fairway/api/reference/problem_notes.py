@@ -122,6 +122,10 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "You have as many recurring schedules as a tenant may have.",
         "Delete some, or let one schedule's job submit many jobs.",
     ),
+    "TOO_MANY_PAUSES": ProblemNote(
+        "You have as many pauses in force as a tenant may have: 100.",
+        "Resume what need not be paused any more, or pause a whole pool, or all of your jobs.",
+    ),
     "HEAD_TOO_LARGE": ProblemNote(
         "Request line and headers have more than 64 KB, there are more than 128 headers, or the"
         " address has more than 8 KB.",

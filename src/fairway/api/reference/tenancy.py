@@ -197,7 +197,7 @@ PAUSE = Operation(
     body=Pause,
     body_example={"type": "email.send"},
     replies=(Reply(status=201, about="It is paused.", kind=Pause, example={"type": "email.send"}),),
-    problems=(*BODY, "NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
+    problems=(*BODY, "NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES"),
 )
 
 RESUME = Operation(

@@ -18,6 +18,11 @@ UPDATE tenants SET updated_at = now() WHERE tier = :name
 -- name: all_pauses
 SELECT tenant, type, pool FROM pauses
 
+-- name: count_other_pauses
+-- Those of one tenant, besides this one.
+SELECT count(*) AS others FROM pauses
+WHERE tenant = :tenant AND (type, pool) <> (:type, :pool)
+
 -- name: pause
 INSERT INTO pauses (tenant, type, pool) VALUES (:tenant, :type, :pool) ON CONFLICT DO NOTHING
 
