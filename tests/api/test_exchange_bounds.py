@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.house import problem
+from tests.api.house import House, problem
 from tests.api.test_exchange import UNKNOWN
+from tests.api.test_heavy_bodies import nobody_held_up
 from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
 
@@ -19,6 +20,8 @@ from fairway.wire.bounds import (
     NUMBER_MAX,
     POOLS_MAX,
     PROGRESS_BYTES_MAX,
+    SLOTS_MAX,
+    UNHEARD_MAX,
     WARM_KEYS_MAX,
 )
 
@@ -85,18 +88,35 @@ MANY_POOLS = {f"p{n}": 1 for n in range(POOLS_MAX + 1)}
         ({"hello": HELLO | {"labels": ["x"] * (LABELS_MAX + 1)}}, "/hello/labels"),
         ({"hello": HELLO | {"warm_keys": ["x"] * (WARM_KEYS_MAX + 1)}}, "/hello/warm_keys"),
         ({"hello": HELLO | {"slots": MANY_POOLS}}, "/hello/slots"),
+        ({"hello": HELLO | {"slots": {"short": SLOTS_MAX, "long": 1}}}, "/hello/slots"),
         ({"call": NUMBER_MAX + 1}, "/call"),
         ({"wait_ms": 10**400}, "/wait_ms"),
         ({"wait_ms": -1}, "/wait_ms"),
         ({"reports": [REPORT | {"n": 1 << 64}]}, "/reports/0/n"),
         ({"reports": [REPORT | {"ran_us": -1}]}, "/reports/0/ran_us"),
     ],
-    ids=["labels", "warm_keys", "slots", "call", "wait", "negative wait", "n", "ran_us"],
+    ids=["labels", "warm_keys", "pools", "slots", "call", "wait", "negative wait", "n", "ran_us"],
 )
 async def test_what_decides_something_is_refused_by_its_name(
     worker: HandWorker, message: dict[str, Any], pointer: str
 ) -> None:
     problem(await worker.post(**message), 422, "INVALID_REQUEST", pointer)
+
+
+async def test_a_worker_with_as_many_slots_as_may_be_can_say_all_that_it_holds(
+    house: House, worker: HandWorker
+) -> None:
+    """After a restart of the server, say: with all its slots in use and as much to report."""
+    held = [f"01890000-0000-7000-8000-{n:012x}" for n in range(SLOTS_MAX + UNHEARD_MAX)]
+    nothing = {"tenant": "nobody", "epoch": 1, "token": "0" * 32}
+    running = [{"job": job, "ended": n >= SLOTS_MAX, **nothing} for n, job in enumerate(held)]
+    reports = [REPORT | {"n": n, "job": held[-n]} for n in range(1, 1_000)]
+    hello = {"types": [{"name": worker.type}], "slots": {"short": SLOTS_MAX}}
+    async with nobody_held_up(house):
+        reply = await worker.post(hello=hello, running=running, reports=reports)
+    assert reply.status_code == 200
+    assert set(reply.json()["revoked"]) == set(held)
+    assert (await worker.post(draining=True, goodbye=True)).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["#99999999999", "#2147483648", "#" + "9" * 5000, "#٣"])

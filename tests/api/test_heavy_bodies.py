@@ -17,12 +17,12 @@ from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
 from fairway.api import weight
-from fairway.api.exchange import ITEMS_MAX
 from fairway.core.errors import InvalidRequest
 from fairway.sdk.client import Client
 from fairway.sdk.door import Submission
 from fairway.sdk.settings import ClientSettings
 from fairway.services.platform import Platform
+from fairway.wire.bounds import ITEMS_MAX
 from fairway.wire.messages import JobRequest
 
 MANY = b"[" + b"1," * 3_900_000 + b"1]"  # 7.8 MB

@@ -43,6 +43,10 @@ def test_no_key(folder: Path) -> None:
             f"--pool Huge: 'Huge' is no name of a pool; it must have {POOL_WORDS}.",
         ),
         (["--pool", "short=0"], "--pool short=0: a pool needs at least one slot."),
+        (
+            ["--pool", "short=9999", "--pool", "long=2"],
+            "A worker has at most 10000 slots in all; start several.",
+        ),
         (["--pool", "short=many"], "--pool short=many: slots must be a number, as in short=8."),
         (["--pool", "long=-1"], "--pool long=-1: slots must be a number, as in long=8."),
     ],

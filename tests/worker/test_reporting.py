@@ -11,6 +11,7 @@ from msgspec import Raw
 from tests.worker.platform import Platform, job_id, journal_lines, lease, said_of, until, working
 
 from fairway.wire import exchange as wire
+from fairway.worker import reporting
 from fairway.worker.journal import Journal
 
 MB = 1 << 20
@@ -182,3 +183,19 @@ async def test_a_call_without_room_is_said_again_and_the_rest_goes_on(platform: 
         await until(lambda: len(platform.heard) == 8, life, "all reports are heard")
     assert {one.kind for one in platform.heard.values()} == {"succeeded"}
     assert all(len(bytes(platform.heard[job_id(n)].result)) > size for n, size in sizes.items())
+
+
+async def test_with_many_reports_that_nobody_hears_no_more_work_is_taken(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is named in a hello, and a hello has its bound."""
+    monkeypatch.setattr(reporting, "UNHEARD_MAX", 3)
+    platform.takes = lambda report: False
+    platform.leases = [lease(n) for n in range(1, 4)]
+    async with working(platform) as life:
+        await until(lambda: any(one.draining for one in platform.calls), life, "it takes no more")
+        platform.leases = [lease(9)]
+        platform.takes = lambda report: True
+        verdicts = iter([503])  # so it says hello, and all that nobody heard
+        platform.judge = lambda request: next(verdicts, 200)
+        await until(lambda: job_id(9) in platform.heard, life, "it goes on when it was heard")

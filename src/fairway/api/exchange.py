@@ -40,7 +40,6 @@ from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
-ITEMS_MAX = 10_000  # reports and holdings of one call: a worker with thousands of slots
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
 JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
 ERROR_CHARACTERS_SHOWN = 200
@@ -157,6 +156,11 @@ class ExchangeEndpoint:
             return None
         if len({one.name for one in hello.types}) < len(hello.types):
             raise InvalidRequest("A type is named twice; name each once.", field="/hello/types")
+        if sum(hello.slots.values()) > bounds.SLOTS_MAX:
+            raise InvalidRequest(
+                f"A worker has at most {bounds.SLOTS_MAX} slots, all pools together; run several.",
+                field="/hello/slots",
+            )
         terms, work, is_shared = [], WorkInParts(), principal.tenant is None
         for one in hello.types:
             # A tenant's own worker does not speak for everybody's types: nobody looks at its facts.
@@ -271,9 +275,9 @@ def _taken_apart(body: bytes) -> tuple[LargeRequest, wire.Hello | None]:
     check_text(body)
     weigh(body, VALUES_MAX, "Send several calls.")
     large = _decode_large(body)
-    if len(large.reports) + len(large.running or ()) > ITEMS_MAX:
+    if len(large.reports) + len(large.running or ()) > bounds.ITEMS_MAX:
         raise InvalidRequest(
-            f"A call brings at most {ITEMS_MAX} reports and holdings; send several calls.",
+            f"A call brings at most {bounds.ITEMS_MAX} reports and holdings; send several calls.",
             code="TOO_MANY_VALUES",
             field="/reports",
         )

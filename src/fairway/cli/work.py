@@ -24,6 +24,7 @@ from fairway.runtime.parent import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.sdk.limits import Limits
 from fairway.sdk.settings import checked_url
+from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import CEILING, WorkerOptions
@@ -140,6 +141,8 @@ def parse_pools(pools: list[str] | None, slots: int | None) -> dict[str, int]:
         found[name] = int(number) if number else slots or _slots_default(name)
         if found[name] < 1:
             raise InvalidRequest(f"--pool {text}: a pool needs at least one slot.")
+    if sum(found.values()) > SLOTS_MAX:
+        raise InvalidRequest(f"A worker has at most {SLOTS_MAX} slots in all; start several.")
     return found
 
 

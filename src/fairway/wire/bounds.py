@@ -12,9 +12,10 @@ from fairway.core.fault import ERROR_BYTES_MAX
 from fairway.core.run_note import PROGRESS_BYTES_MAX
 
 __all__ = [
-    "BUILD_CHARACTERS_MAX", "DELAY_MS_MAX", "ERROR_BYTES_MAX", "LABELS_MAX", "LIMITS_MAX",
-    "LIMIT_CHARACTERS_MAX", "NUMBER_MAX", "POOLS_MAX", "PROGRESS_BYTES_MAX", "RESULT_BYTES_MAX",
-    "TYPES_MAX", "WAIT_MS_MAX", "WARM_KEYS_MAX", "cut", "cut_limits", "shown_progress",
+    "BUILD_CHARACTERS_MAX", "DELAY_MS_MAX", "ERROR_BYTES_MAX", "ITEMS_MAX", "LABELS_MAX",
+    "LIMITS_MAX", "LIMIT_CHARACTERS_MAX", "NUMBER_MAX", "POOLS_MAX", "PROGRESS_BYTES_MAX",
+    "RESULT_BYTES_MAX", "SLOTS_MAX", "TYPES_MAX", "UNHEARD_MAX", "WAIT_MS_MAX", "WARM_KEYS_MAX",
+    "cut", "cut_limits", "shown_progress",
 ]  # fmt: skip
 
 BUILD_CHARACTERS_MAX = 200  # longer ones are cut
@@ -24,6 +25,11 @@ LABELS_MAX = 100  # more are refused
 WARM_KEYS_MAX = 1_000
 POOLS_MAX = 1_000
 TYPES_MAX = 10_000
+SLOTS_MAX = 10_000  # of one session, in all pools together
+UNHEARD_MAX = SLOTS_MAX  # with so many reports that nobody confirmed a worker takes no more jobs
+#: Reports and holdings of one call. A hello names what runs, what ended until no more was taken and
+#: what ended since, and brings some reports: whoever keeps to the bounds can always say it.
+ITEMS_MAX = 3 * SLOTS_MAX
 RESULT_BYTES_MAX = 16 << 20  # of one job, as JSON; a larger one fails its run
 NUMBER_MAX = (1 << 53) - 1  # of calls and reports; what any language can count to
 DELAY_MS_MAX = 100 * 366 * 24 * 3600 * 1000  # a century: longer pauses are cut

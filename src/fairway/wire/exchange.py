@@ -28,6 +28,7 @@ from fairway.wire.bounds import (
     LABELS_MAX,
     NUMBER_MAX,
     POOLS_MAX,
+    SLOTS_MAX,
     TYPES_MAX,
     WAIT_MS_MAX,
     WARM_KEYS_MAX,
@@ -40,7 +41,7 @@ HEX_32 = r"^[0-9a-f]{32}" + END
 SessionKey = Annotated[str, Meta(pattern=HEX_32)]
 LeaseToken = Annotated[str, Meta(pattern=HEX_32)]
 Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
-Slots = Annotated[int, Meta(ge=0, le=100_000)]
+Slots = Annotated[int, Meta(ge=0, le=SLOTS_MAX)]
 ShortText = Annotated[str, Meta(max_length=128)]
 AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
 #: Counts for no more than the lease is old, whatever is said.

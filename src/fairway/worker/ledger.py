@@ -170,6 +170,10 @@ class Ledger:
         return [job for job in old if held.pop(job, None) is not None]
 
     @property
+    def unheard_count(self) -> int:
+        return len(self._unheard)
+
+    @property
     def fresh_count(self) -> int:
         return len(self._fresh)
 

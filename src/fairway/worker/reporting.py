@@ -25,6 +25,7 @@ from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
+from fairway.wire.bounds import UNHEARD_MAX
 from fairway.wire.exchange import NULL, ExchangeReply, ExchangeRequest, Report
 from fairway.worker.held_results import HeldResults, without_result
 from fairway.worker.ledger import Ledger
@@ -80,7 +81,8 @@ class Reporting:
 
     @property
     def is_full(self) -> bool:
-        return max(self._bytes, self._held.bytes_held) >= HELD_BYTES_MAX
+        has_many = self._ledger.unheard_count >= UNHEARD_MAX  # else its hello grows too long
+        return has_many or max(self._bytes, self._held.bytes_held) >= HELD_BYTES_MAX
 
     def add(self, reports: Iterable[Report]) -> None:
         """These are said here, and nowhere else until they are through."""
