@@ -10,6 +10,8 @@ from tests.services.platform_room import Hand, freeze
 from tests.services.test_dispatcher import Machine
 
 from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.own_slots import TENANT_SLOTS_MAX
+from fairway.core.tenant import Tenant
 from fairway.services import session_book
 from fairway.services.platform import Platform
 from fairway.services.rescuer import Rescuer
@@ -18,6 +20,7 @@ from fairway.services.session_book import (
     TENANT_SESSIONS_MAX,
     TENANTS_SESSIONS_MAX,
 )
+from fairway.services.sessions import ENDED_LEASES
 
 SHORT = 1
 
@@ -55,6 +58,54 @@ def test_a_tenant_has_so_many_sessions_and_those_here_are_not_harmed() -> None:
     machine.worker("shared")
     machine.dispatcher.end_session(machine.dispatcher.sessions["w1"])
     machine.worker("one more", tenant=7)
+
+
+def test_a_tenants_own_workers_have_so_many_slots_together() -> None:
+    """Each slot is a lease in memory, and it is they who say how many they have."""
+    machine = Machine()
+    book, half = machine.dispatcher, TENANT_SLOTS_MAX // 2
+    one, other, third = [machine.worker(name, tenant=7) for name in ("one", "other", "third")]
+    book.offer_slots(one, half)
+    book.offer_slots(other, half)
+    with pytest.raises(LimitReached) as refused:
+        book.offer_slots(third, 1)
+    assert refused.value.code == "TOO_MANY_SLOTS"
+    assert refused.value.retry_after_seconds
+    book.offer_slots(other, half)  # a hello again, as after a restart of the server
+    book.offer_slots(machine.worker("of another", tenant=8), TENANT_SLOTS_MAX)
+    book.offer_slots(machine.worker("shared"), TENANT_SLOTS_MAX + 1)
+    book.offer_slots(other, half - 1)
+    book.offer_slots(third, 1)
+    book.end_session(one)
+    book.offer_slots(third, half + 1)
+
+
+async def test_a_hello_with_too_many_slots_is_refused_and_heard_later(
+    platform: Platform, tenant: Tenant
+) -> None:
+    first, second = Hand(platform, short=TENANT_SLOTS_MAX), Hand(platform, short=1)
+    first.tenant = second.tenant = tenant.id
+    assert await first.say(hello=True) is not None
+    with pytest.raises(LimitReached, match="slots in all"):
+        await second.say(hello=True)
+    await first.say(goodbye=True)
+    assert await second.say(hello=True) is not None
+
+
+def test_runs_that_ended_and_are_not_reported_are_bounded() -> None:
+    """They have no slot: a worker that names all its runs as ended would be given all there is."""
+    machine = Machine()
+    worker = machine.worker(short=5)
+    machine.arrive(*[machine.job() for _ in range(300)])
+    taken = 0
+    while leases := machine.take(worker):
+        taken += len(leases)
+        for lease in leases:
+            machine.dispatcher.reported(lease)
+    assert taken == len(worker.leases) == 2 * 5 + ENDED_LEASES
+    for lease in list(worker.leases.values())[:3]:
+        machine.dispatcher.lost([lease])
+    assert len(machine.take(worker)) == 3
 
 
 def test_tenants_workers_leave_room_for_shared_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ class Dispatcher(Granting):
 
     def equip(self, session: Session, slots: dict[int, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
-        session.slots = slots
+        session.equip(slots)
         self.held.review(session)
         session.greeted = True
         if session.there_since_us is None:

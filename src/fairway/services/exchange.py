@@ -135,6 +135,7 @@ class Exchange:
         ]
 
     async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
+        self._dispatcher.offer_slots(session, sum(hello.slots.values()))
         claims = self._dispatcher.claims
         await self._directory.know_types(terms.name for terms in hello.types)
         type_ids = self._directory.type_ids

@@ -9,6 +9,7 @@ from collections import Counter
 
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.headcount import Headcount
+from fairway.core.own_slots import TENANT_SLOTS_MAX, OwnSlots
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.held_calls import HeldCalls
@@ -32,6 +33,7 @@ class SessionBook:
         self.held = HeldCalls()
         self._of_tenant: Counter[int] = Counter()  # tenant → sessions of its own workers
         self._of_tenants = 0  # of all of them
+        self._own_slots = OwnSlots()
         self._headcount = Headcount()
 
     def session(self, key: str, worker: str, tenant: int | None) -> Session:
@@ -44,6 +46,9 @@ class SessionBook:
         if before != tenant:
             self._count_tenant(before, -1)
             self._count_tenant(tenant, 1)
+            self._own_slots.forget(key)
+            session.equip({})
+            session.greeted = False  # a hello says what it offers to whom it is now
             self.held.review(session)
         session.heard(self._clock.now_us(), self.grace_us)
         return session
@@ -51,6 +56,7 @@ class SessionBook:
     def forget_session(self, session: Session) -> None:
         if self.sessions.pop(session.key, None) is not None:
             self._count_tenant(session.tenant, -1)
+            self._own_slots.forget(session.key)
         self.held.forget(session)
 
     def _count_tenant(self, tenant: int | None, change: int) -> None:
@@ -72,6 +78,19 @@ class SessionBook:
         is_full = tenant is not None and self._of_tenants >= TENANTS_SESSIONS_MAX
         if is_full or len(self.sessions) >= SESSIONS_MAX:
             raise Unavailable("As many workers are here as may be.", code="OVERLOADED")
+
+    def offer_slots(self, session: Session, slots: int) -> None:
+        """A hello names so many: those of one tenant's own workers are bounded together."""
+        if session.tenant is None or self.sessions.get(session.key) is not session:
+            return
+        if not self._own_slots.offer(session.key, session.tenant, slots):
+            raise LimitReached(
+                f"The tenant's own workers may have {TENANT_SLOTS_MAX} slots in all, and they have"
+                f" {self._own_slots.of(session.tenant)} already: {slots} more do not fit. Offer"
+                " fewer; those of a worker that ended are free again soon.",
+                code="TOO_MANY_SLOTS",
+                retry_after_seconds=RETRY_SECONDS,
+            )
 
     def restored_session(self, key: str) -> Session:
         """The session as it is; one that leases are found of and that is not here is nobody's."""
@@ -121,7 +140,9 @@ class SessionBook:
         now_us = self._clock.now_us() if leases else 0
         for lease in leases:
             lease.delivered, lease.sent_us = True, now_us
-        has_room = len(leases) >= LEASES_PER_REPLY and any(map(session.free, session.slots))
+        has_room = len(leases) >= LEASES_PER_REPLY and any(
+            session.free(pool) > 0 for pool in session.slots
+        )
         more = bool(later) or has_room
         news = News(
             leases, session.recorded, session.refused, session.cancels, list(session.revoked),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fairway.services.held_calls import HeldCall
 
 PAYLOAD_BYTES_KEPT = 1 << 10  # of a job that runs; a reference to a large one is shorter
+ENDED_LEASES = 100  # that a session may hold beside as many that ended as it has slots
 GATHER_US = 1_500  # leases granted within this of the last reply go out together
 
 
@@ -57,7 +58,8 @@ class Lease(Struct, eq=False, gc=False):
 class Session:
     __slots__ = (
         "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
-        "hello_number", "hellos", "in_use", "is_claimed", "key", "labels", "leases", "limits",
+        "hello_number", "hellos", "in_use", "is_claimed", "key", "labels", "leases",
+        "leases_max", "limits",
         "missed_since_us", "outbox", "poll", "recorded", "recording", "refused", "revoked",
         "ring_due", "rung_us", "seen_us", "slots", "tenant", "there_since_us", "types",
         "warm_types", "worker",
@@ -73,6 +75,7 @@ class Session:
         self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
         self.labels: tuple[str, ...] = ()
         self.slots: dict[int, int] = {}  # pool → slots in all
+        self.leases_max = 0  # those whose runs have ended included
         self.in_use: dict[int, int] = {}  # pool → leases of runs that go on
         self.leases: dict[str, Lease] = {}
         self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
@@ -117,7 +120,15 @@ class Session:
         return self.tenant is None or self.tenant == tenant
 
     def free(self, pool: int) -> int:
-        return 0 if self.draining else self.slots.get(pool, 0) - self.in_use.get(pool, 0)
+        """For new leases; what it says has ended has no slot, and counts until it is reported."""
+        if self.draining:
+            return 0
+        free = self.slots.get(pool, 0) - self.in_use.get(pool, 0)
+        return min(free, self.leases_max - len(self.leases))
+
+    def equip(self, slots: dict[int, int]) -> None:
+        self.slots = slots
+        self.leases_max = 2 * sum(slots.values()) + ENDED_LEASES
 
     def has_slot(self, pool: int) -> bool:
         """Whether nothing runs on a slot of it, be it for new leases or not."""
@@ -131,8 +142,8 @@ class Session:
 
     def drop(self, lease: Lease) -> None:
         if self.leases.get(lease.job.id) is lease:
-            self.free_slot(lease)
             del self.leases[lease.job.id]
+            self.free_slot(lease)
 
     def free_slot(self, lease: Lease) -> None:
         """Its run is over. Once it was reported, it has no slot to give back."""

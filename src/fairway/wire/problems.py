@@ -43,6 +43,7 @@ CODES: dict[str, tuple[int, str]] = {
     "TOO_MANY_PAUSES": (429, "The tenant has as many pauses as it may have"),
     "HEAD_TOO_LARGE": (431, "Request line and headers are too large"),
     "TOO_MANY_SESSIONS": (429, "The tenant has as many worker sessions as it may have"),
+    "TOO_MANY_SLOTS": (429, "The tenant's own workers have as many slots as they may have"),
     "TOO_MANY_BYTES": (429, "As many bytes of the tenant's bodies are under way as may be"),
     "TOO_MANY_STREAMS": (429, "As many event streams are open as may be"),
     "TOO_MANY_WAITING": (429, "As many requests of the tenant wait as may"),

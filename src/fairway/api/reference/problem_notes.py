@@ -136,6 +136,11 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Run fewer workers with more slots each. A session whose worker died is forgotten within"
         " a lease, so wait for `Retry-After` seconds and say hello again.",
     ),
+    "TOO_MANY_SLOTS": ProblemNote(
+        "The workers with your keys would have more slots in all than a tenant may have: 10 000.",
+        "Offer fewer slots. Those of a worker that died are free within a lease, so wait for"
+        " `Retry-After` seconds and say hello again.",
+    ),
     "TOO_MANY_BYTES": ProblemNote(
         "Bodies of over 64 KB are counted while they are under way, and yours together have as many"
         " bytes as one tenant may have at a time. Nothing of this request was read.",

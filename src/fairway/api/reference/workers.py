@@ -69,6 +69,7 @@ EXCHANGE = Operation(
         "UNKNOWN_POOL",
         "TOO_MANY_JOB_TYPES",
         "TOO_MANY_SESSIONS",
+        "TOO_MANY_SLOTS",
         "PAYLOAD_TOO_LARGE",
         "TOO_MANY_VALUES",
         "UNSUPPORTED_MEDIA_TYPE",
