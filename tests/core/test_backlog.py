@@ -335,6 +335,17 @@ def take_all(backlog: Backlog, tenant: int = 1) -> list[JobId]:
     return taken
 
 
+def test_a_window_that_was_cancelled_is_read_again(backlog: Backlog) -> None:
+    """Nobody takes a job from it any more, and so nobody would see that it runs low."""
+    jobs = [make(n) for n in range(8)]
+    backlog.arrived(jobs)
+    assert not backlog.wants_reads
+    backlog.remove_all([(job.id, key_of(job)) for job in jobs[:5]])
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.end_read(stream, jobs[5:], asked, ())
+    assert take_all(backlog) == [job.id for job in jobs[5:]]
+
+
 def test_arrivals_beyond_the_window_stay_in_the_store(backlog: Backlog) -> None:
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)

@@ -267,6 +267,8 @@ class Backlog(Windows):
                 stream.window = deque(job for job in stream.window if job.id not in ids)
             for job in gone:
                 self._count(job, -1)
+            if stream is not None and stream.more and len(stream.window) <= self.low:
+                self._want(stream)  # nothing is taken from it any more that would
             if (backlog := self._tenants.get((key.pool, key.tenant))) is not None:
                 self._left(backlog, len(ids))
 
