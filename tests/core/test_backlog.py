@@ -250,7 +250,8 @@ class BacklogMachine(RuleBasedStateMachine):
         heads: dict[StreamKey, JobId] = {}
         for job in sorted(self.queued.values()):
             heads.setdefault(key_of(job), job.id)
-        return heads
+        # In the order of the store.
+        return dict(sorted(heads.items(), key=lambda item: (item[0].tenant, item[0].lane, item[0])))
 
     # -- what always holds
 

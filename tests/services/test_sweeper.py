@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.services.platform_room import (
     SHORT,
@@ -14,6 +15,7 @@ from tests.services.platform_room import (
 )
 from tests.store.rows import new_job
 
+from fairway.core import crowd
 from fairway.core.ids import JobId, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
@@ -177,3 +179,27 @@ async def test_a_pool_is_crowded_when_very_many_free_tenants_wait(
         shares.set_terms(tenant._replace(id=1000 + number, fair_group="free"), 0)
         shares[SHORT].wake(1000 + number, 0)
     assert shares.is_crowded(SHORT)
+
+
+async def test_a_tenant_with_more_streams_than_may_be_is_read_in_turn(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await freeze(platform)
+    monkeypatch.setattr(crowd, "STREAMS_MAX", 10)
+    names = [f"kind-{number}" for number in range(40)]
+    jobs = await submit(platform, tenant, *[new(name) for name in names])
+    backlog = platform.dispatcher.backlog
+    assert len(list(backlog.streams_of(tenant.id, [SHORT]))) == 10
+    assert backlog.depth(tenant.id, [SHORT]) == 40
+    hand = Hand(platform, names, short=100)
+    ran: list[str] = []
+    for turn in range(12):
+        news = await hand.say(hello=turn == 0)
+        assert news is not None
+        ran += [lease.job.id for lease in news.leases]
+        if news.leases:
+            await hand.report(*[hand.done(lease) for lease in news.leases])
+        await sweep(platform)
+        assert len(list(backlog.streams_of(tenant.id, [SHORT]))) <= 10
+    assert sorted(ran) == sorted(jobs)
+    assert backlog.depth(tenant.id, [SHORT]) == 0

@@ -42,10 +42,13 @@ class Backlog(Windows):
                 before = job  # jobs come in runs of one stream: look it up once a run
                 stream = self._stream(key_of(job), job.id)
                 tenant = self._tenants[job.pool, job.tenant]
-                if not stream.blocked:
+                if stream is not None and not stream.blocked:
                     woken.add((job.pool, job.tenant))
-                if tenant.lanes is not None:
+                if stream is not None and tenant.lanes is not None:
                     tenant.lanes.wake(job.lane, self.now_us())
+            tenant.depth += 1
+            if stream is None:
+                continue  # it stays in the store until its stream has a place
             # A job older than the cursor (a retry that came due) would never be read again by it.
             if (stream.more and job.id > stream.cursor) or self._is_full(stream):
                 self._leave_in_store(stream)
@@ -58,7 +61,6 @@ class Backlog(Windows):
                 tenant.ready += 1
                 if job.id > stream.cursor:
                     stream.cursor = job.id
-            tenant.depth += 1
         return woken
 
     def promoted(
@@ -84,14 +86,16 @@ class Backlog(Windows):
             self._read_again(key, min(ended))
 
     def _read_again(self, key: StreamKey, job_id: str) -> None:
-        stream = self._stream(key, job_id)
-        stream.rewind()
-        self._leave_in_store(stream)
+        if (stream := self._stream(key, job_id)) is not None:
+            stream.rewind()
+            self._leave_in_store(stream)
 
     def put_back(self, job: QueuedJob) -> None:
         """A job that was taken is free again: it keeps its place at the head."""
         stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
+        if stream is None:
+            return
         if job.payload == NO_PAYLOAD:
             self._read_again(stream.key, job.id)  # which brings it whole
         elif stream.blocked:
@@ -103,22 +107,33 @@ class Backlog(Windows):
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
-        stream = self._stream(key, first)
+        stream = self._known(key)
+        if stream is None:
+            if not self._tenant(key).lets_in(key, may_run=self._may_run(key)):
+                return
+            stream = self._new_stream(key, shard_of(first))
         if first <= stream.cursor:
             stream.rewind()
         self._leave_in_store(stream)
 
     def hinted(self, key: StreamKey, first: str) -> None:
         """Another server wrote jobs to this stream, `first` the oldest of them."""
-        stream = self._stream(key, first)
-        stream.look_back(first)
-        self._leave_in_store(stream)
+        if (stream := self._stream(key, first)) is not None:
+            stream.look_back(first)
+            self._leave_in_store(stream)
 
-    def _stream(self, key: StreamKey, job_id: str) -> Stream:
-        return self._known(key) or self._new_stream(key, shard_of(job_id))
+    def _stream(self, key: StreamKey, job_id: str) -> Stream | None:
+        """None when its tenant has too many: the sweep meets it in the store."""
+        stream = self._known(key)
+        if stream is None and self._tenant(key).has_place():
+            return self._new_stream(key, shard_of(job_id))
+        return stream
+
+    def _tenant(self, key: StreamKey) -> TenantBacklog:
+        return self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
 
     def _new_stream(self, key: StreamKey, shard: int) -> Stream:
-        tenant = self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
+        tenant = self._tenant(key)
         self.has_lanes = self.has_lanes or key.lane > 0
         stream = tenant.new_stream(key, shard)
         stream.blocked = not self._may_run(key)
@@ -230,7 +245,7 @@ class Backlog(Windows):
         """So many jobs less; an empty backlog is known to be empty, whatever was counted before."""
         if backlog.ready:
             backlog.depth = max(backlog.depth - count, backlog.ready)
-        elif any(stream.more or stream.reading for stream in backlog.streams.values()):
+        elif backlog.crowd or any(one.more or one.reading for one in backlog.streams.values()):
             backlog.depth = max(backlog.depth - count, 0)
         else:
             backlog.depth = 0
@@ -287,18 +302,36 @@ class Backlog(Windows):
                 del self._tenants[pool, tenant]
 
     def prune(self, places: Iterable[tuple[int, int]]) -> None:
-        """Forget streams with nothing in them, of these; the next job makes them anew."""
+        """Forget streams with nothing in them, of these; the next job makes them anew.
+
+        The sweep has met all that have work in the store. In a crowd, those that had their turn
+        give their places up, too: their jobs are in the store.
+        """
         for key in places:
             if (backlog := self._tenants.get(key)) is None:
                 continue
-            is_small = len(backlog.streams) <= STREAMS_KEPT or backlog.lanes is not None
-            if backlog.ready and is_small:
-                continue  # they are in use, or will be in a moment; and a lane knows what it had
+            is_full = not backlog.has_room
+            backlog.round_over()
+            is_crowded = backlog.crowd is not None
+            if backlog.ready and len(backlog.streams) <= STREAMS_KEPT and not is_crowded:
+                continue  # they are in use, or will be in a moment
             for stream in list(backlog.streams.values()):
-                if not (stream.window or stream.more or stream.reading):
-                    backlog.drop(stream)
+                if stream.reading:
+                    continue
+                if is_crowded and (stream.blocked or (is_full and self._had_its_turn(stream))):
+                    self._evict(stream)
+                elif stream.window or stream.more:
+                    continue
+                backlog.drop(stream)
+                self.reading.forget(stream)
+            self._left(backlog, 0)
             if backlog.is_over:
                 del self._tenants[key]
+
+    def _had_its_turn(self, stream: Stream) -> bool:
+        """Where there is no place for all, a stream that was read has its own for a round."""
+        has_stayed, stream.stayed = stream.stayed, True
+        return has_stayed and bool(stream.window)
 
     def knows(self, key: StreamKey, job_id: str) -> bool:
         """Whether a head found in the store is no news: it is here, was here, or will be."""

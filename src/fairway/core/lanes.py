@@ -57,7 +57,8 @@ class LaneShare:
     def drop(self, stream: Stream) -> None:
         lane = self.lanes[stream.key.lane]
         del lane.streams[stream.key]
-        if not (lane.streams or lane.running):
+        is_ahead = lane.spent_us > self._floor_us  # which must not be forgotten
+        if not (lane.streams or lane.running or is_ahead):
             del self.lanes[stream.key.lane]
 
     def wake(self, number: int, now_us: int) -> None:

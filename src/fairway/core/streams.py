@@ -54,7 +54,7 @@ class Stream:
 
     __slots__ = (
         "blocked", "cursor", "heavy", "key", "late", "look", "missed", "more", "reading",
-        "rewound", "shard", "type", "window",
+        "rewound", "shard", "stayed", "type", "window",
     )  # fmt: skip
 
     def __init__(self, key: StreamKey, shard: int) -> None:
@@ -70,6 +70,7 @@ class Stream:
         self.missed = False  # a job arrived that a read under way may not see
         self.rewound = False  # the cursor went back while a read was under way
         self.late: str | None = None  # a job before the cursor that came during a read
+        self.stayed = False  # for a whole round, in a crowd
         self.blocked = False  # is held, or no worker runs its type: takes no memory
 
     def rewind(self) -> None:

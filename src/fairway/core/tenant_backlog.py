@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+from fairway.core import crowd
+from fairway.core.crowd import Crowd
 from fairway.core.lanes import LaneShare
 from fairway.core.streams import Firsts, Stream, StreamKey
 
 
 class TenantBacklog:
-    __slots__ = ("depth", "lanes", "only", "ready", "streams")
+    __slots__ = ("crowd", "depth", "lanes", "only", "ready", "streams")
 
     def __init__(self) -> None:
         self.streams: dict[StreamKey, Stream] = {}
         self.only: Stream | None = None  # when there is one and no lanes: the usual case
         self.lanes: LaneShare | None = None  # only once a job with a fair_key came
+        self.crowd: Crowd | None = None  # while some of its streams have no place here
         self.ready = 0  # jobs in all windows
         self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.streams) < crowd.STREAMS_MAX
+
+    def has_place(self) -> bool:
+        """For a stream that is not here; in a crowd it waits for its turn."""
+        if self.crowd is None and self.has_room:
+            return True
+        self.crowd = self.crowd or Crowd()
+        self.crowd.has_left_out = True
+        return False
+
+    def lets_in(self, key: StreamKey, *, may_run: bool) -> bool:
+        """As `has_place`, for one that the sweep met; what must not start takes no place then."""
+        if self.crowd is None:
+            return self.has_place()
+        return self.crowd.lets_in(key, has_room=may_run and self.has_room)
+
+    def round_over(self) -> None:
+        """The sweep met every stream that has work."""
+        if self.crowd is not None:
+            if self.crowd.has_left_out:
+                self.crowd.next_round(has_room=self.has_room)
+            else:
+                self.crowd = None
 
     def new_stream(self, key: StreamKey, shard: int) -> Stream:
         made = self.streams[key] = Stream(key, shard)
@@ -51,4 +80,6 @@ class TenantBacklog:
     @property
     def is_over(self) -> bool:
         """Whether nothing of it is worth keeping."""
-        return not self.streams and (self.lanes is None or self.lanes.is_quiet)
+        if self.streams or self.crowd is not None:
+            return False
+        return self.lanes is None or self.lanes.is_quiet
