@@ -47,8 +47,11 @@ async def until_refused(house: House, kind: str, reason: str, count: float) -> N
 
 
 @asynccontextmanager
-async def client_of(house: House, key: str, **options: float) -> AsyncIterator[Client]:
-    client = Client(ClientSettings(url=house.url, api_key=key), **options)
+async def client_of(
+    house: House, key: str, patience_seconds: float = PATIENCE_SECONDS
+) -> AsyncIterator[Client]:
+    settings = ClientSettings(url=house.url, api_key=key)
+    client = Client(settings, patience_seconds=patience_seconds)
     try:
         yield client
     finally:
@@ -63,7 +66,7 @@ def submission(size_bytes: int, job_type: str = "t") -> Submission:
 async def test_a_client_whose_part_is_full_comes_again(narrow: House) -> None:
     _, key = narrow.new_tenant()
     before = refused(narrow, "requests", "own part")
-    async with client_of(narrow, key, patience_seconds=PATIENCE_SECONDS) as client:
+    async with client_of(narrow, key) as client:
         with half_sent(narrow, PART - MB, key):
             sent = asyncio.create_task(client.submit(submission(2 * MB)))
             await until_refused(narrow, "requests", "own part", before + 1)
@@ -74,7 +77,7 @@ async def test_a_client_whose_part_is_full_comes_again(narrow: House) -> None:
 async def test_a_client_that_finds_no_room_comes_again(narrow: House) -> None:
     _, key = narrow.new_tenant()
     before = refused(narrow, "requests", "all")
-    async with client_of(narrow, key, patience_seconds=PATIENCE_SECONDS) as client:
+    async with client_of(narrow, key) as client:
         with full(narrow):
             sent = asyncio.create_task(client.submit(submission(2 * MB)))
             await until_refused(narrow, "requests", "all", before + 1)
