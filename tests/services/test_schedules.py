@@ -443,7 +443,7 @@ async def test_runs_outside_of_the_clock_count_towards_the_tenants_rate(platform
     poor = await platform.directory.add_tenant("poor", TenantSettings(rate_per_second=1, burst=10))
     assert poor is not None
     place = await put(platform, poor, cron="0 * * * *")
-    until_ = datetime.now(UTC)
+    until_ = datetime.now(UTC) - timedelta(seconds=30)  # past by the store's clock, too
     made = await platform.schedules.backfill(place, until_ - timedelta(hours=12), until_)
     assert made.made == 12
     with pytest.raises(LimitReached):
@@ -468,7 +468,7 @@ async def test_a_backfill_of_heavy_jobs_is_written_in_parts(
         await insert(connection, shard, jobs, scheduled)
 
     monkeypatch.setattr(submissions, "insert_jobs", noted)
-    until_ = datetime.now(UTC)
+    until_ = datetime.now(UTC) - timedelta(seconds=30)  # past by the store's clock, too
     made = await platform.schedules.backfill(place, until_ - timedelta(hours=5), until_)
     assert made == (5, 0)
     assert sizes == [2, 2, 1]
