@@ -108,7 +108,8 @@ def test_one_descendant_may_be_spared(family: subprocess.Popen[str]) -> None:
 def test_a_process_may_have_any_name() -> None:
     """A name is bytes that a job chooses: who cannot read it must not let the process live."""
     name = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'(\\xff) \\xfe', 0, 0, 0)\n"
-    root = _start(f"{name}print('ready', flush=True)\ntime.sleep(60)")
+    work = "while time.process_time() < 0.1: pass\n"  # several of the kernel's ticks
+    root = _start(f"{name}{work}print('ready', flush=True)\ntime.sleep(60)")
     try:
         assert usage.usage_of(root.pid).processes >= 1
         assert usage.cpu_ms_of(root.pid) > 0
