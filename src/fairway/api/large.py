@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -12,7 +12,7 @@ from fairway.api.auth import tenant_of, worker_of
 from fairway.api.decoding import json_reply
 from fairway.api.jobs import job_id
 from fairway.api.pace import Paced, body_pieces
-from fairway.api.plain import ClientGone, problem_reply
+from fairway.api.plain import ClientGone, Receive, Scope, Send, problem_reply
 from fairway.core.connections import STAFF
 from fairway.core.errors import (
     FairwayError,
@@ -95,7 +95,7 @@ async def payload(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
-    return await _text(platform, sight.record.payload, tenant.id)
+    return Download(platform, sight.record.payload, tenant.id)
 
 
 async def result(request: Request) -> Response:
@@ -104,7 +104,7 @@ async def result(request: Request) -> Response:
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
     if sight.record.result is None:
         raise NotFound("The job has no result: it has not succeeded.")
-    return await _text(platform, sight.record.result, tenant.id)
+    return Download(platform, sight.record.result, tenant.id)
 
 
 async def payload_for_worker(request: Request) -> Response:
@@ -115,33 +115,42 @@ async def payload_for_worker(request: Request) -> Response:
     if principal.tenant is not None and principal.tenant.id != tenant:
         raise Forbidden("This worker's key belongs to another tenant.")
     sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
-    try:
-        return await _text(platform, sight.record.payload, principal.holder)
-    except LimitReached as error:
-        raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
+    return Download(platform, sight.record.payload, principal.holder, is_worker=True)
 
 
-async def _text(platform: Platform, text: bytes, holder: int) -> Response:
-    """LimitReached when as many as may be are being sent already."""
-    kind = "payloads" if holder == STAFF else "downloads"
-    with platform.waiting.place(kind, holder):
-        reading = await platform.vault.read(text)
-    place = platform.waiting.place(kind, holder)
-    return StreamingResponse(
-        _until_broken(reading.pieces, place),
-        media_type="application/json",
-        headers={"content-length": str(reading.size_bytes)},
-    )
+class Download(Response):
+    """A text as it lies in the store, piece by piece; it has one place from the read to the end."""
+
+    def __init__(
+        self, platform: Platform, text: bytes, holder: int, *, is_worker: bool = False
+    ) -> None:
+        super().__init__()
+        self._platform, self._text, self._holder = platform, text, holder
+        self._is_worker = is_worker
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = "payloads" if self._holder == STAFF else "downloads"
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._platform.waiting.place(kind, self._holder))
+            except LimitReached as error:
+                if self._is_worker:  # it comes again
+                    raise Unavailable(error.message, code="OVERLOADED") from None
+                raise
+            reading = await self._platform.vault.read(self._text)
+            reply = StreamingResponse(
+                _until_broken(reading.pieces),
+                media_type="application/json",
+                headers={"content-length": str(reading.size_bytes)},
+            )
+            await reply(scope, receive, send)
 
 
-async def _until_broken(
-    pieces: AsyncIterator[bytes], place: AbstractContextManager[None]
-) -> AsyncIterator[bytes]:
+async def _until_broken(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """A reply that has begun cannot become a problem: it is cut short, which its length shows."""
     try:
-        with place:
-            async for piece in pieces:
-                yield piece
+        async for piece in pieces:
+            yield piece
     except FairwayError as error:
         log.error("reply cut short", error=error.message)
         raise ClientGone from error
