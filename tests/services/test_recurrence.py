@@ -325,3 +325,13 @@ def test_a_calendar_that_ends_ends() -> None:
     last = round(datetime(9998, 12, 30, tzinfo=UTC).timestamp() * 1000)
     for cron in ("0 0 29 2 MON", "*/5 * 1 1 *", "0 0 1 1 *"):
         assert len(list(islice(while_affordable(Cron(cron, "Europe/Lisbon").after(last)), 9))) < 10
+
+
+def test_a_rare_expression_is_searched_for_once() -> None:
+    """The same schedules are looked at again and again; each look has its own small budget."""
+    cron = Cron("17 3 29 2 MON", "Pacific/Chatham")
+    whole = list(islice(cron.after(NOW, Steps(100_000)), 3))
+    again = list(islice(Cron("17 3 29 2 MON", "Pacific/Chatham").after(NOW + 1, Steps(3)), 3))
+    assert again == whole
+    with pytest.raises(TooManySteps):  # the search goes on behind what is known
+        list(islice(cron.after(NOW, Steps(10)), 4))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice, pairwise
 from typing import Protocol
 from zoneinfo import ZoneInfo, available_timezones
@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.known_ticks import TICKS_MAX, KnownTicks
 from fairway.core.ticks import Every, Steps, while_affordable
 from fairway.services.zone_changes import ZoneChanges
 
@@ -29,6 +30,9 @@ GAPS_LOOKED_AT = 100
 MONTH_STEPS = 6  # what going to the next month that fits costs
 ANY_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, DAY, NONE = timedelta(seconds=1), timedelta(days=1), timedelta(0)
+
+
+_known = KnownTicks()
 
 
 class Recurrence(Protocol):
@@ -79,7 +83,23 @@ class Cron:
         self._is_wall_clock = not (minute.startswith("*") or hour.startswith("*"))
 
     def after(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
-        moment, last, steps = _moment(moment_ms), moment_ms, steps or Steps()
+        """Those that were found before need no search; what is found now is kept for the next."""
+        name, steps = (self._expression, self._clocks.name), steps or Steps()
+        known = _known.after(*name, moment_ms)
+        for tick in known:
+            steps.spend()
+            yield tick
+        found = list(known)
+        try:
+            for tick in self._search(known[-1] if known else moment_ms, steps):
+                if len(found) < TICKS_MAX:
+                    found.append(tick)
+                yield tick
+        finally:
+            _known.learn(*name, moment_ms, found)
+
+    def _search(self, moment_ms: int, steps: Steps) -> Iterator[int]:
+        moment, last = _moment(moment_ms), moment_ms
         ticks = self._by_wall if self._is_wall_clock else self._by_time
         try:
             for tick in ticks(moment, steps):
@@ -169,8 +189,12 @@ class Cron:
     @property
     def text(self) -> str:
         """In English, as `At 09:00 on Monday through Friday (Europe/Lisbon)`."""
-        words = CronSim(self._expression, ANY_TIME).explain()
-        return f"{words} ({self._clocks.name})"
+        return f"{_in_words(self._expression)} ({self._clocks.name})"
+
+
+@lru_cache(maxsize=1000)
+def _in_words(expression: str) -> str:
+    return CronSim(expression, ANY_TIME).explain()
 
 
 def recurrence_of(
