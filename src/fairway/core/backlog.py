@@ -8,7 +8,7 @@ later from its cursor. Memory is bounded by the limits. Losing a window loses no
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from itertools import groupby
 
 from fairway.core.holds import Holds
@@ -195,7 +195,7 @@ class Backlog(Windows):
     def taker(
         self,
         pool: int,
-        types: Container[int],
+        types: Collection[int],
         held: Container[str],
         emptied: Callable[[int], None],
         fits: Callable[[QueuedJob], bool] | None = None,
@@ -236,7 +236,7 @@ class Backlog(Windows):
         return take
 
     def take(
-        self, pool: int, tenant: int, types: Container[int], held: Container[str]
+        self, pool: int, tenant: int, types: Collection[int], held: Container[str]
     ) -> QueuedJob | None:
         """One job of one tenant; a grant of many uses `taker`."""
         return self.taker(pool, types, held, lambda tenant: None)(tenant)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import heapq
 import zlib
 
-from fairway.core.streams import Firsts, Stream, StreamKey
+from fairway.core.streams import Firsts, Stream, StreamGroup
 
 LANES_MAX = 1_023  # beyond 0; customers whose keys fall together share a lane
+MANY_STREAMS = 64  # of a lane: whether any has a job is looked up now and then only
+LOOK_US = 100_000
 PREPAID_US = 1_000_000  # a running job counts for this much more than it has run
 
 
@@ -27,16 +29,28 @@ def _goes_on(stream: Stream) -> bool:
 
 
 class Lane:
-    __slots__ = ("granted_sum_us", "is_idle", "mark_us", "running", "spent_us", "streams", "waits")
+    __slots__ = (
+        "_looked_us", "granted_sum_us", "is_idle", "mark_us", "running", "spent_us", "streams",
+        "waits",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.streams: dict[StreamKey, Stream] = {}
+        self.streams = StreamGroup()
         self.running: dict[str, int] = {}  # job → when it was granted
         self.granted_sum_us = 0  # of those that run
         self.spent_us = 0  # by those that ended, and what waking up set it to
         self.mark_us = 0  # its newest entry in the heap
         self.waits = False  # is in the heap
         self.is_idle = True
+        self._looked_us = 0
+
+    def is_spent(self, now_us: int) -> bool:
+        """Whether nothing of it is in memory. Of very many streams not asked with every grant:
+        a lane that nobody can run is passed over at little cost."""
+        if len(self.streams) > MANY_STREAMS and now_us - self._looked_us < LOOK_US:
+            return False
+        self._looked_us = now_us
+        return not any(stream.window for stream in self.streams)
 
     def cost_us(self, now_us: int) -> int:
         """Slot-time so far; of those that run, up to now and something ahead."""
@@ -52,11 +66,11 @@ class LaneShare:
         self._floor_us = 0  # the cost of the lane that went last: where one that wakes up starts
 
     def add(self, stream: Stream) -> None:
-        self.lanes.setdefault(stream.key.lane, Lane()).streams[stream.key] = stream
+        self.lanes.setdefault(stream.key.lane, Lane()).streams.add(stream)
 
     def drop(self, stream: Stream) -> None:
         lane = self.lanes[stream.key.lane]
-        del lane.streams[stream.key]
+        lane.streams.drop(stream)
         is_ahead = lane.spent_us > self._floor_us  # which must not be forgotten
         if not (lane.streams or lane.running or is_ahead):
             del self.lanes[stream.key.lane]
@@ -79,15 +93,15 @@ class LaneShare:
         found = None
         while found is None and (number := self._pop(now_us)) is not None:
             lane = self.lanes[number]
-            found = firsts.of(lane, lane.streams.values())
+            found = firsts.of(lane.streams)
             if found is not None:
                 self._floor_us = max(self._floor_us, lane.mark_us)
                 self._push(number, lane, lane.mark_us)
-            elif any(stream.window for stream in lane.streams.values()):
+            elif not lane.is_spent(now_us):
                 cannot_run.append(number)
             else:
                 lane.waits = False
-                lane.is_idle = not any(_goes_on(stream) for stream in lane.streams.values())
+                lane.is_idle = not any(_goes_on(stream) for stream in lane.streams)
         for number in cannot_run:
             self._push(number, self.lanes[number], self.lanes[number].mark_us)
         return found

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, id_before
@@ -96,7 +97,7 @@ class Stream:
             self.cursor = id_before(late)
 
 
-def first_of(streams: Collection[Stream], types: Container[int]) -> Stream | None:
+def first_of(streams: Iterable[Stream], types: Container[int]) -> Stream | None:
     """The stream whose head goes next among those a worker can run."""
     best: Stream | None = None
     best_rank = 0
@@ -113,28 +114,62 @@ def _rank(stream: Stream) -> int:
     return due_ms_of(stream.window[0]) - stream.key.priority * AGEING_MS
 
 
+class StreamGroup:
+    """Streams by type: of thousands that nobody runs, a worker of three types looks at none."""
+
+    __slots__ = ("_by_type", "_count")
+
+    def __init__(self) -> None:
+        self._by_type: dict[int, list[Stream]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Stream]:
+        return chain.from_iterable(self._by_type.values())
+
+    def add(self, stream: Stream) -> None:
+        self._by_type.setdefault(stream.type, []).append(stream)
+        self._count += 1
+
+    def drop(self, stream: Stream) -> None:
+        """Of one type there are as many as there are priorities, so looking for it is quick."""
+        same = self._by_type[stream.type]
+        same.remove(stream)
+        self._count -= 1
+        if not same:
+            del self._by_type[stream.type]
+
+    def of_types(self, types: Collection[int]) -> Iterable[Stream]:
+        """At least all of these types; who asks looks at the type as well."""
+        if self._count <= FEW_STREAMS or len(types) >= len(self._by_type):
+            return self
+        found = (self._by_type.get(type_) for type_ in types)
+        return chain.from_iterable(streams for streams in found if streams)
+
+
 class Firsts:
     """`first_of` for one grant of many jobs: all streams of a group are looked at twice at most.
 
     While it is used, jobs only leave the windows, from their heads: so ranks only grow.
     """
 
-    def __init__(self, types: Container[int]) -> None:
+    def __init__(self, types: Collection[int]) -> None:
         self._types = types
-        self._heaps: dict[object, list[tuple[int, int, Stream]] | None] = {}
+        self._heaps: dict[StreamGroup, list[tuple[int, int, Stream]] | None] = {}
 
-    def of(self, group: object, streams: Collection[Stream]) -> Stream | None:
-        """Of the streams of this group, which is the same whenever it is asked for."""
-        if len(streams) <= FEW_STREAMS:
-            return first_of(streams, self._types)
+    def of(self, group: StreamGroup) -> Stream | None:
+        if len(group) <= FEW_STREAMS:
+            return first_of(group, self._types)
         if group not in self._heaps:  # mostly one job is taken, and that is that
             self._heaps[group] = None
-            return first_of(streams, self._types)
+            return first_of(group.of_types(self._types), self._types)
         heap = self._heaps[group]
         if heap is None:
             heap = self._heaps[group] = [
                 (_rank(stream), place, stream)
-                for place, stream in enumerate(streams)
+                for place, stream in enumerate(group.of_types(self._types))
                 if stream.window and stream.type in self._types
             ]
             heapq.heapify(heap)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from fairway.core import crowd
 from fairway.core.crowd import Crowd
 from fairway.core.lanes import LaneShare
-from fairway.core.streams import Firsts, Stream, StreamKey
+from fairway.core.streams import Firsts, Stream, StreamGroup, StreamKey
 
 
 class TenantBacklog:
-    __slots__ = ("crowd", "depth", "lanes", "only", "ready", "streams")
+    __slots__ = ("_group", "crowd", "depth", "lanes", "only", "ready", "streams")
 
     def __init__(self) -> None:
         self.streams: dict[StreamKey, Stream] = {}
+        self._group = StreamGroup()  # the same streams, as long as there are no lanes
         self.only: Stream | None = None  # when there is one and no lanes: the usual case
         self.lanes: LaneShare | None = None  # only once a job with a fair_key came
         self.crowd: Crowd | None = None  # while some of its streams have no place here
@@ -50,11 +51,14 @@ class TenantBacklog:
         if self.lanes is not None:
             self.lanes.add(made)
         elif key.lane:
+            self._group = StreamGroup()
             self.lanes = LaneShare()
             for stream in self.streams.values():
                 self.lanes.add(stream)
                 if stream.window:
                     self.lanes.wake(stream.key.lane, 0)
+        else:
+            self._group.add(made)
         self._find_only()
         return made
 
@@ -65,12 +69,14 @@ class TenantBacklog:
     def next_stream(self, firsts: Firsts, now_us: int) -> Stream | None:
         if self.lanes is not None:
             return self.lanes.next_stream(firsts, now_us)
-        return firsts.of(self, self.streams.values())
+        return firsts.of(self._group)
 
     def drop(self, stream: Stream) -> None:
         del self.streams[stream.key]
         if self.lanes is not None:
             self.lanes.drop(stream)
+        else:
+            self._group.drop(stream)
         self._find_only()
 
     def bytes_ready(self) -> int:
