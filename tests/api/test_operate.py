@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 
 import httpx2
@@ -12,6 +13,7 @@ from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.core.keys import ApiKey
+from fairway.services.readiness import KEPT_US
 
 
 def name() -> str:
@@ -160,6 +162,7 @@ async def test_a_server_without_its_store_lives_and_says_so(postgres_server: Ser
             assert (await operator.get("/readyz")).status_code == 200
             await operator.delete("/v1/keys/00c0ffee")  # the operator's key is known from now on
             cable.cut()
+            await asyncio.sleep(KEPT_US / 1e6)
             assert (await tenant.get("/livez")).status_code == 200
             ready = await tenant.get("/readyz")
             assert ready.status_code == 503

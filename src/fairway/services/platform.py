@@ -199,7 +199,7 @@ class Platform:
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
         self.roster = Roster(self.dispatcher, self.clock)
-        self.readiness = Readiness(self.database, self.cluster.shard_count)
+        self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
 
     def _join_schedules(self) -> None:
         """Recurring schedules: what tenants do with them, and who fires their ticks."""

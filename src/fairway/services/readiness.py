@@ -1,32 +1,40 @@
 """Whether work can be accepted and run now, asked of the store itself.
 
 Anybody may ask, without a key and as often as they like. So one question at a time is put to the
-store, and whoever comes meanwhile shares its answer: a crowd holds one connection, not all of them.
+store, and whoever comes meanwhile or a moment later shares its answer: a crowd holds one
+connection, not all of them, and costs the store five questions a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from fairway.runtime.clock import Clock
 from fairway.store import leadership, submissions
 from fairway.store.database import DISCONNECTED, Database
 
 ANSWER_SECONDS_MAX = 2.0
 #: Upkeep holds jobs up for some tenths of a second now and then; that is no reason to turn away.
 LOCK_SECONDS_MAX = 1.0
+KEPT_US = 200_000
 
 
 class Readiness:
-    def __init__(self, database: Database, shard_count: int) -> None:
+    def __init__(self, database: Database, shard_count: int, clock: Clock) -> None:
         self._database = database
         self._shard_count = shard_count
+        self._clock = clock
+        self._answered_us = 0
         self._asking: asyncio.Task[dict[str, bool]] | None = None
 
     async def checks(self) -> dict[str, bool]:
         """What must hold, each by name."""
-        if self._asking is None or self._asking.done():
+        if self._asking is None or (self._asking.done() and not self._is_fresh()):
             self._asking = asyncio.create_task(self._ask(), name="readiness")
         return await asyncio.shield(self._asking)  # whoever leaves takes nobody's answer along
+
+    def _is_fresh(self) -> bool:
+        return self._clock.now_us() - self._answered_us < KEPT_US
 
     async def _ask(self) -> dict[str, bool]:
         """A table that somebody locked refuses every job while the rest of the store answers."""
@@ -40,4 +48,5 @@ class Readiness:
                 found["jobs_writable"] = True
         except DISCONNECTED:
             pass  # what does not hold stands already
+        self._answered_us = self._clock.now_us()
         return found
