@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from collections import defaultdict
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
@@ -48,8 +47,8 @@ class Relay:
         self._platform = platform
         self._clients: dict[bool, httpx2.AsyncClient] = {}  # for staff, and for tenants
         self._places = Places(per_owner=TENANT_CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
-        self._hints: dict[int, dict[StreamKey, str]] = defaultdict(dict)
-        self._sending: asyncio.Task[None] | None = None
+        self._hints: dict[int, dict[StreamKey, str]] = {}
+        self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
         platform.submissions.ring = self.hint
 
     def _http(self, *, for_staff: bool) -> httpx2.AsyncClient:
@@ -113,20 +112,22 @@ class Relay:
 
     def hint(self, shard: int, firsts: dict[StreamKey, str]) -> None:
         """Jobs of another owner's shard are on disk; `firsts` has the oldest of each stream."""
-        known = self._hints[shard]
+        known = self._hints.setdefault(shard, {})
         for key, first in firsts.items():
             known[key] = min(known.get(key, first), first)
-        if self._sending is None or self._sending.done():
-            self._sending = asyncio.create_task(self._send_hints(), name="hints")
+        if shard not in self._senders:
+            self._senders[shard] = asyncio.create_task(self._send_hints(shard), name="hints")
 
-    async def _send_hints(self) -> None:
-        while self._hints:  # what comes while a hint is under way goes with the next
-            await asyncio.sleep(GATHER_SECONDS)
-            hints, self._hints = self._hints, defaultdict(dict)
-            for shard, firsts in hints.items():
+    async def _send_hints(self, shard: int) -> None:
+        try:
+            while shard in self._hints:  # what comes while a hint is under way goes with the next
+                await asyncio.sleep(GATHER_SECONDS)
                 url = self._platform.ownership.owner_url(shard)
+                firsts = self._hints.pop(shard)
                 if url is not None:
                     await self._send_hint(url, shard, firsts)
+        finally:
+            del self._senders[shard]  # in the same step as the last look: no hint falls between
 
     async def _send_hint(self, url: str, shard: int, firsts: dict[StreamKey, str]) -> None:
         streams = [[*key, first] for key, first in firsts.items()]
