@@ -13,8 +13,9 @@ app = App("hostile")
 
 @app.job(name="steady", pool="short")
 async def steady(number: int, sent: float) -> None:
-    """The paying tenant's: a line says which it was and how long after it was sent it began."""
-    line = f"{number} {time.time() - sent:.6f}\n"
+    """A line says which it was, how long after it was sent it began, and when that was."""
+    now = time.time()
+    line = f"{number} {now - sent:.6f} {now:.3f}\n"
     log = os.open(os.environ["HOSTILE_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(log, line.encode())
