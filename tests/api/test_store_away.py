@@ -190,6 +190,7 @@ async def test_a_crowd_that_asks_whether_it_is_ready_takes_one_connection(
     """Nobody needs a key for it, so it must not hold up those who have one."""
     async with beside(postgres_server) as connection, connection.transaction():
         await connection.execute("LOCK TABLE jobs IN SHARE MODE")
+        await asyncio.sleep(KEPT_US / 1e6)
         crowd = [asyncio.create_task(caller.get("/readyz")) for _ in range(12)]
         await asyncio.sleep(0.1)
         question = asyncio.create_task(caller.get("/v1/schedules"))
