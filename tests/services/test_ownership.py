@@ -58,6 +58,44 @@ async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
     await second.stop()
 
 
+async def test_after_a_hand_over_nobody_waits_for_workers_to_speak(database_url: str) -> None:
+    """All they run is on disk: one lease as ever (medium), one because of it (short)."""
+    patient = replace(QUICK, term_seconds=60.0, adoption_seconds=60.0, lazy_running_ms=60_000)
+    async with owner_on(database_url, patient) as first:
+        second = await Platform.prepare(database_url, patient, SystemClock())
+        await second.start()
+        await until(lambda: second.ownership.has_peers)
+        tenant = await add_tenant(first)
+        await submit(first, tenant, new(), new(pool=MEDIUM))
+        hand, silent = Hand(first, short=1, medium=1), Hand(first, short=1)
+        leases = await hand.take(2)
+        await silent.say(hello=True)  # a worker that dies now, and never speaks again
+        await first.let_go()
+        assert first.dispatcher.terms == {}  # what still comes here is passed on
+        await until(lambda: owns_all(second))
+        await until(lambda: first.ownership.owner_url(0) == second.settings.url)
+        hand.platform = second
+        news = await hand.say(hello=True, running=[holding(lease) for lease in leases])
+        assert news is not None
+        assert (news.leases, news.revoked) == ([], [])
+        recorded, refused = await hand.report(*map(hand.done, leases))
+        assert (len(recorded), refused) == (2, set())
+        await second.stop()
+
+
+async def test_a_grant_that_no_worker_heard_of_is_not_handed_over(database_url: str) -> None:
+    async with owner_on(database_url) as first:
+        tenant = await add_tenant(first)
+        hand = Hand(first, short=1)
+        await hand.say(hello=True)
+        (job,) = await submit(first, tenant)
+        await until(lambda: first.dispatcher.backlog.jobs_held == 1)
+        first.dispatcher.serve(first.dispatcher.sessions[hand.key])  # its call is about to come
+        assert job in first.dispatcher.leases
+        await first.let_go()
+        assert await stored(first, job) == (State.QUEUED, 0)
+
+
 async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_url: str) -> None:
     first, second = await open_pair(database_url)
     tenant = await add_tenant(first)

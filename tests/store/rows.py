@@ -48,7 +48,7 @@ async def own(connection: Connection, owner: str = "first", *, seconds: float = 
     await found_cluster(connection, 1, "secret")
     await connection.execute("UPDATE shards SET expires_at = '-infinity'")
     taken = await leadership.claim_shards(connection, owner, f"http://{owner}", seconds)
-    return taken[SHARD]
+    return taken[SHARD].term
 
 
 async def start(connection: Connection, job: QueuedJob, term: int) -> LeaseRow:

@@ -11,10 +11,11 @@ import pytest
 from tests.postgres import connected
 from tests.store.rows import is_blocked
 
+from fairway.store import leadership
 from fairway.store.database import Connection
 from fairway.store.leadership import (
+    CHANNEL,
     Owner,
-    claim_shards,
     database_now,
     far_terms,
     read_owners,
@@ -29,6 +30,12 @@ from fairway.store.tenants import found_cluster
 async def shards(connection: Connection) -> Connection:
     await found_cluster(connection, 2, "secret")
     return connection
+
+
+async def claim_shards(connection: Connection, *terms: Any, **more: Any) -> dict[int, int]:
+    """Shard → term of what was taken."""
+    found = await leadership.claim_shards(connection, *terms, **more)
+    return {shard: claim.term for shard, claim in found.items()}
 
 
 async def expire(connection: Connection) -> None:
@@ -138,11 +145,36 @@ async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
 
 async def test_a_release_hands_over_at_once_but_only_ones_own(shards: Connection) -> None:
     old = await claim_shards(shards, "a", "", 60)
-    await release_shards(shards, old)
+    await release_shards(shards, old, all_written=True)
     new = await claim_shards(shards, "b", "", 60)
     assert new == {0: 2, 1: 2}
-    await release_shards(shards, old)  # too late: not theirs any more
+    await release_shards(shards, old, all_written=True)  # too late: not theirs any more
     assert await claim_shards(shards, "c", "", 60) == {}
+
+
+@pytest.mark.parametrize("all_written", [True, False])
+async def test_the_next_owner_knows_whether_all_is_written(
+    shards: Connection, all_written: bool
+) -> None:
+    held = await claim_shards(shards, "a", "", 60)
+    await release_shards(shards, held, all_written=all_written)
+    taken = await leadership.claim_shards(shards, "b", "", 60)
+    assert {claim.was_handed_over for claim in taken.values()} == {all_written}
+    await expire(shards)  # it died, and handed nothing over
+    taken = await leadership.claim_shards(shards, "c", "", 60)
+    assert {claim.was_handed_over for claim in taken.values()} == {False}
+
+
+async def test_servers_hear_of_every_change_of_owners(
+    shards: Connection, other_connection: Connection
+) -> None:
+    heard = asyncio.Semaphore(0)
+    await other_connection.add_listener(CHANNEL, lambda *notice: heard.release())
+    async with asyncio.timeout(10):
+        held = await claim_shards(shards, "a", "", 60)
+        await heard.acquire()
+        await release_shards(shards, held, all_written=True)
+        await heard.acquire()
 
 
 async def test_of_two_claimers_at_once_one_wins(

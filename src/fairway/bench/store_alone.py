@@ -22,7 +22,8 @@ async def measure(house: House, seconds: float) -> float:
     """Jobs inserted and completed a second: one connection writes them, another ends them."""
     database = await Database.open(house.dsn)
     async with database.calm() as connection:
-        terms = await leadership.claim_shards(connection, "bench", "", seconds + 60)
+        claims = await leadership.claim_shards(connection, "bench", "", seconds + 60)
+        terms = {shard: claim.term for shard, claim in claims.items()}
     queue: asyncio.Queue[list[QueuedJob] | None] = asyncio.Queue(maxsize=4)
     began = time.perf_counter()
 
@@ -51,7 +52,7 @@ async def measure(house: House, seconds: float) -> float:
     _, done = await asyncio.gather(insert(), complete())
     rate = done / (time.perf_counter() - began)
     async with database.calm() as connection:
-        await leadership.release_shards(connection, terms)
+        await leadership.release_shards(connection, terms, all_written=True)
         await connection.execute("TRUNCATE jobs")
     await database.close()
     return rate

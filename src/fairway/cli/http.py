@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -48,15 +48,21 @@ class HttpServer(uvicorn.Server):
         return None
 
     async def run_until(
-        self, stopping: asyncio.Event, listener: socket.socket, let_go: Callable[[], None]
+        self,
+        stopping: asyncio.Event,
+        listener: socket.socket,
+        let_go: Callable[[], Awaitable[None]],
     ) -> None:
-        """Serve until told to stop; then `let_go` answers the calls that are held open."""
+        """Serve until told to stop; then `let_go` answers the calls that are held open.
+
+        Until it is done, whoever comes is still heard.
+        """
         self._sweep.start()
         task = asyncio.create_task(self._serve(sockets=[listener]))
         waiter = asyncio.create_task(stopping.wait())
         await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
-        self.should_exit = True
         waiter.cancel()
-        let_go()
+        await let_go()
+        self.should_exit = True
         await task
         await self._sweep.stop()

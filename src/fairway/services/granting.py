@@ -233,6 +233,14 @@ class Granting(SessionBook):
         lease.session.revoke(lease.job.id, lease.epoch)
         lease.session.ring()
 
+    def withdraw_unheard(self) -> None:
+        """Grants that no worker heard of and the store does not know are as if they never were."""
+        now_us = self._clock.now_us()
+        for session in self.sessions.values():
+            unheard = [lease for lease in session.outbox if not lease.written]
+            session.outbox = [lease for lease in session.outbox if lease.written]
+            self._release(unheard, now_us)
+
     def take_stale_leases(self, older_than_us: int) -> list[Lease]:
         """Lazily granted leases that still run and are due to be written down."""
         stale: list[Lease] = []

@@ -3,9 +3,12 @@
 A server renews its terms several times before they run out. It trusts a term only until the
 moment it asked plus the term's length, by its own monotonic clock: a server that was stopped and
 resumed finds its trust gone and grants nothing, and whatever it still writes meets another term in
-the same statement. A new owner first lets workers say what they run, then grants.
+the same statement. A new owner first lets workers say what they run, then grants; unless the last
+one stopped cleanly, having written down all that they run.
 
     claim ──▶ read written leases ──▶ wait for workers' hellos ──▶ open ──▶ renew … ──▶ lost
+
+Servers tell each other when a shard is taken or let go; one that does not hear it looks anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from fairway.store import leadership as store
 from fairway.store import leases as lease_store
 from fairway.store.at_hand import Deadline
 from fairway.store.database import Connection, Database
-from fairway.store.leadership import Owner
+from fairway.store.leadership import Claim, Owner
 
 log = logger("ownership")
 
@@ -64,6 +67,7 @@ class Ownership:
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self.before_open: Callable[[int], Awaitable[None]] = _nothing
+        self.on_news: Callable[[], None] = _silence
 
     @property
     def has_peers(self) -> bool:
@@ -90,16 +94,29 @@ class Ownership:
             self.owners = await store.read_owners(connection)
         return self._settings.term_seconds / 5
 
-    async def resign(self) -> None:
-        """Hand over at once: a clean stop need not make others wait for the term to end."""
+    def stop_granting(self) -> None:
+        """About to stop: nothing more is granted or taken; terms hold until they are let go."""
         self.is_resigned = True
-        held = dict(self._dispatcher.terms)
         self._dispatcher.trusted_until_us = 0
         for task in self._takeovers:
             task.cancel()
+
+    async def resign(self, *, is_drained: bool) -> None:
+        """Let go at once: a clean stop need not make others wait for the term to end.
+
+        `is_drained`: every end that was reported is on disk. What comes from now on is passed on.
+        """
+        self.stop_granting()
+        held = dict(self._dispatcher.terms)
         if held:
+            leases = self._dispatcher.leases.values()
+            all_written = is_drained and all(lease.written for lease in leases)
             async with self._database.calm() as connection:
-                await store.release_shards(connection, held)
+                await store.release_shards(connection, held, all_written=all_written)
+        for shard in held:
+            self._dispatcher.close_shard(shard)
+
+    async def close(self) -> None:
         if self._connection is not None:
             await self._connection.close()
 
@@ -119,7 +136,11 @@ class Ownership:
     async def _leader_connection(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._database.dedicated()
+            await self._connection.add_listener(store.CHANNEL, self._hear_news)
         return self._connection
+
+    def _hear_news(self, *notice: object) -> None:
+        self.on_news()
 
     async def _renew(self, connection: Connection, asked_us: int) -> None:
         held = dict(self._dispatcher.terms)
@@ -128,7 +149,8 @@ class Ownership:
         for shard in held.keys() - renewed.keys():
             log.warning("shard lost to another owner", shard=shard, term=held[shard])
             self._dispatcher.close_shard(shard)
-        self._dispatcher.trusted_until_us = asked_us + round(term_seconds * TRUST_PART * 1e6)
+        if not self.is_resigned:
+            self._dispatcher.trusted_until_us = asked_us + round(term_seconds * TRUST_PART * 1e6)
 
     async def _claim(self, connection: Connection) -> None:
         if self.is_resigned:
@@ -142,9 +164,9 @@ class Ownership:
         for shard in taken.keys() & unrenewed.keys():
             log.warning("shard taken before its term's end: the database's clock went back",
                         shard=shard, end=unrenewed[shard].isoformat())  # fmt: skip
-        for shard, term in taken.items():
-            self._dispatcher.claim_shard(shard, term)
-            task = asyncio.create_task(self._take_over(shard, term), name=f"takeover:{shard}")
+        for shard, claim in taken.items():
+            self._dispatcher.claim_shard(shard, claim.term)
+            task = asyncio.create_task(self._take_over(shard, claim), name=f"takeover:{shard}")
             self._takeovers.add(task)
             task.add_done_callback(self._took_over)
 
@@ -162,9 +184,11 @@ class Ownership:
 
     # -- taking over -------------------------------------------------------------------------
 
-    async def _take_over(self, shard: int, term: int) -> None:
+    async def _take_over(self, shard: int, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
-        for step in (self._restore, self._hear_from_workers, self._open, self._discover):
+        term = claim.term
+        listen = () if claim.was_handed_over else (self._hear_from_workers,)
+        for step in (self._restore, *listen, self._open, self._discover):
             if not await self._is_done(step, shard, term):
                 return
         log.info("shard owned", shard=shard, term=term)
@@ -260,4 +284,8 @@ class Ownership:
 
 
 async def _nothing(shard: int) -> None:
+    return None
+
+
+def _silence() -> None:
     return None

@@ -129,6 +129,7 @@ class Platform:
         self.recorder = Recorder(
             database, self.dispatcher, self.watchers, self.store_clock, self.instruments, bounds
         )
+        self.lease_writer = LeaseWriter(self.dispatcher, self.recorder, settings.lazy_running_ms)
         self.measuring = Measuring(
             database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
         )
@@ -239,7 +240,6 @@ class Platform:
         )
         promoter = Promoter(database, dispatcher, self.metrics, self.clock, caps)
         expirer = Expirer(database, dispatcher, self.watchers, self.lateness)
-        marker = LeaseWriter(dispatcher, self.recorder, self.settings.lazy_running_ms)
         overtime = Overtime(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
         replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
@@ -257,7 +257,7 @@ class Platform:
             "restraints": self.restraints.run_once,
             "refiller": refiller.run_once,
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
-            "lease_writer": marker.run_once,
+            "lease_writer": self.lease_writer.run_once,
             "overtime": overtime.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": promoter.run_once,
@@ -279,6 +279,7 @@ class Platform:
         dispatcher = self.dispatcher
         self.store_watch.on_back = lambda: _wake(loops)
         dispatcher.want_reads = loops["refiller"].wake
+        self.ownership.on_news = loops["ownership"].wake
         self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
         dispatcher.aftermath.on_news = lambda: self._restrain(loops["restraints"])
@@ -308,8 +309,9 @@ class Platform:
         for tenant in self.directory.tenants.values():
             self.dispatcher.set_terms(tenant)
 
-    def let_go(self) -> None:
-        """The server is about to stop: answer every call that is held open."""
+    async def let_go(self) -> None:
+        """The server is about to stop: another goes on, and every call held open is answered."""
+        await stopping.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
         for session in self.dispatcher.sessions.values():
             session.ring()
@@ -321,7 +323,8 @@ class Platform:
             async with asyncio.timeout(STOP_SECONDS_MAX):
                 await stopping.write_the_rest(self.submissions.drain(), self.recorder.drain())
                 await self._stop_loops()
-                await self.ownership.resign()
+                await self.ownership.resign(is_drained=False)  # unless that is done already
+                await self.ownership.close()
         except DISCONNECTED as error:
             log.warning("store away, stopped without handing over", error=repr(error))
             await self._stop_loops()

@@ -161,6 +161,9 @@ class Recorder:
         aftermath = self._dispatcher.aftermath
         self._settlements.add_many([aftermath.end_of(end.lease, end.number, outcome)])
 
+    async def drain_leases(self) -> None:
+        await self._leases.drain()
+
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
         lanes = self._successes.drain(), self._settlements.drain()

@@ -17,6 +17,15 @@ from fairway.store.sql import load
 _SQL = load("leadership.sql")
 
 
+#: Where servers hear that a shard was taken or let go.
+CHANNEL = "fairway_owners"
+
+
+class Claim(NamedTuple):
+    term: int
+    was_handed_over: bool  # the last owner wrote down every lease before it went
+
+
 class Owner(NamedTuple):
     shard: int
     term: int
@@ -31,8 +40,8 @@ async def claim_shards(
     term_seconds: float,
     held: Collection[int] = (),
     unrenewed: Mapping[int, datetime] = MappingProxyType({}),
-) -> dict[int, int]:
-    """Take what is free and not held by the caller; answers shard → term.
+) -> dict[int, Claim]:
+    """Take what is free and not held by the caller.
 
     `unrenewed` are shards whose terms still end when they did long ago, and when that is.
     """
@@ -46,7 +55,13 @@ async def claim_shards(
         ends=list(unrenewed.values()),
         term_time=timedelta(seconds=term_seconds),
     )
-    return {row["shard"]: row["term"] for row in rows}
+    if rows:
+        await tell_servers(connection)
+    return {shard: Claim(term, was_handed_over) for shard, term, was_handed_over in rows}
+
+
+async def tell_servers(connection: Connection) -> None:
+    await fetch(connection, _SQL["tell_servers"], channel=CHANNEL)
 
 
 async def renew_shards(
@@ -63,8 +78,17 @@ async def renew_shards(
     return {row["shard"]: row["term"] for row in rows}
 
 
-async def release_shards(connection: Connection, held: dict[int, int]) -> None:
-    await execute(connection, _SQL["release_shards"], shards=list(held), terms=list(held.values()))
+async def release_shards(
+    connection: Connection, held: dict[int, int], *, all_written: bool
+) -> None:
+    await execute(
+        connection,
+        _SQL["release_shards"],
+        shards=list(held),
+        terms=list(held.values()),
+        all_written=all_written,
+    )
+    await tell_servers(connection)
 
 
 async def read_owners(connection: Connection) -> dict[int, Owner]:
