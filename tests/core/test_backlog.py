@@ -397,6 +397,20 @@ def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
     assert take_all(backlog) == [older.id, newer.id]
 
 
+def test_a_read_that_does_not_see_a_job_and_brings_a_younger_one_does_not_skip_it(
+    backlog: Backlog,
+) -> None:
+    """Two servers, or two lanes of one, write at once: commits do not come in the order of ids."""
+    job, younger = make(1), make(2)
+    backlog.hinted(key_of(younger), younger.id)
+    ((stream, asked),) = backlog.begin_reads(10)
+    backlog.arrived([job])
+    backlog.end_read(stream, [younger], asked, ())
+    assert stream.cursor < job.id
+    read(backlog, [job, younger])
+    assert sorted(take_all(backlog)) == [job.id, younger.id]
+
+
 def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: Backlog) -> None:
     job = make(1)
     backlog.ending.add(job.id)

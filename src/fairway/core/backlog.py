@@ -54,6 +54,8 @@ class Backlog(Windows):
                 self._leave_in_store(stream)
                 if job.id <= stream.cursor:
                     stream.rewind()
+                elif stream.reading:  # which may not see it, and bring younger ones
+                    stream.look_back(job.id)
             else:
                 stream.window.append(job)
                 self.jobs_held += 1
