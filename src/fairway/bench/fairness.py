@@ -73,7 +73,7 @@ async def measure(scale: float) -> tuple[dict[str, float], list[Shares]]:
         figures |= {f"victim_p99_{name}": value for name, value in waits._asdict().items()}
     with _part("cost"):
         figures["decision_cost_ratio"], figures["decision_us"] = decisions.cost_ratio()
-        figures["throughput_vs_fifo"] = await against_fifo.throughput_ratio(10_000, 8 * scale)
+        figures["throughput_vs_fifo"] = await against_fifo.throughput_ratio(10_000, 4 * scale)
     return {name: round(value, 4) for name, value in figures.items()}, kept
 
 
