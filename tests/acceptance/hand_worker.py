@@ -23,7 +23,9 @@ NAMING_CALLS = 4  # every so many calls it names all that it runs
 
 class HandWorker:
     def __init__(self, url: str, key: str, tenant: str | None = None) -> None:
-        self._door = HttpDoor(url, {"authorization": f"Bearer {key}"})
+        self._door = HttpDoor(
+            url, {"authorization": f"Bearer {key}", "content-type": "application/json"}
+        )
         self._session = secrets.token_hex(16)
         self._tenant = tenant
         self._numbers = itertools.count(1)

@@ -11,9 +11,13 @@ import httpx2
 import pytest
 from tests.api.house import NO_TLS, House, open_house, problem
 from tests.api.worker import HandWorker
+from tests.services.platform_room import freeze, owns_all, platform_on, until
 
 from fairway.api import relay
+from fairway.core.ids import make_job_id
+from fairway.core.streams import StreamKey
 from fairway.services.session_book import TENANT_SESSIONS_MAX
+from fairway.store import leadership
 
 PATIENCE_SECONDS = 30.0  # for a busy machine
 FEW_CALLS, FEW_OF_TENANT = 6, 3
@@ -139,3 +143,50 @@ async def test_a_place_is_free_again_when_its_call_is_over(narrow: House, house:
         await crowd.end(crowd.sessions[0])
         assert (await crowd.calls[0]).status_code == 200
         assert (await crowd.ask()).status_code == 200
+
+
+# -- hints ---------------------------------------------------------------------------------------
+
+
+class Owner:
+    """An owner of shards as far as hints know: it answers, or takes them in and never does."""
+
+    def __init__(self, *, answers: bool) -> None:
+        self._answers = answers
+        self._listener: asyncio.Server | None = None
+        self.heard = asyncio.Semaphore(0)
+
+    async def __aenter__(self) -> str:
+        self._listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
+
+    async def __aexit__(self, *failure: object) -> None:
+        assert self._listener is not None
+        self._listener.close()
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1 << 16):
+            self.heard.release()
+            if self._answers:
+                writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+
+async def test_an_owner_that_hangs_holds_up_no_hint_to_another(database_url: str) -> None:
+    hung, other = Owner(answers=False), Owner(answers=True)
+    async with platform_on(database_url) as platform, hung as hung_url, other as other_url:
+        await until(lambda: owns_all(platform))
+        await freeze(platform)  # who owns what is not looked up any more
+        platform.ownership.owners = {
+            1: leadership.Owner(1, 1, "hung", hung_url),
+            2: leadership.Owner(2, 1, "other", other_url),
+        }
+        passing_on = relay.Relay(platform)
+        firsts: dict[StreamKey, str] = {StreamKey(1, 1, 1, 5): make_job_id(1, 0, 1, 0)}
+        async with asyncio.timeout(relay.HINT_SECONDS_MAX / 2):
+            passing_on.hint(1, firsts)
+            await hung.heard.acquire()
+            for _ in range(3):
+                passing_on.hint(2, firsts)
+                await other.heard.acquire()
+        passing_on.close()

@@ -48,7 +48,8 @@ async def running() -> AsyncIterator[tuple[Server, HttpDoor]]:
 async def test_a_connection_is_used_again() -> None:
     async with running() as (server, door):
         for _ in range(3):
-            assert await door.post("/", b"{}", 20) == (503, b"{}")
+            reply = await door.post("/", b"{}", 20)
+            assert reply == (503, b"{}", [(b"content-length", b"2")])
         assert server.connections == 1
 
 

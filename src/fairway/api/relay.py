@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Coroutine
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
-import httpx2
 import msgspec
 from starlette.responses import Response
 
@@ -22,6 +21,7 @@ from fairway.api.plain import CONNECTION, Receive, Scope, Send, header, send_byt
 from fairway.core.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.streams import StreamKey
+from fairway.runtime.plain_http import HttpDoor, Reply, head_lines
 from fairway.runtime.telemetry import logger
 from fairway.services.places import Places
 from fairway.services.platform import Platform
@@ -33,36 +33,43 @@ SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
 HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
 OWNER_LOOK_SECONDS = 0.25
+CALL_SECONDS_MAX = 60.0  # a call that is held, and a large body on its way
 CALLS_MAX = 800  # that are passed on at a time; an owner lets an address have some more
 TENANT_CALLS_MAX = 250  # of one tenant's: each of its workers may have one that is held
 #: Headers of the owner's answer that the caller is to see.
-KEPT = (
-    "content-type", "location", "etag", "retry-after", "preference-applied", "www-authenticate",
-    "x-content-type-options",
-)  # fmt: skip
+KEPT = frozenset({
+    b"content-type", b"location", b"etag", b"retry-after", b"preference-applied",
+    b"www-authenticate", b"x-content-type-options",
+})  # fmt: skip
+#: Headers of a request that are about the caller's own connection.
+NOT_PASSED_ON = frozenset({
+    b"host", b"content-length", b"connection", b"keep-alive", b"transfer-encoding", b"te",
+    b"trailer", b"upgrade", b"expect", b"accept-encoding",
+})  # fmt: skip
 
 
 class Relay:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._clients: dict[bool, httpx2.AsyncClient] = {}  # for staff, and for tenants
+        self._doors: dict[str, HttpDoor] = {}
+        # Shared workers and servers have places of their own: tenants' calls may be held.
         self._places = Places(per_owner=TENANT_CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
+        self._staff_places = Places(per_owner=CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
         self._hints: dict[int, dict[StreamKey, str]] = {}
         self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
         platform.submissions.ring = self.hint
 
-    def _http(self, *, for_staff: bool) -> httpx2.AsyncClient:
-        """Connections of their own for shared workers and servers: tenants' calls may be held."""
-        if for_staff not in self._clients:
-            limits = httpx2.Limits(max_connections=CALLS_MAX)
-            self._clients[for_staff] = httpx2.AsyncClient(
-                timeout=30, limits=limits, trust_env=False
-            )
-        return self._clients[for_staff]
+    def _door(self, url: str) -> HttpDoor:
+        if url not in self._doors:
+            owners = {owner.owner_url for owner in self._platform.ownership.owners.values()}
+            for gone in self._doors.keys() - owners:
+                self._doors.pop(gone).close()
+            self._doors[url] = HttpDoor(url, {})
+        return self._doors[url]
 
-    async def close(self) -> None:
-        for client in self._clients.values():
-            await client.aclose()
+    def close(self) -> None:
+        for door in self._doors.values():
+            door.close()
 
     async def pass_on(self, scope: Scope, body: bytes, send: Send, *, shard: int | None) -> None:
         """Let the owner answer this request in our place."""
@@ -71,21 +78,24 @@ class Relay:
         url = self._platform.ownership.owner_url(shard)
         if url is None or header(scope, RELAYED) is not None:
             raise Unavailable(code="NOT_OWNER")
-        target = url + scope["path"] + _query(scope)
-        headers = {k: v for k, v in scope["headers"] if k not in (b"host", b"content-length")}
-        async with AsyncExitStack() as stack:
-            tenant = self._tenant_of(scope)
-            if tenant is not None:
-                await stack.enter_async_context(self._places.held(tenant))
-            request = self._http(for_staff=tenant is None).request(
-                scope["method"],
-                target,
-                content=body,
-                headers=_names(headers) | {"x-fairway-relayed": "1"},
-            )
-            reply = await self._while_owner(url, shard, request)
-        back = [(k.encode(), v.encode()) for k, v in reply.headers.items() if k.lower() in KEPT]
-        await send_bytes(send, reply.status_code, reply.content, back)
+        tenant = self._tenant_of(scope)
+        places = self._staff_places if tenant is None else self._places
+        async with places.held(tenant):
+            reply = await self._while_owner(url, shard, self._ask(url, scope, body))
+        back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
+        await send_bytes(send, reply.status, reply.body, back)
+
+    async def _ask(self, url: str, scope: Scope, body: bytes) -> Reply:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the caller's has no body
+        lines = head_lines(
+            {
+                name.decode("latin-1"): value.decode("latin-1")
+                for name, value in (*scope["headers"], (RELAYED, b"1"))
+                if name not in NOT_PASSED_ON
+            }
+        )
+        target = quote(scope["path"]) + _query(scope)
+        return await self._door(url).call(method, target, body, CALL_SECONDS_MAX, lines)
 
     def _tenant_of(self, scope: Scope) -> int | None:
         """Whose call it is, by the key that was looked at before; None: of staff."""
@@ -94,8 +104,8 @@ class Relay:
         return principal.tenant.id if principal and principal.tenant else None
 
     async def _while_owner(
-        self, url: str, shard: int | None, request: Coroutine[Any, Any, httpx2.Response]
-    ) -> httpx2.Response:
+        self, url: str, shard: int | None, request: Coroutine[Any, Any, Reply]
+    ) -> Reply:
         """The owner's answer. One that hangs is waited for only while it is the owner."""
         call = asyncio.create_task(request, name="relayed")
         try:
@@ -103,7 +113,7 @@ class Relay:
                 if self._platform.ownership.owner_url(shard) != url:
                     raise Unavailable(code="NOT_OWNER")
             return await call
-        except httpx2.HTTPError as error:
+        except (OSError, TimeoutError) as error:
             raise Unavailable(code="NOT_OWNER") from error
         finally:
             call.cancel()
@@ -132,15 +142,10 @@ class Relay:
     async def _send_hint(self, url: str, shard: int, firsts: dict[StreamKey, str]) -> None:
         streams = [[*key, first] for key, first in firsts.items()]
         message = msgspec.json.encode({"shard": shard, "streams": streams})
-        secret = self._platform.cluster.secret
+        lines = head_lines({"x-fairway-cluster": self._platform.cluster.secret})
         try:
-            await self._http(for_staff=True).post(
-                f"{url}/internal/hint",
-                content=message,
-                headers={"x-fairway-cluster": secret},
-                timeout=HINT_SECONDS_MAX,
-            )
-        except httpx2.HTTPError as error:
+            await self._door(url).call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
+        except (OSError, TimeoutError) as error:
             log.info("hint lost; the owner will find the jobs", error=repr(error))
 
     def is_peer(self, scope: Scope) -> bool:
@@ -172,7 +177,3 @@ class RelayedReply(Response):
 
 def _query(scope: Scope) -> str:
     return f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
-
-
-def _names(headers: dict[bytes, bytes]) -> dict[str, str]:
-    return {key.decode("latin-1"): value.decode("latin-1") for key, value in headers.items()}

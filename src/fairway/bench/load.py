@@ -66,7 +66,7 @@ async def closed_loop(
             if request is None:
                 break
             began = time.perf_counter()
-            status, _ = await connection.send(request)
+            status, *_ = await connection.send(request)
             tally.add(status, jobs, time.perf_counter() - began)
         connection.close()
 
@@ -93,7 +93,7 @@ async def open_loop(
 
     async def one(intended: float) -> None:
         connection = await free.get()
-        status, _ = await connection.send(make(intended))
+        status, *_ = await connection.send(make(intended))
         tally.add(status, 1, time.time() - intended)
         free.put_nowait(connection)
 

@@ -96,7 +96,7 @@ async def serve(
             await ready(platform)
         await serving
     finally:
-        await api.relay.close()
+        api.relay.close()
         await platform.stop()
 
 

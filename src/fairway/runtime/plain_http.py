@@ -1,14 +1,15 @@
 """A small HTTP/1.1 client for one server and short JSON calls, where a general one costs too much.
 
 It keeps connections alive, has one request under way on each, and gives up loudly: no redirects,
-no proxies, no retries. The hot side of a worker uses it, and the bench's load (decision 0007).
-Everything else uses a general client.
+no proxies, no retries, no HEAD. The hot side of a worker uses it, servers among themselves, and the
+bench's load (decision 0007). Everything else uses a general client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ import httptools
 class Reply(NamedTuple):
     status: int
     body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 class HttpConnection(asyncio.Protocol):
@@ -28,6 +30,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport: Any = None
         self._reply: asyncio.Future[Reply] | None = None
         self._body: list[bytes] = []
+        self._headers: list[tuple[bytes, bytes]] = []
         self.is_open = False
 
     @classmethod
@@ -38,7 +41,7 @@ class HttpConnection(asyncio.Protocol):
 
     def send(self, request: bytes) -> asyncio.Future[Reply]:
         """Send a whole request; the future fails when the connection does."""
-        self._body = []
+        self._body, self._headers = [], []
         self._reply = asyncio.get_running_loop().create_future()
         if self.is_open:
             self._transport.write(request)
@@ -79,6 +82,9 @@ class HttpConnection(asyncio.Protocol):
 
     # -- the parser's side -------------------------------------------------------------------
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+
     def on_body(self, body: bytes) -> None:
         self._body.append(body)
 
@@ -88,7 +94,11 @@ class HttpConnection(asyncio.Protocol):
             self.is_open = False
         self._parser = httptools.HttpResponseParser(self)
         if self._reply is not None and not self._reply.done():
-            self._reply.set_result(Reply(status, b"".join(self._body)))
+            self._reply.set_result(Reply(status, b"".join(self._body), self._headers))
+
+
+def head_lines(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
 
 class HttpDoor:
@@ -99,20 +109,25 @@ class HttpDoor:
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-        lines = {"host": parts.netloc, "content-type": "application/json", **headers}
-        self._head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self._head = head_lines({"host": parts.netloc, **headers})
         self._idle: list[HttpConnection] = []
 
     async def post(self, path: str, body: bytes, timeout_seconds: float) -> Reply:
         return await self.call("POST", path, body, timeout_seconds)
 
-    async def call(self, method: str, path: str, body: bytes, timeout_seconds: float) -> Reply:
-        """Raises OSError or TimeoutError; then nothing is known of what the server did."""
-        head = f"{method} {path} HTTP/1.1\r\n{self._head}content-length: {len(body)}\r\n\r\n"
+    async def call(
+        self, method: str, path: str, body: bytes, timeout_seconds: float, more_lines: str = ""
+    ) -> Reply:
+        """Raises OSError or TimeoutError; then nothing is known of what the server did.
+
+        `more_lines` are of `head_lines`. Neither they nor the path are looked at.
+        """
+        lines = f"{self._head}{more_lines}content-length: {len(body)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
         async with asyncio.timeout(timeout_seconds):
             connection = await self._connection()
             try:
-                reply = await connection.send(head.encode() + body)
+                reply = await connection.send(head + body)
             except BaseException:
                 connection.close()  # half a conversation cannot be used again
                 raise

@@ -25,7 +25,7 @@ BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls ge
 
 class Session:
     def __init__(self, urls: list[str], api_key: str, worker: str) -> None:
-        headers = {"authorization": f"Bearer {api_key}"}
+        headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
         self._doors = [(url, HttpDoor(url, headers)) for url in urls]
         self._home = f"/v1/workers/{worker}"
         self._path = f"{self._home}/exchange"
