@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.services.gate import gate_to
@@ -19,10 +20,13 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.submission import Accepted, NewJob
+from fairway.services.submission import LIGHT_JOBS, Accepted, NewJob
+from fairway.store import submissions as store
+from fairway.store.database import Connection
 
 
 async def count(platform: Platform) -> int:
@@ -42,6 +46,25 @@ async def test_what_is_answered_is_on_disk_and_known_to_the_owner(
     assert await count(platform) == len(set(ids)) == 3
     assert platform.dispatcher.backlog.depth(tenant.id, [SHORT]) == 3
     assert set(platform.directory.type_ids) == {"work", "other"}
+
+
+async def test_one_job_does_not_stand_behind_batches_of_thousands(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert, go_on = store.insert_jobs, asyncio.Event()
+
+    async def slowly(connection: Connection, shard: int, jobs: list[QueuedJob], *more: Any) -> None:
+        if len(jobs) > LIGHT_JOBS:
+            await go_on.wait()
+        await insert(connection, shard, jobs, *more)
+
+    monkeypatch.setattr(store, "insert_jobs", slowly)
+    batches = [asyncio.create_task(submit(platform, tenant, *[new()] * 1500)) for _ in range(3)]
+    await until(lambda: sum(g.jobs_waiting for g in platform.submissions._groups.values()) == 4500)
+    async with asyncio.timeout(5):
+        assert len(await submit(platform, tenant, new())) == 1
+    go_on.set()
+    assert [len(ids) for ids in await asyncio.gather(*batches)] == [1500] * 3
 
 
 async def test_a_hundred_calls_with_one_key_make_one_job(

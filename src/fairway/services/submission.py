@@ -33,6 +33,9 @@ from fairway.store import submissions as store
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
 
+LIGHT_JOBS = 50
+LIGHT_BYTES = 64 << 10
+
 
 class NewJob(NamedTuple):
     """A job as the edge understood it: names, not numbers; JSON text that was looked at."""
@@ -57,6 +60,13 @@ class Accepted(NamedTuple):
 
 
 Verdict = Accepted | FairwayError
+
+
+def is_heavy(jobs: Sequence[QueuedJob]) -> bool:
+    """Whether writing them takes much longer than writing one small job."""
+    if len(jobs) == 1:
+        return len(jobs[0].payload) > LIGHT_BYTES
+    return len(jobs) > LIGHT_JOBS or sum([len(job.payload) for job in jobs]) > LIGHT_BYTES
 
 
 class Submission(NamedTuple):
@@ -87,7 +97,7 @@ class Submissions:
         self._chance = random.Random()
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.follow(StoreClock(instruments.clock))
-        self._groups: dict[int, GroupCommit[Submission]] = {}
+        self._groups: dict[tuple[int, bool], GroupCommit[Submission]] = {}  # by shard and weight
         self._waiters = Waiters(database.wait_seconds, not_known)
         self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
         self.on_scheduled: Callable[[], None] = lambda: None
@@ -131,7 +141,7 @@ class Submissions:
                 jobs, scheduled = self._timed(jobs, wanted)
             claims = _claims(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
-        self._group(shard).add(Submission(jobs, claims, verdicts, scheduled))
+        self._group(shard, is_heavy(jobs)).add(Submission(jobs, claims, verdicts, scheduled))
         self._waiters.add(verdicts)
         return await verdicts
 
@@ -155,10 +165,11 @@ class Submissions:
         for group in self._groups.values():
             await group.drain()
 
-    def _group(self, shard: int) -> GroupCommit[Submission]:
-        group = self._groups.get(shard)
+    def _group(self, shard: int, heavy: bool) -> GroupCommit[Submission]:
+        """A batch of thousands takes a while: who sends one job does not stand behind it."""
+        group = self._groups.get((shard, heavy))
         if group is None:
-            group = self._groups[shard] = GroupCommit(
+            group = self._groups[shard, heavy] = GroupCommit(
                 "submissions",
                 lambda items: self._flush(shard, items),
                 instruments=self._instruments,
