@@ -432,10 +432,11 @@ async def test_what_takes_long_to_work_out_is_done_in_turn(
     now = platform.schedules.now()
     await platform.schedules.backfill(place, now - timedelta(days=1), now)
     assert asked == [tenant.id] * 5
-    assert await platform.schedules.next_runs(tenant.id, terms(**rare))
+    assert await platform.schedules.next_runs(tenant.id, terms(cron="7 0 29 2 *"))
     assert asked == [tenant.id] * 6
     assert len(await platform.schedules.next_runs(tenant.id, terms())) == 5
-    assert asked == [tenant.id] * 6  # what is quick is not made to wait
+    assert await platform.schedules.next_runs(tenant.id, terms(**rare))
+    assert asked == [tenant.id] * 6  # what is quick, or known by now, is not made to wait
 
 
 async def test_runs_outside_of_the_clock_count_towards_the_tenants_rate(platform: Platform) -> None:

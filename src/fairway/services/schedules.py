@@ -19,6 +19,7 @@ from fairway.core.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
 from fairway.core.tenant import Tenant
 from fairway.core.ticks import Steps, TooManySteps, while_affordable
 from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.loops import Effort, pause
 from fairway.services.directory import Directory
 from fairway.services.recurrence import Recurrence, checked
 from fairway.services.schedule_jobs import (
@@ -38,7 +39,7 @@ from fairway.store.schedules import is_cut as is_cut
 
 BACKFILL_MAX = 1000
 BACKFILL_STEPS = 100_000
-BACKFILL_BYTES = 2 << 20  # of payloads that are written in one go
+BACKFILL_BYTES = 512 << 10  # of payloads that are written in one go
 NEXT_RUNS = 5
 NEXT_RUNS_STEPS = 5000
 QUICK_STEPS = 400  # worked out at once, in between other requests: half a millisecond or so
@@ -195,8 +196,11 @@ class Schedules:
         self._admit(place, len(ticks))
         made, at_once = 0, max(BACKFILL_BYTES // max(len(schedule.terms.payload), 1), 1)
         for start in range(0, len(ticks), at_once):
+            effort = Effort()
             some = ticks[start : start + at_once]
             made += await self._make_up(schedule, some, unix_ms(now))
+            if start + at_once < len(ticks):
+                await pause(effort.rest_seconds(0))  # the store has others to serve
         return Backfilled(made, len(ticks) - made)
 
     async def _make_up(self, schedule: Schedule, ticks: list[int], due_ms: int) -> int:
