@@ -17,7 +17,7 @@ from fairway.wire.heft import VALUES_MAX, values_at_most
 
 LIGHT_BYTES = 256 << 10  # looked at in between other requests
 CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests
-CHUNK_BYTES = 256 << 10
+CHUNK_BYTES = 64 << 10
 UPLOAD_IT = (
     "Put a larger payload where POST /v1/uploads says, and send payload_upload in its place."
 )
@@ -40,7 +40,7 @@ def weigh(text: bytes, values_max: int = VALUES_MAX, instead: str = UPLOAD_IT) -
 
 def is_light(text: bytes, values_max: int = VALUES_MAX) -> bool:
     """Whether a text has no more values than this."""
-    if len(text) <= values_max or _count(text) <= values_max:
+    if len(text) <= values_max or _count(text, values_max) <= values_max:
         return True
     return _count_outside_strings(text, values_max) <= values_max
 
@@ -53,12 +53,14 @@ def check_text(text: bytes) -> None:
     decoder.decode(b"", final=True)
 
 
-def _count(text: bytes) -> int:
-    """Values at most: what begins one may also stand in a string."""
-    return sum(
-        values_at_most(text[start : start + CHUNK_BYTES])
-        for start in range(0, len(text), CHUNK_BYTES)
-    )
+def _count(text: bytes, values_max: int) -> int:
+    """Values at most, or the first number beyond the limit: what begins one may stand in a string,
+    too."""
+    count = start = 0
+    while start < len(text) and count <= values_max:
+        count += values_at_most(text[start : start + CHUNK_BYTES])
+        start += CHUNK_BYTES
+    return count
 
 
 def _count_outside_strings(text: bytes, values_max: int) -> int:
