@@ -28,6 +28,7 @@ STREAMS = 150
 PAGE_READERS = 20
 RARE_SCHEDULES = 50
 HEAD_BYTES = 100_000_000
+POISON_PAUSE_SECONDS = 0.1  # else it is a tenant with a hundred jobs a second, like any other
 CRON_BOMBS = ("*/30 0 * 2 MON#5", "*/30 0 29 2 *", "* * 31 2 *", "*/1 * * * MON#5")
 
 
@@ -65,9 +66,9 @@ class Attacker:
         yield self.pause_and_resume, 1.0
         yield self.backfill, 5.0
         for _ in range(PAGE_READERS):
-            yield self.unread_page, 0.5
-            yield self.rare_schedules, 0.5
-            yield self.is_it_ready, 0.5
+            yield self.unread_page, 2.0
+            yield self.rare_schedules, 2.0
+            yield self.is_it_ready, 2.0
         for _ in range(SILENT_CONNECTIONS):
             yield self.silence, 0.5
         for _ in range(DRIPPING_CONNECTIONS):
@@ -295,6 +296,7 @@ class Attacker:
             lease = leases[0]
             report = {key: lease[key] for key in ("job", "tenant", "epoch", "token")}
             report |= {"n": number, "kind": "returned", "ran_us": 2**53 - 1}
+            await asyncio.sleep(POISON_PAUSE_SECONDS)
             said = await self._exchange(session, reports=[report], wait_ms=1000)
             leases = said.get("leases", [])
             while not leases and number not in said.get("recorded", []):
