@@ -276,10 +276,32 @@ TestAStreamStaysInOrder = OrderedStream.TestCase
 
 def test_a_change_of_one_tenants_holds_is_about_nobody_else() -> None:
     before = Holds([Hold(1), Hold(2, 7), Hold(pool=3)])
-    assert before.tenants_unlike(before) == set()
-    assert Holds([Hold(2, 7), Hold(pool=3)]).tenants_unlike(before) == {1}
-    assert before.tenants_unlike(Holds([Hold(2, 7), Hold(pool=3)])) == {1}
-    reasoned = Holds([Hold(1), Hold(2, 7, reason="circuit"), Hold(pool=3)])
-    assert reasoned.tenants_unlike(before) == {2}
-    assert Holds([Hold(1), Hold(2, 7)]).tenants_unlike(before) is None
-    assert Holds([Hold(type=9)]).tenants_unlike(Holds()) is None
+    assert not before.unlike(before).types_of(1, 1)
+    for changes in (
+        Holds([Hold(2, 7), Hold(pool=3)]).unlike(before),
+        before.unlike(Holds([Hold(2, 7), Hold(pool=3)])),
+    ):
+        assert changes.types_of(1, 1) == {0}
+        assert not changes.types_of(1, 2)
+    reasoned = Holds([Hold(1), Hold(2, 7, reason="circuit"), Hold(pool=3)]).unlike(before)
+    assert reasoned.types_of(1, 2) == {7}
+    assert not reasoned.types_of(1, 1)
+    no_pool = Holds([Hold(1), Hold(2, 7)]).unlike(before)
+    assert no_pool.types_of(3, 99) == {0}
+    assert not no_pool.types_of(1, 99)
+    assert Holds([Hold(type=9)]).unlike(Holds()).types_of(5, 5) == {9}
+
+
+@given(
+    st.lists(st.builds(Hold, *[st.integers(0, 2)] * 3), max_size=4),
+    st.lists(st.builds(Hold, *[st.integers(0, 2)] * 3), max_size=4),
+    st.tuples(*[st.integers(1, 3)] * 3),
+)
+def test_what_is_held_differently_is_among_the_changes(
+    some: list[Hold], others: list[Hold], names: tuple[int, int, int]
+) -> None:
+    one, other = Holds(some), Holds(others)
+    tenant, type_, pool = names
+    key = StreamKey(tenant, pool, type_, 5)
+    if bool(one.on(key)) != bool(other.on(key)):
+        assert one.unlike(other).types_of(pool, tenant) & {0, type_}

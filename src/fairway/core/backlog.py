@@ -171,21 +171,22 @@ class Backlog(Windows):
 
         Only whom the change is about is looked at: a tenant may pause its own as often as it likes.
         """
-        tenants = holds.tenants_unlike(self.holds)
-        self.holds = holds
+        changes, self.holds = holds.unlike(self.holds), holds
         touched = [
-            (place, backlog)
+            (place, backlog, types)
             for place, backlog in self._tenants.items()
-            if tenants is None or place[1] in tenants
+            if (types := changes.types_of(*place))
         ]
-        for _, backlog in touched:
+        for _, backlog, types in touched:
             for stream in backlog.streams.values():
+                if 0 not in types and stream.type not in types:
+                    continue
                 stream.blocked = not self._may_run(stream.key)
                 if holds.on(stream.key):
                     self._evict(stream)
                 elif stream.more and not stream.window:
                     self._want(stream)
-        return [place for place, backlog in touched if not backlog.ready]
+        return [place for place, backlog, _ in touched if not backlog.ready]
 
     def _may_run(self, key: StreamKey) -> bool:
         if self.holds and self.holds.on(key):

@@ -6,12 +6,13 @@ for all. Holding is a fact about streams, so it costs nothing per job. It says n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from fairway.core.streams import StreamKey
 
 PAUSED = "paused"
+NOBODY: frozenset[int] = frozenset()
 
 
 class Hold(NamedTuple):
@@ -19,6 +20,22 @@ class Hold(NamedTuple):
     type: int = 0
     pool: int = 0
     reason: str = PAUSED
+
+
+class Changes:
+    """Names (tenant, type, pool) of holds that came or went."""
+
+    def __init__(self, names: set[tuple[int, ...]]) -> None:
+        self._names = names
+        self._tenants = {tenant for tenant, *_ in names}
+
+    def types_of(self, pool: int, tenant: int) -> Set[int]:
+        """The types of a tenant's streams in a pool that this is about; 0: all of them."""
+        if tenant not in self._tenants and 0 not in self._tenants:
+            return NOBODY
+        return {
+            names[1] for names in self._names if names[0] in (0, tenant) and names[2] in (0, pool)
+        }
 
 
 class Holds:
@@ -48,11 +65,10 @@ class Holds:
     def __bool__(self) -> bool:
         return bool(self._by_name)
 
-    def tenants_unlike(self, other: Holds) -> set[int] | None:
-        """Whose streams the two hold differently; None: anybody's."""
+    def unlike(self, other: Holds) -> Changes:
+        """Which streams the two may hold differently."""
         unlike = self._by_name.items() ^ other._by_name.items()
-        tenants = {names[0] for names, _ in unlike}
-        return None if 0 in tenants else tenants
+        return Changes({names for names, _ in unlike})
 
     def says_the_same(self, other: Holds) -> bool:
         return self._by_name == other._by_name
