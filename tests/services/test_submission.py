@@ -20,11 +20,11 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
-from fairway.core.job import QueuedJob
+from fairway.core.job import LIGHT_JOBS, QueuedJob
 from fairway.core.streams import StreamKey
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.submission import LIGHT_JOBS, Accepted, NewJob
+from fairway.services.submission import Accepted, NewJob
 from fairway.store import submissions as store
 from fairway.store.database import Connection
 

@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from fairway.core.ids import JobId, unix_ms_of
 
+LIGHT_JOBS = 50
+LIGHT_BYTES = 64 << 10
 NO_PAYLOAD = b""  # of a job whose payload was not read; JSON text is never empty
 
 
@@ -74,6 +76,13 @@ class JobRecord(NamedTuple):
     billed_us: int | None = None  # slot-time of the runs before a success; None while none
     unbilled_us: int | None = None  # of runs that the platform cut short
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
+
+
+def is_heavy(jobs: Sequence[QueuedJob]) -> bool:
+    """Whether writing them takes much longer than writing one small job."""
+    if len(jobs) == 1:
+        return len(jobs[0].payload) > LIGHT_BYTES
+    return len(jobs) > LIGHT_JOBS or sum([len(job.payload) for job in jobs]) > LIGHT_BYTES
 
 
 class JobFilter(NamedTuple):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import JobId, shard_for_tenant
-from fairway.core.job import QueuedJob
+from fairway.core.job import QueuedJob, is_heavy
 from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
 from fairway.core.timing import Wish, timing_of
@@ -32,9 +32,6 @@ from fairway.services.waiters import Waiters
 from fairway.store import submissions as store
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.submissions import KeyClaim, KeyHolder
-
-LIGHT_JOBS = 50
-LIGHT_BYTES = 64 << 10
 
 
 class NewJob(NamedTuple):
@@ -60,13 +57,6 @@ class Accepted(NamedTuple):
 
 
 Verdict = Accepted | FairwayError
-
-
-def is_heavy(jobs: Sequence[QueuedJob]) -> bool:
-    """Whether writing them takes much longer than writing one small job."""
-    if len(jobs) == 1:
-        return len(jobs[0].payload) > LIGHT_BYTES
-    return len(jobs) > LIGHT_JOBS or sum([len(job.payload) for job in jobs]) > LIGHT_BYTES
 
 
 class Submission(NamedTuple):
@@ -162,7 +152,7 @@ class Submissions:
         return timed, frozenset(later)
 
     async def drain(self) -> None:
-        for group in self._groups.values():
+        for group in list(self._groups.values()):
             await group.drain()
 
     def _group(self, shard: int, heavy: bool) -> GroupCommit[Submission]:
