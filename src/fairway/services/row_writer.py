@@ -90,6 +90,8 @@ class RowWriter:
                 else:
                     yield Part(start, stop, set(), error)
             else:
+                if self._terms.get(shard) != term:
+                    return  # under another's term nothing is written, which says nothing of a row
                 tries = 0
                 parts.popleft()
                 self._refusals.taken(statement)
