@@ -38,6 +38,7 @@ class ProbingBacklog(Backlog):
         """Put those of the jobs into the window that are free to start; answers them."""
         free = [job for job in jobs if not (job.id in held or self._is_underway(job.id))]
         self.reading.over(stream)
+        stream.read_up_to(None)
         if not self._is_ours(stream):
             return []
         known = {job.id for job in stream.window}
