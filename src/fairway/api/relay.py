@@ -51,7 +51,7 @@ NOT_PASSED_ON = frozenset({
 class Relay:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._doors: dict[str, HttpDoor] = {}
+        self._doors: dict[tuple[str, bool], HttpDoor] = {}  # by owner; for staff, and for tenants
         # Shared workers and servers have places of their own: tenants' calls may be held.
         self._places = Places(per_owner=TENANT_CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
         self._staff_places = Places(per_owner=CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
@@ -59,13 +59,14 @@ class Relay:
         self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
         platform.submissions.ring = self.hint
 
-    def _door(self, url: str) -> HttpDoor:
-        if url not in self._doors:
+    def _door(self, url: str, *, for_staff: bool) -> HttpDoor:
+        """An owner knows a connection by who spoke first on it."""
+        if (url, for_staff) not in self._doors:
             owners = {owner.owner_url for owner in self._platform.ownership.owners.values()}
-            for gone in self._doors.keys() - owners:
+            for gone in [place for place in self._doors if place[0] not in owners]:
                 self._doors.pop(gone).close()
-            self._doors[url] = HttpDoor(url, {})
-        return self._doors[url]
+            self._doors[url, for_staff] = HttpDoor(url, {})
+        return self._doors[url, for_staff]
 
     def close(self) -> None:
         for door in self._doors.values():
@@ -81,21 +82,10 @@ class Relay:
         tenant = self._tenant_of(scope)
         places = self._staff_places if tenant is None else self._places
         async with places.held(tenant):
-            reply = await self._while_owner(url, shard, self._ask(url, scope, body))
+            door = self._door(url, for_staff=tenant is None)
+            reply = await self._while_owner(url, shard, _ask(door, scope, body))
         back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
         await send_bytes(send, reply.status, reply.body, back)
-
-    async def _ask(self, url: str, scope: Scope, body: bytes) -> Reply:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the caller's has no body
-        lines = head_lines(
-            {
-                name.decode("latin-1"): value.decode("latin-1")
-                for name, value in (*scope["headers"], (RELAYED, b"1"))
-                if name not in NOT_PASSED_ON
-            }
-        )
-        target = quote(scope["path"]) + _query(scope)
-        return await self._door(url).call(method, target, body, CALL_SECONDS_MAX, lines)
 
     def _tenant_of(self, scope: Scope) -> int | None:
         """Whose call it is, by the key that was looked at before; None: of staff."""
@@ -144,7 +134,8 @@ class Relay:
         message = msgspec.json.encode({"shard": shard, "streams": streams})
         lines = head_lines({"x-fairway-cluster": self._platform.cluster.secret})
         try:
-            await self._door(url).call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
+            door = self._door(url, for_staff=True)
+            await door.call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
         except (OSError, TimeoutError) as error:
             log.info("hint lost; the owner will find the jobs", error=repr(error))
 
@@ -177,3 +168,17 @@ class RelayedReply(Response):
 
 def _query(scope: Scope) -> str:
     return f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
+
+
+async def _ask(door: HttpDoor, scope: Scope, body: bytes) -> Reply:
+    method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the caller's has no body
+    lines = head_lines(
+        {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in ((RELAYED, b"1"), *reversed(scope["headers"]))  # the first counts
+            if name not in NOT_PASSED_ON
+        }
+    )
+    return await door.call(
+        method, quote(scope["path"]) + _query(scope), body, CALL_SECONDS_MAX, lines
+    )

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
+IDLE_SECONDS_MAX = 10.0  # a peer that vanished meanwhile would cost a call its whole time
+
 
 class Reply(NamedTuple):
     status: int
@@ -109,8 +111,10 @@ class HttpDoor:
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or (443 if parts.scheme == "https" else 80)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._prefix = parts.path.rstrip("/")
         self._head = head_lines({"host": parts.netloc, **headers})
-        self._idle: list[HttpConnection] = []
+        self._idle: list[tuple[float, HttpConnection]] = []  # since when, and which
+        self._is_closed = False
 
     async def post(self, path: str, body: bytes, timeout_seconds: float) -> Reply:
         return await self.call("POST", path, body, timeout_seconds)
@@ -123,7 +127,7 @@ class HttpDoor:
         `more_lines` are of `head_lines`. Neither they nor the path are looked at.
         """
         lines = f"{self._head}{more_lines}content-length: {len(body)}\r\n"
-        head = f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
+        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
         async with asyncio.timeout(timeout_seconds):
             connection = await self._connection()
             try:
@@ -131,20 +135,23 @@ class HttpDoor:
             except BaseException:
                 connection.close()  # half a conversation cannot be used again
                 raise
-        if connection.is_open and connection.is_sent:
-            self._idle.append(connection)
+        if connection.is_open and connection.is_sent and not self._is_closed:
+            self._idle.append((asyncio.get_running_loop().time(), connection))
         else:  # answered before all of it was sent: the next call would wait behind the rest
             connection.close()
         return reply
 
     async def _connection(self) -> HttpConnection:
+        fresh = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
         while self._idle:
-            connection = self._idle.pop()
-            if connection.is_open:
+            since, connection = self._idle.pop()
+            if connection.is_open and since > fresh:
                 return connection
+            connection.close()
         return await HttpConnection.open(self._host, self._port, self._tls)
 
     def close(self) -> None:
-        for connection in self._idle:
+        self._is_closed = True
+        for _, connection in self._idle:
             connection.close()
         self._idle.clear()
