@@ -32,6 +32,7 @@ from fairway.services import exchange as exchange_module
 from fairway.services.platform import Platform
 from fairway.services.sessions import Lease
 from fairway.store import backlog as backlog_store
+from fairway.store import leadership
 from fairway.store import leases as lease_store
 
 
@@ -159,6 +160,38 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
         go.set()
         await opening
         assert dispatcher.open_shards == set()
+
+
+@pytest.mark.parametrize("was_handed_over", [False, True])
+async def test_a_shard_let_go_in_the_middle_of_a_take_over_is_as_it_came(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, was_handed_over: bool
+) -> None:
+    """Nobody has asked the workers what they run: the next owner must, unless all is written."""
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    await submit(first, tenant)
+    await Hand(first, short=1).take()
+    slow = SlowLeases(monkeypatch)
+    if was_handed_over:
+        await first.let_go()
+    async with standby_after(first, second):
+        await asyncio.wait_for(slow.asked.wait(), 8)
+        await second.let_go()
+        async with second.database.calm() as connection:
+            taken = await leadership.claim_shards(connection, "third", "", 60)
+        assert {claim.was_handed_over for claim in taken.values()} == {was_handed_over}
+        slow.go.set()
+
+
+async def test_a_renewal_does_not_undo_a_release(database_url: str) -> None:
+    async with owner_on(database_url) as platform:
+        for _ in range(20):
+            platform.loops["ownership"].wake()
+            await asyncio.sleep(0)
+        await platform.ownership.resign()
+        await platform.ownership.run_once(platform.clock.now_us())
+        async with platform.database.calm() as connection:
+            assert await leadership.claim_shards(connection, "next", "", 60)
 
 
 async def test_a_shard_claimed_anew_is_not_open(database_url: str) -> None:

@@ -145,10 +145,10 @@ async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
 
 async def test_a_release_hands_over_at_once_but_only_ones_own(shards: Connection) -> None:
     old = await claim_shards(shards, "a", "", 60)
-    await release_shards(shards, old, all_written=True)
+    await release_shards(shards, old, written=old)
     new = await claim_shards(shards, "b", "", 60)
     assert new == {0: 2, 1: 2}
-    await release_shards(shards, old, all_written=True)  # too late: not theirs any more
+    await release_shards(shards, old, written=old)  # too late: not theirs any more
     assert await claim_shards(shards, "c", "", 60) == {}
 
 
@@ -157,7 +157,7 @@ async def test_the_next_owner_knows_whether_all_is_written(
     shards: Connection, all_written: bool
 ) -> None:
     held = await claim_shards(shards, "a", "", 60)
-    await release_shards(shards, held, all_written=all_written)
+    await release_shards(shards, held, written=held if all_written else ())
     taken = await leadership.claim_shards(shards, "b", "", 60)
     assert {claim.was_handed_over for claim in taken.values()} == {all_written}
     await expire(shards)  # it died, and handed nothing over
@@ -173,7 +173,7 @@ async def test_servers_hear_of_every_change_of_owners(
     async with asyncio.timeout(10):
         held = await claim_shards(shards, "a", "", 60)
         await heard.acquire()
-        await release_shards(shards, held, all_written=True)
+        await release_shards(shards, held)
         await heard.acquire()
 
 

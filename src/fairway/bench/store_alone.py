@@ -52,7 +52,7 @@ async def measure(house: House, seconds: float) -> float:
     _, done = await asyncio.gather(insert(), complete())
     rate = done / (time.perf_counter() - began)
     async with database.calm() as connection:
-        await leadership.release_shards(connection, terms, all_written=True)
+        await leadership.release_shards(connection, terms)
         await connection.execute("TRUNCATE jobs")
     await database.close()
     return rate

@@ -62,7 +62,9 @@ class HttpServer(uvicorn.Server):
         waiter = asyncio.create_task(stopping.wait())
         await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
         waiter.cancel()
-        await let_go()
-        self.should_exit = True
-        await task
+        try:
+            await let_go()
+        finally:
+            self.should_exit = True
+            await task
         await self._sweep.stop()

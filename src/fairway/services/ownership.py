@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from fairway.core.far_terms import FAR_TERMS, PATIENCE_TERMS, FarTerms
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, shard_of
 from fairway.core.pools import SHORT
 from fairway.core.streams import StreamKey
 from fairway.runtime.clock import Clock
@@ -62,6 +62,10 @@ class Ownership:
         self.server_name = server_name
         self._connection: Connection | None = None
         self._takeovers: set[asyncio.Task[None]] = set()
+        self._speaking = asyncio.Lock()  # with the store about terms: one thing at a time
+        self._handed_over: set[int] = set()  # shards that came to us with all of it on disk
+        self._letting_go: dict[int, int] = {}  # shard → term
+        self._written: set[int] = set()  # of those, whole on disk
         self.owners: dict[int, Owner] = {}
         self._far_terms = FarTerms()
         self.is_resigned = False
@@ -86,7 +90,7 @@ class Ownership:
         if self._is_cut_off(now_us):
             return self._settings.term_seconds / 5
         patience_seconds = max(self._settings.term_seconds, PATIENCE_SECONDS)
-        async with Deadline(await self._leader_connection(), patience_seconds) as connection:
+        async with self._speaking, Deadline(await self._line(), patience_seconds) as connection:
             asked_us = self._clock.now_us()
             await self._renew(connection, asked_us)
             await self._claim(connection)
@@ -98,25 +102,37 @@ class Ownership:
         """About to stop: nothing more is granted or taken; terms hold until they are let go."""
         self.is_resigned = True
         self._dispatcher.trusted_until_us = 0
-        for task in self._takeovers:
-            task.cancel()
 
-    async def resign(self, *, is_drained: bool) -> None:
+    async def resign(self) -> None:
         """Let go at once: a clean stop need not make others wait for the term to end.
 
-        `is_drained`: every end that was reported is on disk. What comes from now on is passed on.
+        What comes from now on is passed on. Safe to call twice; then what failed is tried again.
         """
         self.stop_granting()
-        held = dict(self._dispatcher.terms)
-        if held:
-            leases = self._dispatcher.leases.values()
-            all_written = is_drained and all(lease.written for lease in leases)
-            async with self._database.calm() as connection:
-                await store.release_shards(connection, held, all_written=all_written)
-        for shard in held:
-            self._dispatcher.close_shard(shard)
+        async with self._speaking:  # no renewal or claim of ours is under way
+            self._letting_go |= self._dispatcher.terms
+            self._written |= self._whole_on_disk()
+            for shard in list(self._dispatcher.terms):
+                self._dispatcher.close_shard(shard)  # in one step with the look at what is written
+            if self._letting_go:
+                async with self._database.calm() as connection:
+                    await store.release_shards(connection, self._letting_go, written=self._written)
+                self._letting_go.clear()
+
+    def _whole_on_disk(self) -> set[int]:
+        """Shards of which the next owner finds all in the store: who runs what, and what ended.
+
+        Of one that was not opened yet nobody knows: unless it came to us like that.
+        """
+        leases, ending = self._dispatcher.leases.values(), self._dispatcher.backlog.ending
+        unsure = {lease.shard for lease in leases if not lease.written}
+        unsure |= {shard_of(job_id) for job_id in ending}
+        known = self._dispatcher.open_shards | self._handed_over
+        return (known & self._dispatcher.terms.keys()) - unsure
 
     async def close(self) -> None:
+        for task in self._takeovers:
+            task.cancel()
         if self._connection is not None:
             await self._connection.close()
 
@@ -133,10 +149,13 @@ class Ownership:
             self._away_since_us = now_us
         return now_us - self._away_since_us > self._settings.term_seconds * 1e6
 
-    async def _leader_connection(self) -> Connection:
+    async def _line(self) -> Connection:
+        """A connection of our own, on which others tell us when a shard is taken or let go."""
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._database.dedicated()
-            await self._connection.add_listener(store.CHANNEL, self._hear_news)
+            connection = await self._database.dedicated()
+            async with Deadline(connection, PATIENCE_SECONDS):
+                await connection.add_listener(store.CHANNEL, self._hear_news)
+            self._connection = connection
         return self._connection
 
     def _hear_news(self, *notice: object) -> None:
@@ -166,6 +185,7 @@ class Ownership:
                         shard=shard, end=unrenewed[shard].isoformat())  # fmt: skip
         for shard, claim in taken.items():
             self._dispatcher.claim_shard(shard, claim.term)
+            (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)
             task = asyncio.create_task(self._take_over(shard, claim), name=f"takeover:{shard}")
             self._takeovers.add(task)
             task.add_done_callback(self._took_over)

@@ -129,7 +129,10 @@ class Platform:
         self.recorder = Recorder(
             database, self.dispatcher, self.watchers, self.store_clock, self.instruments, bounds
         )
-        self.lease_writer = LeaseWriter(self.dispatcher, self.recorder, settings.lazy_running_ms)
+        self.lease_writer = LeaseWriter(
+            database, self.dispatcher, self.watchers, self.instruments,
+            shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
+        )  # fmt: skip
         self.measuring = Measuring(
             database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
         )
@@ -323,7 +326,7 @@ class Platform:
             async with asyncio.timeout(STOP_SECONDS_MAX):
                 await stopping.write_the_rest(self.submissions.drain(), self.recorder.drain())
                 await self._stop_loops()
-                await self.ownership.resign(is_drained=False)  # unless that is done already
+                await self.ownership.resign()  # unless that is done already
                 await self.ownership.close()
         except DISCONNECTED as error:
             log.warning("store away, stopped without handing over", error=repr(error))

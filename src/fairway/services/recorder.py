@@ -1,4 +1,4 @@
-"""Writes ends of runs and leases down, in groups, and tells everyone who waits.
+"""Writes ends of runs down, in groups, and tells everyone who waits.
 
 An end stays here until it is on disk or until the shard has another owner; then it is dropped
 without an acknowledgement and its worker reports it to the new one. So a crash of this process, or
@@ -17,20 +17,18 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.core.byte_room import ByteRoom
-from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.large_results import LargeResults
-from fairway.services.refused_ends import RefusedEnds, Rewrite, lease_refusal
+from fairway.services.refused_ends import RefusedEnds, Rewrite
 from fairway.services.row_writer import RowWriter, Write
-from fairway.services.sessions import End, Lease, Session, numbers_by_session, result_bytes
+from fairway.services.sessions import End, Session, numbers_by_session, result_bytes
 from fairway.services.settlement import settlement_of
 from fairway.services.store_clock import StoreClock
 from fairway.services.watch import Watchers
-from fairway.store import leases as lease_store
 from fairway.store import outcomes
 from fairway.store.database import Database
 
@@ -41,7 +39,6 @@ Row = TypeVar("Row")
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
 SUCCESS_LANES = 2
 SETTLEMENT_LANES = 3
-LEASE_LANES = 2
 TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
 
 
@@ -77,7 +74,6 @@ class Recorder:
         self._join_asides(bounds.waiting_bytes_max)
         dispatcher.inline_bytes_max = bounds.inline_bytes_max
         dispatcher.record_ends = self.record
-        dispatcher.write_leases = self._leases.add_many
 
     def _join_lanes(self) -> None:
         """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
@@ -95,16 +91,9 @@ class Recorder:
                 instruments=self._instruments, lanes=SETTLEMENT_LANES,
             )  # fmt: skip
 
-        def leases(shard: int) -> GroupCommit[Lease]:
-            return GroupCommit(
-                "leases", partial(self._flush_leases, shard), instruments=self._instruments,
-                lanes=LEASE_LANES, linger_seconds=0.001,
-            )  # fmt: skip
-
         count = self._shard_count
         self._successes = ShardCommits(successes, _shard_of_end, shard_count=count)
         self._settlements = ShardCommits(settlements, _shard_of_end, shard_count=count)
-        self._leases = ShardCommits(leases, _shard_of_lease, shard_count=count)
 
     def _join_asides(self, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
@@ -161,13 +150,13 @@ class Recorder:
         aftermath = self._dispatcher.aftermath
         self._settlements.add_many([aftermath.end_of(end.lease, end.number, outcome)])
 
-    async def drain_leases(self) -> None:
-        await self._leases.drain()
+    async def drain_lanes(self) -> None:
+        """Wait for ends that are on their way to their rows."""
+        await asyncio.gather(self._successes.drain(), self._settlements.drain())
 
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
-        lanes = self._successes.drain(), self._settlements.drain()
-        await asyncio.gather(self.large_results.drain(), *lanes)
+        await asyncio.gather(self.large_results.drain(), self.drain_lanes())
         await self._successes.drain()  # of large results
         await self.refused_ends.drain()
 
@@ -293,44 +282,6 @@ class Recorder:
             session.acks_due = True
             asyncio.get_running_loop().call_later(ACK_PAUSE_SECONDS, _acknowledge, session)
 
-    # -- leases ------------------------------------------------------------------------------
-
-    async def _flush_leases(self, shard: int, leases: list[Lease]) -> None:
-        """Durable pools: the worker hears of a lease only after this."""
-        for lease, is_written in await self.write_leases(leases):
-            if is_written:
-                self._dispatcher.written(lease)
-            else:
-                self._dispatcher.not_written(lease)
-
-    async def write_leases(self, leases: Sequence[Lease]) -> list[tuple[Lease, bool]]:
-        """Which were written, and which found their job no longer free to run.
-
-        One that the store refuses for ever is in neither: its job is dead from now on.
-        """
-        done: list[tuple[Lease, bool]] = []
-        for shard, group in _leases_by_shard(leases).items():
-            rows = [
-                lease_store.LeaseRow(
-                    lease.job.tenant, lease.job.id, lease.epoch, lease.session.key, lease.token
-                )
-                for lease in group
-            ]
-            undecided = len(group)
-            write = self._writer.write
-            async for part in write(lease_store.write_leases, shard, rows, patient=True):
-                undecided -= part.stop - part.start
-                if part.error is not None:
-                    self._dispatcher.take_back(group[part.start], lease_refusal(part.error))
-                    continue
-                some = group[part.start : part.stop]
-                done += [(lease, lease.job.id in part.answer) for lease in some]
-                self._watchers.tell(map(JobId, part.answer))
-            if undecided:  # another server owns the shard
-                heard = {id(lease) for lease, _ in done}
-                done += [(lease, False) for lease in group if id(lease) not in heard]
-        return done
-
 
 def _acknowledge(session: Session) -> None:
     session.acks_due = False
@@ -340,14 +291,3 @@ def _acknowledge(session: Session) -> None:
 
 def _shard_of_end(end: End) -> int:
     return end.lease.shard
-
-
-def _shard_of_lease(lease: Lease) -> int:
-    return lease.shard
-
-
-def _leases_by_shard(leases: Sequence[Lease]) -> dict[int, list[Lease]]:
-    groups: dict[int, list[Lease]] = {}
-    for lease in leases:
-        groups.setdefault(lease.shard, []).append(lease)
-    return groups

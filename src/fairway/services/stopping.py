@@ -18,20 +18,26 @@ from fairway.store.database import DISCONNECTED, Database
 
 log = logger("stopping")
 
-HAND_OVER_SECONDS_MAX = 2.0
+HAND_OVER_SECONDS_MAX = 1.0
 WRITE_SECONDS_MAX = 5.0
 CLOSE_SECONDS_MAX = 2.0
 
 
 async def hand_over(ownership: Ownership, leases: LeaseWriter, recorder: Recorder) -> None:
-    """Let another server go on at once: it finds on disk all that workers run."""
+    """Let another server go on at once: it finds on disk all that workers run.
+
+    What takes longer than a moment to write is not waited for: nobody is granted anything here.
+    """
     ownership.stop_granting()
     try:
         async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
-            await recorder.drain_leases()
             await leases.write_all()
-            await recorder.drain()
-            await ownership.resign(is_drained=True)
+            await asyncio.shield(recorder.drain_lanes())  # given up here, it still goes on
+    except DISCONNECTED as error:
+        log.warning("not all is written, the next owner asks the workers", error=repr(error))
+    try:
+        async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
+            await ownership.resign()
     except DISCONNECTED as error:
         log.warning("not handed over yet", error=repr(error))
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("leadership.sql")
@@ -54,14 +54,9 @@ async def claim_shards(
         unrenewed=list(unrenewed),
         ends=list(unrenewed.values()),
         term_time=timedelta(seconds=term_seconds),
+        channel=CHANNEL,
     )
-    if rows:
-        await tell_servers(connection)
-    return {shard: Claim(term, was_handed_over) for shard, term, was_handed_over in rows}
-
-
-async def tell_servers(connection: Connection) -> None:
-    await fetch(connection, _SQL["tell_servers"], channel=CHANNEL)
+    return {row["shard"]: Claim(row["term"], row["was_handed_over"]) for row in rows}
 
 
 async def renew_shards(
@@ -79,16 +74,17 @@ async def renew_shards(
 
 
 async def release_shards(
-    connection: Connection, held: dict[int, int], *, all_written: bool
+    connection: Connection, held: Mapping[int, int], *, written: Collection[int] = ()
 ) -> None:
-    await execute(
+    """Of those in `written`, every lease is on disk, and every end that was reported."""
+    await fetch(
         connection,
         _SQL["release_shards"],
         shards=list(held),
         terms=list(held.values()),
-        all_written=all_written,
+        all_written=[shard in written for shard in held],
+        channel=CHANNEL,
     )
-    await tell_servers(connection)
 
 
 async def read_owners(connection: Connection) -> dict[int, Owner]:

@@ -3,17 +3,20 @@
 -- nobody else took is good, and renewed. Waits for the old owner's last statement, which holds the row;
 -- whatever comes after it finds another term and writes nothing. The new term begins after the wait.
 -- Beside them, those that the caller knows to be unrenewed, unless they were renewed since.
+-- Whoever passes calls on to the owner hears of the new one.
 WITH free AS MATERIALIZED (
     SELECT shard, expires_at = '-infinity' AS was_handed_over FROM shards
     WHERE (expires_at < now()
            OR (shard, expires_at) IN (SELECT * FROM unnest(:unrenewed::int[], :ends::timestamptz[])))
       AND shard <> ALL(:held::int[])
     ORDER BY shard FOR UPDATE
+), taken AS (
+    UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
+                      expires_at = clock_timestamp() + :term_time::interval
+    FROM free WHERE shards.shard = free.shard
+    RETURNING shards.shard, shards.term, free.was_handed_over
 )
-UPDATE shards SET term = term + 1, owner = :owner, owner_url = :owner_url,
-                  expires_at = clock_timestamp() + :term_time::interval
-FROM free WHERE shards.shard = free.shard
-RETURNING shards.shard, shards.term, free.was_handed_over
+SELECT shard, term, was_handed_over, pg_notify(:channel, '') FROM taken
 
 -- name: renew_shards
 -- From the moment that the rows are held, not from the one it was asked: what was renewed is in force.
@@ -28,18 +31,18 @@ FROM mine WHERE shards.shard = mine.shard
 RETURNING shards.shard, shards.term
 
 -- name: release_shards
--- A clean stop hands over at once; with every lease written down, as '-infinity' says, the next owner need
--- not ask the workers what they run.
-UPDATE shards SET expires_at = CASE WHEN :all_written THEN '-infinity' ELSE now() - interval '1 second' END
-FROM unnest(:shards::int[], :terms::bigint[]) AS held (shard, term)
-WHERE shards.shard = held.shard AND shards.term = held.term
+-- A clean stop hands over at once, and whoever waits for a shard hears of it. With every lease written down,
+-- as '-infinity' says, the next owner need not ask the workers what they run.
+WITH gone AS (
+    UPDATE shards SET expires_at = CASE WHEN held.all_written THEN '-infinity' ELSE now() - interval '1 second' END
+    FROM unnest(:shards::int[], :terms::bigint[], :all_written::boolean[]) AS held (shard, term, all_written)
+    WHERE shards.shard = held.shard AND shards.term = held.term
+    RETURNING shards.shard
+)
+SELECT shard, pg_notify(:channel, '') FROM gone
 
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()
-
--- name: tell_servers
--- Whoever waits for a shard, or passes calls on to its owner, looks at once.
-SELECT pg_notify(:channel, '')
 
 -- name: far_terms
 -- Terms that end later than anybody would write now: the clock was ahead when they were written.
