@@ -6,10 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.postgres import Server, connected, fresh_database, serve
 
 from fairway.store import at_hand
 from fairway.store.database import Connection, Database
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 HERE = Path(__file__).parent
 SOAKS = (HERE / "acceptance", HERE / "laws")

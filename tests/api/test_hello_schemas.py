@@ -83,6 +83,6 @@ async def test_a_hello_holds_so_many_values(worker: HandWorker) -> None:
 
 
 async def test_a_type_for_a_pool_that_is_not_there_is_named(worker: HandWorker) -> None:
-    reply = await greet(worker, {"name": worker.type, "pool": "gpu"})
+    reply = await greet(worker, {"name": worker.type, "pool": "not-there"})
     said = problem(reply, 422, "INVALID_REQUEST", "/hello/types")["detail"]
     assert said.startswith(f"The job type {worker.type} is for a pool that is not there. There is")
