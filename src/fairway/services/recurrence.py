@@ -21,8 +21,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.known_ticks import TICKS_MAX, KnownTicks
 from fairway.core.ticks import Every, Steps, while_affordable
+from fairway.services.known_ticks import TICKS_MAX, KnownTicks
 from fairway.services.zone_changes import ZoneChanges
 
 CRON_LENGTH_MAX = 200

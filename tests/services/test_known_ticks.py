@@ -7,7 +7,7 @@ from bisect import bisect_right
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.known_ticks import TICKS_MAX, KnownTicks
+from fairway.services.known_ticks import TICKS_MAX, KnownTicks
 
 ALL = sorted({n * n % 9973 for n in range(2, 400)})
 MOMENTS = st.integers(0, ALL[-1] - 1)
