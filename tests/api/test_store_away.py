@@ -212,4 +212,5 @@ async def test_new_types_in_eight_schedules_at_once(
     )
     assert [reply.status_code for reply in replies] == [201] * 8
     assert (await caller.get("/v1/schedules")).status_code == 200
+    await asyncio.sleep(KEPT_US / 1e6)
     assert (await caller.get("/readyz")).status_code == 200
