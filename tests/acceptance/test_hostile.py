@@ -38,7 +38,8 @@ APP = "tests.acceptance.hostile_jobs:app"
 
 
 class Payer:
-    """Sends each job until it is accepted, always with the same key; waits count from the first."""
+    """Sends each job until it is accepted; each try has its own key and time, so a job may run
+    twice, and a wait counts from the try that ran."""
 
     def __init__(self, house: House) -> None:
         self._house = house
