@@ -27,8 +27,8 @@ log = logger("server")
 
 FILES_MAX = 1 << 16
 #: How long a thread that computes (a cron expression, a body of megabytes) keeps the interpreter
-#: from the event loop, which asks for it after every wait. Python's own 5 ms, some ten times on
-#: the way of a job, made 10 ms into 150.
+#: from the event loop, which asks for it after every wait. Python's own is 5 ms, and there are some
+#: ten waits on the way of a job.
 THREAD_TURN_SECONDS = 0.0005
 
 
