@@ -32,7 +32,7 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --max-worker-restart 1
 
 soak: setup  ## Every fault in turn for some minutes: nothing lost, and all of it ends; deep queues
 	$(BIN)/pytest -m slow tests/acceptance/test_soak.py tests/acceptance/test_restarts.py tests/laws

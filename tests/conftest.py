@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from hypothesis import settings
+from tests import hung
 from tests.postgres import Server, connected, fresh_database, serve
 
 from fairway.store import at_hand
@@ -18,6 +21,24 @@ settings.load_profile("any machine")
 
 HERE = Path(__file__).parent
 SOAKS = (HERE / "acceptance", HERE / "laws")
+TERMINAL = pytest.StashKey[TextIO]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the terminal at hand: while a test runs, what it prints goes elsewhere."""
+    config.stash[TERMINAL] = os.fdopen(os.dup(2), "w")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """No test hangs for ever; see tests/hung.py."""
+    mark = item.get_closest_marker("timeout")
+    seconds = float(mark.args[0] if mark and mark.args else item.config.getini("timeout"))
+    watched = hung.watch(item.nodeid, seconds + hung.GRACE_SECONDS, item.config.stash[TERMINAL])
+    try:
+        return (yield)
+    finally:
+        watched.cancel()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
