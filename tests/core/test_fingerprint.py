@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -122,3 +123,30 @@ def test_an_error_nested_to_any_depth_is_read() -> None:
     """Some depths can be read and not written again."""
     for depth in [*range(1, 1100), 100_000]:
         assert fault_of(b"[" * depth + b"]" * depth).message
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "at " + ":1" * 4000 + "x",
+        "\n" * 8000,
+        " " * 8000,
+        'File "' * 1300,
+        ('File "' + "x" * 100 + "\n") * 70,
+        "at x\n" * 1600,
+        "\n".join(":1" * 20 for _ in range(200)),
+    ],
+)
+def test_no_stack_takes_long_to_look_at(stack: str) -> None:
+    """Some of these took a second, on the event loop, for each job that ended so."""
+    fault = Fault("E", "m", stack[:STACK_CHARACTERS_MAX])
+    frame(fault)
+    began = time.process_time()
+    for _ in range(10):
+        frame(fault)
+    assert time.process_time() - began < 0.1
+
+
+@given(st.text(alphabet='at :1)x\n"File,lin', max_size=400))
+def test_any_stack_has_a_frame_of_one_line(stack: str) -> None:
+    assert "\n" not in frame(Fault("E", "m", stack))

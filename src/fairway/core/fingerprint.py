@@ -23,8 +23,11 @@ _PARTICULARS = (
     (re.compile(r"\s+"), " "),
 )
 _MESSAGE_CHARACTERS = 400  # what tells causes apart stands at the beginning
-_PYTHON_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (.+)$', re.M)
-_AT_FRAME = re.compile(r"^\s*at (.+?)(?::\d+)*\)?$", re.M)  # JavaScript, Java
+#: Stacks come from tenants' code: each line is looked at once, and no pattern tries a text twice.
+_PYTHON_FRAME = re.compile(r'File "([^"]+)", line \d+, in (.+)')
+_AT = "at "  # JavaScript, Java
+_LINE_AND_COLUMN = re.compile(r"(?::\d{1,9}){0,2}\)?\Z")
+_FRAME_CHARACTERS = 400
 
 
 def fingerprint(job_type: int, fault: Fault) -> int:
@@ -44,12 +47,14 @@ def normalised(message: str) -> str:
 
 def frame(fault: Fault) -> str:
     """Where it happened: `file:function` of the innermost frame, or nothing."""
-    found = _PYTHON_FRAME.findall(fault.stack)
-    if found:
-        path, function = found[-1]
-        return f"{'/'.join(path.replace(chr(92), '/').split('/')[-2:])}:{function}"
-    first = _AT_FRAME.search(fault.stack)
-    return first[1] if first else ""
+    lines = [line.strip() for line in fault.stack.split("\n")]
+    for line in reversed(lines):
+        found = _PYTHON_FRAME.fullmatch(line)
+        if found:
+            path, function = found.groups()
+            return f"{'/'.join(path.replace(chr(92), '/').split('/')[-2:])}:{function}"
+    first = next((line for line in lines if line.startswith(_AT)), "")
+    return _LINE_AND_COLUMN.sub("", first[len(_AT) : _FRAME_CHARACTERS], count=1)
 
 
 def as_text(number: int) -> str:
