@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from tests.services.platform_room import until
@@ -11,10 +10,12 @@ from tests.services.platform_room import until
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
 from fairway.services.group_commit import (
+    BYTES_MAX,
     JOBS_MAX,
     PATIENCE_SECONDS,
     GroupCommit,
     ShardCommits,
+    Sizes,
 )
 
 
@@ -56,11 +57,11 @@ def group_to(
     *,
     lanes: int = 1,
     linger_seconds: float = 0,
-    size_of: Callable[[int], int] | None = None,
+    sizes: Sizes[int] | None = None,
 ) -> GroupCommit[int]:
     instruments = Instruments(SystemClock(), Metrics())
     return GroupCommit(
-        "test", disk.write, instruments=instruments, size_of=size_of, lanes=lanes,
+        "test", disk.write, instruments=instruments, sizes=sizes, lanes=lanes,
         linger_seconds=linger_seconds,
     )  # fmt: skip
 
@@ -96,8 +97,8 @@ async def test_groups_grow_while_a_write_is_under_way_and_keep_their_order(disk:
 
 
 async def test_a_group_is_bounded_by_jobs_but_never_empty(disk: Disk) -> None:
-    sizes = {1: 0.4, 2: 0.6, 3: 0.1, 4: 2.5, 5: 0.9}
-    group = group_to(disk, size_of=lambda item: round(sizes[item] * JOBS_MAX))
+    shares = {1: 0.4, 2: 0.6, 3: 0.1, 4: 2.5, 5: 0.9}
+    group = group_to(disk, sizes=Sizes(lambda item: round(shares[item] * JOBS_MAX), lambda item: 0))
     disk.let_through()
     group.add_many([1, 2, 3])
     group.add_many([4, 5])
@@ -107,8 +108,20 @@ async def test_a_group_is_bounded_by_jobs_but_never_empty(disk: Disk) -> None:
     assert group.jobs_waiting == 0
 
 
+async def test_a_group_is_bounded_by_bytes_but_never_empty(disk: Disk) -> None:
+    """A thousand jobs of 64 KB in one commit would hold up everyone's single one."""
+    shares = {1: 0.4, 2: 0.6, 3: 0.1, 4: 2.5, 5: 0.9}
+    group = group_to(
+        disk, sizes=Sizes(lambda item: 1, lambda item: round(shares[item] * BYTES_MAX))
+    )
+    disk.let_through()
+    group.add_many([1, 2, 3, 4, 5])
+    await group.drain()
+    assert disk.groups == [[1, 2], [3], [4], [5]]
+
+
 async def test_there_are_no_more_writes_at_once_than_lanes(disk: Disk) -> None:
-    group = group_to(disk, lanes=2, size_of=lambda item: JOBS_MAX)
+    group = group_to(disk, lanes=2, sizes=Sizes(lambda item: JOBS_MAX, lambda item: 0))
     for item in range(5):
         group.add(item)
     await turn()

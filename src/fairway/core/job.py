@@ -78,11 +78,15 @@ class JobRecord(NamedTuple):
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
 
 
-def is_heavy(jobs: Sequence[QueuedJob]) -> bool:
-    """Whether writing them takes much longer than writing one small job."""
+def payload_bytes(jobs: Sequence[QueuedJob]) -> int:
     if len(jobs) == 1:
-        return len(jobs[0].payload) > LIGHT_BYTES
-    return len(jobs) > LIGHT_JOBS or sum([len(job.payload) for job in jobs]) > LIGHT_BYTES
+        return len(jobs[0].payload)
+    return sum([len(job.payload) for job in jobs])
+
+
+def is_heavy(jobs: int, size_bytes: int) -> bool:
+    """Whether writing them takes much longer than writing one small job."""
+    return jobs > LIGHT_JOBS or size_bytes > LIGHT_BYTES
 
 
 class JobFilter(NamedTuple):

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from fairway.runtime.telemetry import Instruments, logger
 
 Item = TypeVar("Item")
 
 JOBS_MAX = 2000  # in one commit
+BYTES_MAX = 4 << 20  # in one commit, unless one item has more: all in it wait for all of it
 FULL_JOBS = 400  # a group of this size need not wait for more
 COMPANY_JOBS = 8  # with groups of this size lately, a moment's wait brings company
 PATIENCE_SECONDS = 0.25  # a group that is under way for longer is not waited for
 log = logger("group_commit")
+
+
+class Sizes(NamedTuple, Generic[Item]):
+    """How large an item is, where items are not one small job each."""
+
+    jobs: Callable[[Item], int]
+    bytes: Callable[[Item], int]
 
 
 class GroupCommit(Generic[Item]):
@@ -29,7 +37,7 @@ class GroupCommit(Generic[Item]):
         flush: Callable[[list[Item]], Awaitable[None]],
         *,
         instruments: Instruments,
-        size_of: Callable[[Item], int] | None = None,
+        sizes: Sizes[Item] | None = None,
         lanes: int = 1,
         linger_seconds: float = 0.0,
     ) -> None:
@@ -38,7 +46,7 @@ class GroupCommit(Generic[Item]):
         self._clock = instruments.clock
         self._jobs_seen = instruments.metrics.commit_jobs.labels(kind)
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
-        self._size_of = size_of  # jobs in an item; None: one
+        self._sizes = sizes  # None: one small job each
         self._lanes = lanes
         self._linger_seconds = linger_seconds
         self._items: list[Item] = []
@@ -52,7 +60,7 @@ class GroupCommit(Generic[Item]):
 
     def add(self, item: Item) -> None:
         self._items.append(item)
-        self._added(1 if self._size_of is None else self._size_of(item))
+        self._added(1 if self._sizes is None else self._sizes.jobs(item))
 
     def add_many(self, items: list[Item]) -> None:
         self._items += items
@@ -64,7 +72,7 @@ class GroupCommit(Generic[Item]):
         self._schedule()
 
     def _jobs_in(self, items: list[Item]) -> int:
-        return len(items) if self._size_of is None else sum(map(self._size_of, items))
+        return len(items) if self._sizes is None else sum(map(self._sizes.jobs, items))
 
     def _schedule(self) -> None:
         """Begin a commit soon, if one may begin: at once when it is quiet, else after a moment."""
@@ -127,15 +135,16 @@ class GroupCommit(Generic[Item]):
 
     def _take(self) -> list[Item]:
         """As many items as make one group; at least one."""
-        end = JOBS_MAX if self._size_of is None else self._end_of_group(self._size_of)
+        end = JOBS_MAX if self._sizes is None else self._end_of_group(self._sizes)
         group, self._items = self._items[:end], self._items[end:]
         return group
 
-    def _end_of_group(self, size_of: Callable[[Item], int]) -> int:
-        jobs = 0
+    def _end_of_group(self, sizes: Sizes[Item]) -> int:
+        jobs = weight_bytes = 0
         for place, item in enumerate(self._items):
-            jobs += size_of(item)
-            if place and jobs > JOBS_MAX:
+            jobs += sizes.jobs(item)
+            weight_bytes += sizes.bytes(item)
+            if place and (jobs > JOBS_MAX or weight_bytes > BYTES_MAX):
                 return place
         return len(self._items)
 

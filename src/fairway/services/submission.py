@@ -10,13 +10,14 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from itertools import repeat
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import JobId, shard_for_tenant
-from fairway.core.job import QueuedJob, is_heavy
+from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.streams import StreamKey, key_of
 from fairway.core.tenant import Tenant
 from fairway.core.timing import Wish, timing_of
@@ -26,7 +27,7 @@ from fairway.services.admission import Admission
 from fairway.services.again import again, not_known, refusal_of
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit
+from fairway.services.group_commit import GroupCommit, Sizes
 from fairway.services.store_clock import StoreClock
 from fairway.services.waiters import Waiters
 from fairway.store import submissions as store
@@ -63,7 +64,11 @@ class Submission(NamedTuple):
     jobs: list[QueuedJob]
     claims: list[KeyClaim | None] | None
     verdicts: asyncio.Future[list[Verdict]]
+    payload_bytes: int
     scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
+
+
+SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
 
 
 class Submissions:
@@ -131,7 +136,10 @@ class Submissions:
                 jobs, scheduled = self._timed(jobs, wanted)
             claims = _claims(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
-        self._group(shard, is_heavy(jobs)).add(Submission(jobs, claims, verdicts, scheduled))
+        size = payload_bytes(jobs)
+        self._group(shard, is_heavy(len(jobs), size)).add(
+            Submission(jobs, claims, verdicts, size, scheduled)
+        )
         self._waiters.add(verdicts)
         return await verdicts
 
@@ -163,7 +171,7 @@ class Submissions:
                 "submissions",
                 lambda items: self._flush(shard, items),
                 instruments=self._instruments,
-                size_of=lambda submission: len(submission.jobs),
+                sizes=SIZES,
                 lanes=2,
                 linger_seconds=0.002,
             )
