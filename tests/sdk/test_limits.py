@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from fairway import App, Ctx, HandBack, Limits
 from fairway.core.limits import UNLIMITED, RunLimits
 from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.sdk.alarm import alarm
 from fairway.sdk.context import RunFacts, SilentSink
 from fairway.sdk.limits import bytes_of
 from fairway.sdk.run import run_job, run_job_here
@@ -162,3 +164,17 @@ async def test_handing_back_means_what_was_asked_for() -> None:
     assert not nobody.should_stop()
     end = await run_job(stop, b"{}", nobody)
     assert (end.kind, end.failure) == (OutcomeKind.FAILED, FailureClass.APP_ERROR)
+
+
+def test_an_alarm_of_the_caller_still_rings_after_ours() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    theirs, every = signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    try:
+        with pytest.raises(TimeLimitPassed), alarm(0.01, TimeLimitPassed("too long")):
+            time.sleep(5)
+        time.sleep(0.2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, theirs, every)
+        signal.signal(signal.SIGALRM, before)
+    assert heard

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -28,10 +29,15 @@ def alarm(seconds: float | None, error: Exception) -> Iterator[None]:
             raise error
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), AGAIN_SECONDS)
+    began = time.monotonic()
+    left, every = signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), AGAIN_SECONDS)
     try:
         yield
     finally:
         armed = False  # first: a signal that is on its way must find nobody
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:  # somebody waited for an alarm of their own
+            signal.setitimer(
+                signal.ITIMER_REAL, max(left - (time.monotonic() - began), 0.001), every
+            )
