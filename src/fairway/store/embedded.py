@@ -155,9 +155,11 @@ class EmbeddedPostgres:
         return True
 
     async def _end(self, postmaster: Process) -> None:
+        postmaster.send(signal.SIGCONT)  # one that was paused would hear nothing
         postmaster.send(signal.SIGINT)
         if not await postmaster.ended(within_seconds=FAST_STOP_SECONDS):
             self._report(f"PostgreSQL is not stopping after {FAST_STOP_SECONDS:.0f} s; insisting")
+            postmaster.send(signal.SIGCONT)
             postmaster.send(signal.SIGQUIT)
             await postmaster.ended()
         postmaster.release()
