@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 from hypothesis import settings
@@ -27,6 +28,15 @@ TERMINAL = pytest.StashKey[TextIO]()
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the terminal at hand: while a test runs, what it prints goes elsewhere."""
     config.stash[TERMINAL] = os.fdopen(os.dup(2), "w")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(settings: Any) -> Generator[None, object, object]:
+    """Ring again: a task of the loop may have taken the first for its own failure."""
+    result = yield
+    if settings.method == "signal":
+        signal.setitimer(signal.ITIMER_REAL, settings.timeout, hung.AGAIN_SECONDS)
+    return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

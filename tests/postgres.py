@@ -11,8 +11,9 @@ import asyncio
 import os
 import secrets
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -200,10 +201,25 @@ def at_database(dsn: str, name: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/{name}?{parts.query}"
 
 
-def in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end in an event loop of its own, whatever this thread's loop is doing."""
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(asyncio.run, work).result()
+def in_thread(work: Coroutine[Any, Any, T], seconds: float = 100.0) -> T:
+    """Run to the end in an event loop of its own, whatever this thread's loop is doing.
+
+    The thread is nobody's to join: should the work hang, the one who waits for it hears of it.
+    """
+    found: Future[T] = Future()
+
+    async def bounded() -> T:
+        async with asyncio.timeout(seconds):
+            return await work
+
+    def run() -> None:
+        try:
+            found.set_result(asyncio.run(bounded()))
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return found.result(seconds + 20)
 
 
 def _new_name(kind: str) -> str:

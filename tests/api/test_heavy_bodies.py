@@ -42,17 +42,19 @@ async def nobody_held_up(house: House) -> AsyncIterator[None]:
     """
     house.inside(_forget_stalls)
     async with house.caller() as other:
-        asking = asyncio.create_task(_ask(other))
+        is_over = asyncio.Event()
+        asking = asyncio.create_task(_ask(other, is_over))
         try:
             yield
         finally:
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+            is_over.set()
+            async with asyncio.timeout(40):
+                await asking
     assert house.platform.stalls.longest().busy_seconds < STALL_SECONDS
 
 
-async def _ask(other: httpx2.AsyncClient) -> None:
-    while True:
+async def _ask(other: httpx2.AsyncClient, is_over: asyncio.Event) -> None:
+    while not is_over.is_set():
         assert (await other.get("/livez")).status_code == 200
 
 

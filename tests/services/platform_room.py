@@ -46,7 +46,15 @@ async def platform_on(dsn: str, settings: Settings = QUICK) -> AsyncIterator[Pla
     try:
         yield platform
     finally:
-        await asyncio.wait_for(platform.stop(), 10)
+        await stopped(platform)
+
+
+async def stopped(platform: Platform, seconds: float = 15.0) -> None:
+    """A clean stop, and soon; `wait_for` would wait for one that does not heed its end."""
+    stopping = asyncio.create_task(platform.stop())
+    await asyncio.wait({stopping}, timeout=seconds)
+    assert stopping.done(), "the platform does not stop"
+    await stopping
 
 
 @asynccontextmanager
