@@ -27,6 +27,12 @@ class ThreadRun:
         return await asyncio.to_thread(self._call)
 
     def _call(self) -> Any:
+        try:
+            return self._enter_and_leave()
+        finally:  # once more: the interruption may have come while it was leaving
+            self._leave()
+
+    def _enter_and_leave(self) -> Any:
         with self._lock:
             if self._interrupted:
                 raise asyncio.CancelledError  # before it began
