@@ -58,8 +58,13 @@ class WorkInParts:
     def __init__(self) -> None:
         self._began = time.monotonic()
 
+    @property
+    def is_long(self) -> bool:
+        """Whether others should have their turn now."""
+        return time.monotonic() - self._began > PART_SECONDS
+
     async def let_others(self) -> None:
-        if time.monotonic() - self._began > PART_SECONDS:
+        if self.is_long:
             await pause(SLICE_REST_SECONDS)
             self._began = time.monotonic()
 

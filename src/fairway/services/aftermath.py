@@ -9,7 +9,8 @@ else costs one look-up. Nothing here does I/O; what changed waits in `news` for 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -76,6 +77,7 @@ class Aftermath:
         self.recycling: dict[tuple[int, int], Recycling] = {}  # by tenant and pool
         self.news: list[Change] = []
         self.on_news: Callable[[], None] = lambda: None
+        self._is_gathering = False
 
     def policy_of(self, job: QueuedJob) -> RetryPolicy:
         asked = self.policies.get(job.type, {})
@@ -167,8 +169,9 @@ class Aftermath:
         for tenant, count in first.items():
             if tenant in self.budgets:
                 self.budgets[tenant].dispatched(now_us, count)
-        for key, count in counts.items():
-            self._type_succeeded(TypeKey(*key), count, now_us)
+        with self.together():
+            for key, count in counts.items():
+                self._type_succeeded(TypeKey(*key), count, now_us)
 
     def _type_succeeded(self, key: TypeKey, count: int, now_us: int) -> None:
         for name, circuit in self.circuits.get(key, {}).items():
@@ -182,18 +185,38 @@ class Aftermath:
         """A runner died under these jobs. A worker that fell silent or was stopped is not this."""
         now_us = self._clock.now_us()
         places = {(job.tenant, job.pool) for job in jobs}
-        for place in places:
-            recycling = self.recycling.get(place)
-            if recycling is None:
-                recycling = self.recycling[place] = Recycling(RecyclingSettings())
-            if recycling.died(now_us, blame_of(len(places))):
-                self._tell(Change("recycling", *place))
+        with self.together():
+            for place in places:
+                recycling = self.recycling.get(place)
+                if recycling is None:
+                    recycling = self.recycling[place] = Recycling(RecyclingSettings())
+                if recycling.died(now_us, blame_of(len(places))):
+                    self._tell(Change("recycling", *place))
 
     # -- restraints --------------------------------------------------------------------------
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What many ends lead to is told once, after the last: each telling looks at all holds.
+
+        Whoever uses it does not await inside. So nothing is granted between a circuit that opens
+        and its hold, and whoever asks afterwards finds every hold in force.
+        """
+        if self._is_gathering:
+            yield
+            return
+        told, self._is_gathering = len(self.news), True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+            if len(self.news) > told:
+                self.on_news()
+
     def _tell(self, change: Change) -> None:
         self.news.append(change)
-        self.on_news()
+        if not self._is_gathering:
+            self.on_news()
 
     def in_force(self) -> dict[str, int]:
         """How many of each kind of restraint there are."""

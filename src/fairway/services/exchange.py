@@ -15,12 +15,12 @@ from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.job_type import TypeFacts
 from fairway.core.lease import RAN_SLACK_US, Standing, standing_of
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass
 from fairway.core.pools import SHORT, missing_labels
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.calls import Call, Reported, Success
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.failure_reports import hear_failures
 from fairway.services.losing import lose_in_parts
 from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
@@ -201,17 +201,8 @@ class Exchange:
     async def _hear(self, session: Session, call: Call) -> bool:
         """Answers whether some report can be judged only after a hello."""
         doubtful = self._hear_successes(session, call.successes)
-        crashed = []
-        for report in call.reports:
-            lease = self._dispatcher.lease_of(session, report.job, report.epoch, report.token)
-            if lease is not None and report.outcome is not None:
-                self._dispatcher.ended(lease, report.number, report.outcome)
-                if report.outcome.failure is FailureClass.WORKER_CRASH:
-                    crashed.append(lease.job)
-            elif report.number not in session.recording:
-                doubtful.append(report)
-        if crashed:  # what a worker says in one breath died together
-            self._dispatcher.aftermath.worker_died(crashed)
+        if call.reports:
+            doubtful += await hear_failures(self._dispatcher, session, call.reports)
         return await self._judge(session, doubtful) if doubtful else False
 
     def _ask_again(self, session: Session, call: Call) -> None:
