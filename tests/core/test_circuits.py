@@ -128,3 +128,42 @@ def test_the_next_probe_is_an_hour_away_at_most(asked_us: int) -> None:
     other = Circuit(SETTINGS)
     other.restore(CircuitRecord(SETTINGS.rest_us, asked_us), 0)
     assert other.probe_at_us <= SETTINGS.retry_after_max_us
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["failed", "succeeded", "tick", "unsent"]),
+            st.integers(0, 400 * SECOND_US),
+            st.integers(0, 900 * SECOND_US),
+        ),
+        max_size=60,
+    )
+)
+def test_a_round_without_probes_comes_again_soon_and_never_before_it_was_asked_to(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    circuit, now_us, asked_us = opened(), 0, 0
+    for word, passed_us, retry_after_us in steps:
+        now_us += passed_us
+        due_before, state, probe_at_us = circuit.is_due(now_us), circuit.state, circuit.probe_at_us
+        if word == "failed":
+            circuit.failed(now_us, retry_after_us)
+            if circuit.is_open:
+                asked_us = max(asked_us, now_us + retry_after_us)
+        elif word == "succeeded":
+            circuit.succeeded(now_us)
+        elif word == "tick":
+            assert circuit.tick(now_us) == due_before
+        else:
+            circuit.unsent(now_us)
+            assert circuit.state is state
+            assert circuit.probe_at_us <= probe_at_us
+            if state is CircuitState.HALF_OPEN:
+                assert circuit.is_due(now_us + SETTINGS.rest_us)
+            else:
+                assert circuit.probe_at_us == probe_at_us
+        if circuit.is_due(now_us):
+            assert now_us >= asked_us
+        if not circuit.is_open:
+            asked_us = 0

@@ -102,15 +102,27 @@ class Circuit:
         self.close()
         return True
 
+    def is_due(self, now_us: int) -> bool:
+        """Whether a round of probes may begin: the rest is over, or nobody answered the last."""
+        return self.is_open and now_us >= self.probe_at_us
+
     def tick(self, now_us: int) -> bool:
-        """True when a round of probes begins now: the rest is over, or nobody answered the last."""
-        if not self.is_open or now_us < self.probe_at_us:
+        """True when a round of probes begins now."""
+        if not self.is_due(now_us):
             return False
         self.state = CircuitState.HALF_OPEN
         self.probes_left = self._settings.probes
         self._successes = 0
         self.probe_at_us = now_us + self.rest_us
         return True
+
+    def unsent(self, now_us: int) -> None:
+        """The round that began had no probes after all: the next is soon, however long the rest.
+
+        Unless an end was heard since, and a new rest began: that one stands.
+        """
+        if self.state is CircuitState.HALF_OPEN:
+            self.probe_at_us = min(self.probe_at_us, now_us + self._settings.rest_us)
 
     def close(self) -> None:
         self.state = CircuitState.CLOSED

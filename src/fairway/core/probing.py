@@ -6,7 +6,7 @@ holds puts what was not taken back into the store.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from fairway.core.backlog import Backlog
 from fairway.core.holds import Hold
@@ -15,14 +15,15 @@ from fairway.core.streams import Stream
 
 
 class ProbingBacklog(Backlog):
-    def begin_probe(self, hold: Hold) -> list[Stream]:
-        """The streams with jobs that this hold keeps back, to be read; all become `reading`."""
+    def begin_probe(self, hold: Hold, pools: Iterable[int]) -> list[Stream]:
+        """The streams with jobs that this hold keeps back, to be read; all become `reading`.
+
+        It names a tenant, and nobody else is looked at; `pools` are all there are.
+        """
         found = [
             stream
-            for (pool, tenant), backlog in self._tenants.items()
-            if tenant == hold.tenant and hold.pool in (0, pool)
-            for stream in backlog.streams.values()
-            if hold.type in (0, stream.key.type)
+            for stream in self.streams_of(hold.tenant, [hold.pool] if hold.pool else pools)
+            if (not hold.type or stream.type == hold.type)
             and stream.more
             and not stream.reading
             # A stream that is paused too starts nothing, not even a probe.

@@ -24,6 +24,7 @@ class RecyclingSettings:
 
 class Recycling:
     __slots__ = ("_settings", "_window", "is_throttled", "next_us")
+    probes_left = 1  # in one round
 
     def __init__(self, settings: RecyclingSettings) -> None:
         self._settings = settings
@@ -40,12 +41,18 @@ class Recycling:
         self.next_us = now_us + self._settings.rest_us
         return True
 
+    def is_due(self, now_us: int) -> bool:
+        return self.is_throttled and now_us >= self.next_us
+
     def tick(self, now_us: int) -> bool:
         """True when one more job may go out now."""
-        if not self.is_throttled or now_us < self.next_us:
+        if not self.is_due(now_us):
             return False
         self.next_us = now_us + self._settings.rest_us
         return True
+
+    def unsent(self, now_us: int) -> None:
+        """No job went out after all: the next goes after the rest, which never grows."""
 
     def is_over(self, now_us: int) -> bool:
         """Whether the throttle can go: half of the cap has left the window."""

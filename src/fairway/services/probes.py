@@ -1,18 +1,24 @@
 """Lets a few jobs out of streams that are held: probes of a dependency, or of a throttled tenant.
 
 The oldest go first. They are read from the store while their streams stay held, so nothing follows
-them; what their runs come to is judged like any other run.
+them; what their runs come to is judged like any other run. Tenants take turns: a thousand circuits
+of one do not keep the probe of another waiting.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from fairway.core.holds import Hold
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.core.reading import READ_BYTES_MAX
 from fairway.core.streams import Stream, key_of
+from fairway.core.turns import in_turn
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import logger
 from fairway.services.aftermath import Aftermath
 from fairway.services.dispatcher import Dispatcher
@@ -24,6 +30,7 @@ log = logger("probes")
 
 CIRCUIT_OPEN = "circuit_open"
 RECYCLING = "recycling_throttled"
+ROUND_US = 1_000_000  # then what others wrote is read again, and who is due by now takes part
 
 
 def all_holds(aftermath: Aftermath) -> list[Hold]:
@@ -41,29 +48,77 @@ def all_holds(aftermath: Aftermath) -> list[Hold]:
     return circuits + throttled
 
 
-def due_probes(aftermath: Aftermath, now_us: int) -> list[tuple[Hold, int]]:
-    """Holds whose time for probes has come, and how many each may let out."""
-    found = []
+class Restraint(Protocol):
+    """What lets probes out from time to time: a circuit, or the throttle of a tenant."""
+
+    @property
+    def probes_left(self) -> int: ...
+    def is_due(self, now_us: int) -> bool: ...
+    def tick(self, now_us: int) -> bool: ...
+    def unsent(self, now_us: int) -> None: ...
+
+
+class Probe(NamedTuple):
+    """A hold that may let jobs out, and the restraints it stands for."""
+
+    hold: Hold
+    restraints: Sequence[Restraint]
+
+    def begin(self, now_us: int) -> int:
+        """How many jobs may go out now; 0: what was due is not any more."""
+        return max([one.probes_left for one in self.restraints if one.tick(now_us)], default=0)
+
+    def unsent(self, now_us: int) -> None:
+        """They could not be let out."""
+        for one in self.restraints:
+            one.unsent(now_us)
+
+
+def due_probes(aftermath: Aftermath, now_us: int) -> dict[int, list[Probe]]:
+    """By tenant, holds whose time for probes has come. Their rounds begin when it is their turn."""
+    found: dict[int, list[Probe]] = defaultdict(list)
     for key, by_name in aftermath.circuits.items():
-        rounds = [one for one in by_name.values() if one.tick(now_us)]
-        if rounds:
-            most = max(one.probes_left for one in rounds)
-            found.append((Hold(key.tenant, key.type, 0, CIRCUIT_OPEN), most))
+        due = [one for one in by_name.values() if one.is_due(now_us)]
+        if due:
+            found[key.tenant].append(Probe(Hold(key.tenant, key.type, 0, CIRCUIT_OPEN), due))
     for (tenant, pool), one in aftermath.recycling.items():
-        if one.tick(now_us):
-            found.append((Hold(tenant, 0, pool, RECYCLING), 1))
+        if one.is_due(now_us):
+            found[tenant].append(Probe(Hold(tenant, 0, pool, RECYCLING), [one]))
     return found
 
 
 class Prober:
-    def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
+    def __init__(self, database: Database, dispatcher: Dispatcher, clock: Clock) -> None:
         self._database = database
         self._dispatcher = dispatcher
+        self._clock = clock
+        self._last_tenant = 0  # whose turn it was
+
+    async def run_round(self, due: Mapping[int, Sequence[Probe]]) -> None:
+        """Let probes out, tenants in turn, for about a second.
+
+        What had no turn stays due and has it in the next round. One that fails stops no other.
+        """
+        work, began_us, errors = WorkInParts(), self._clock.now_us(), list[Exception]()
+        for tenant, probe in in_turn(due, self._last_tenant):
+            count = probe.begin(self._clock.now_us())
+            if count:
+                self._last_tenant = tenant
+                try:
+                    await self.let_out(probe.hold, count)
+                except Exception as error:
+                    probe.unsent(self._clock.now_us())
+                    errors.append(error)
+            if self._clock.now_us() - began_us > ROUND_US:
+                break
+            await work.let_others()
+        if errors:  # in one line: there may be very many
+            log.warning("probes failed", count=len(errors), first_error=repr(errors[0]))
 
     async def let_out(self, hold: Hold, count: int) -> None:
         """Let so many of the oldest jobs out that this hold keeps back."""
         backlog = self._dispatcher.backlog
-        streams = backlog.begin_probe(hold)
+        streams = backlog.begin_probe(hold, self._dispatcher.pools.by_number)
         read: dict[Stream, list[QueuedJob]] = {stream: [] for stream in streams}
         try:
             oldest = sorted(await self._read(streams, count), key=lambda found: found[1].id)

@@ -7,9 +7,10 @@ What other owners wrote, or a person lifted, is read back. Rounds of probes star
 
 from __future__ import annotations
 
-from fairway.core.circuits import Circuit
+from fairway.core.circuits import Circuit, CircuitRecord
 from fairway.core.quarantine import Quarantine
 from fairway.runtime.clock import Clock
+from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import logger
 from fairway.services.aftermath import Aftermath, Change, TypeKey
 from fairway.services.directory import Directory
@@ -43,7 +44,7 @@ class RestraintKeeper:
         self._directory = directory
         self._holds = holds
         self._clock = clock
-        self._prober = Prober(database, dispatcher)
+        self._prober = Prober(database, dispatcher, clock)
         self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
         self._shared_quarantines: set[tuple[int, int]] = set()
 
@@ -57,14 +58,11 @@ class RestraintKeeper:
 
     async def run_once(self, now_us: int) -> float:
         await self._write_news()
-        async with self._database.calm() as connection:
-            await self._read_shared(connection)
+        await self._read_shared()
         self._end_throttles()
-        probes = due_probes(self._aftermath, self._clock.now_us())
         self.changed()
-        for hold, count in probes:
-            await self._prober.let_out(hold, count)
         self._aftermath.forget_idle(self._clock.now_us())
+        await self._prober.run_round(due_probes(self._aftermath, self._clock.now_us()))
         return REST_SECONDS
 
     # -- with the store ----------------------------------------------------------------------
@@ -105,40 +103,58 @@ class RestraintKeeper:
                 await store.lift_quarantine(connection, change.tenant, change.subject)
                 self._shared_quarantines.discard((change.tenant, change.subject))
 
-    async def _read_shared(self, connection: Connection) -> None:
-        circuits = await store.all_circuits(connection)
-        quarantines = await store.all_quarantines(connection)
-        now_us, aftermath = self._clock.now_us(), self._aftermath
+    async def _read_shared(self) -> None:
+        """What others wrote since. Gone through in parts: what changes here meanwhile is news."""
+        async with self._database.calm() as connection:
+            circuits = await store.all_circuits(connection)
+            quarantines = await store.all_quarantines(connection)
+        now_us, work = self._clock.now_us(), WorkInParts()
         for key, found in circuits.items():
-            by_name = aftermath.circuits[TypeKey(key.tenant, key.type)]
-            circuit = by_name.setdefault(key.dependency, Circuit(aftermath.circuit_settings))
-            if not circuit.is_open and not self._is_news(key):
-                circuit.restore(found.record, now_us)
+            self._open(key, found.record, now_us)
+            await work.let_others()
         for key in self._shared_circuits - circuits.keys():
             self._close(key)
-        for tenant, type_ in quarantines:
-            quarantine = aftermath.quarantines.setdefault(
-                TypeKey(tenant, type_), Quarantine(aftermath.quarantine_settings)
-            )
-            if not quarantine.is_on:
-                quarantine.impose()
-        for gone in self._shared_quarantines - quarantines.keys():
-            if TypeKey(*gone) in aftermath.quarantines:
-                aftermath.quarantines[TypeKey(*gone)].lift()
+            await work.let_others()
+        for place in quarantines:
+            self._impose(TypeKey(*place))
+            await work.let_others()
+        for place in self._shared_quarantines - quarantines.keys():
+            self._lift(TypeKey(*place))
+            await work.let_others()
         self._shared_circuits, self._shared_quarantines = set(circuits), set(quarantines)
-        aftermath.watched.update(key.tenant for key in circuits)
-        aftermath.watched.update(tenant for tenant, _ in quarantines)
 
-    def _is_news(self, key: CircuitKey) -> bool:
-        """Whether it closed here since, and the store has yet to hear it."""
-        return any((one.tenant, one.subject, one.dependency) == key for one in self._aftermath.news)
+    def _open(self, key: CircuitKey, record: CircuitRecord, now_us: int) -> None:
+        aftermath = self._aftermath
+        aftermath.watched.add(key.tenant)
+        by_name = aftermath.circuits[TypeKey(key.tenant, key.type)]
+        circuit = by_name.setdefault(key.dependency, Circuit(aftermath.circuit_settings))
+        if not circuit.is_open and not self._is_news("circuit", *key):
+            circuit.restore(record, now_us)
 
     def _close(self, key: CircuitKey) -> None:
-        circuit = self._aftermath.circuits.get(TypeKey(key.tenant, key.type), {}).get(
-            key.dependency
-        )
-        if circuit is not None and not self._is_news(key):
+        by_name = self._aftermath.circuits.get(TypeKey(key.tenant, key.type), {})
+        circuit = by_name.get(key.dependency)
+        if circuit is not None and not self._is_news("circuit", *key):
             circuit.close()
+
+    def _impose(self, key: TypeKey) -> None:
+        aftermath = self._aftermath
+        aftermath.watched.add(key.tenant)
+        quarantine = aftermath.quarantines.setdefault(
+            key, Quarantine(aftermath.quarantine_settings)
+        )
+        if not quarantine.is_on and not self._is_news("quarantine", *key):
+            quarantine.impose()
+
+    def _lift(self, key: TypeKey) -> None:
+        quarantine = self._aftermath.quarantines.get(key)
+        if quarantine is not None and not self._is_news("quarantine", *key):
+            quarantine.lift()
+
+    def _is_news(self, kind: str, tenant: int, subject: int, dependency: str = "") -> bool:
+        """Whether it began or ended here since, and the store has yet to hear it."""
+        asked = (kind, tenant, subject, dependency)
+        return any(one[:4] == asked for one in self._aftermath.news)
 
     def _end_throttles(self) -> None:
         now_us = self._clock.now_us()
