@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -81,6 +82,7 @@ async def longest_stretch() -> AsyncIterator[list[float]]:
             await asyncio.sleep(0)
             stretches[0] = max(stretches[0], time.thread_time() - before)
 
+    gc.disable()  # the memory of a whole test run is collected in as long as this is about
     beating = asyncio.create_task(beat())
     await asyncio.sleep(0.01)
     try:
@@ -88,6 +90,7 @@ async def longest_stretch() -> AsyncIterator[list[float]]:
     finally:
         await asyncio.sleep(0)
         beating.cancel()
+        gc.enable()
 
 
 # -- others go on --------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ async def test_ten_thousand_failures_hold_nobody_up(crowd: Crowd) -> None:
     reports = said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     async with longest_stretch() as stretch:
         assert await hear_failures(crowd.dispatcher, worker, reports) == []
-    assert stretch[0] < 0.15  # some hundredths; it was seconds
+    assert stretch[0] < 0.1  # a hundredth; it was seconds
     assert crowd.tellings < 500, "not once for each of a thousand circuits"
     assert [end.number for end in crowd.ends] == [report.number for report in reports]
     assert worker.recording == {report.number for report in reports}
@@ -110,7 +113,7 @@ async def test_failures_with_long_errors_hold_nobody_up(crowd: Crowd) -> None:
         await hear_failures(
             crowd.dispatcher, worker, said(leases, failed(FailureClass.PERMANENT, LONG))
         )
-    assert stretch[0] < 0.15
+    assert stretch[0] < 0.1
     assert len(crowd.ends) == 2000
 
 
