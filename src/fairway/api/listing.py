@@ -12,6 +12,7 @@ from fairway.api.auth import tenant_of
 from fairway.api.pages import PageReply
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import JobFilter
+from fairway.runtime.loops import WorkInParts
 from fairway.services.insight import JobSight, is_cut
 from fairway.services.platform import Platform
 from fairway.wire import messages
@@ -37,7 +38,10 @@ async def page(request: Request, sights: list[JobSight], limit: int) -> Response
     """So many of the jobs, and where to go on if there are more."""
     shown = sights[:limit]
     directory = request.app.state.platform.directory
-    jobs = [await views.job_view(sight, directory, whole=False) for sight in shown]
+    jobs, work = [], WorkInParts()
+    for sight in shown:
+        jobs.append(await views.job_view(sight, directory, whole=False))
+        await work.let_others()
     is_more = len(sights) > limit or is_cut([sight.record for sight in shown])
     next_cursor = filters.cursor_of(shown[-1].record.id) if is_more else None
     headers = {}

@@ -18,7 +18,8 @@ from fairway.cli.signals import stop_on_signals
 from fairway.core.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.memory import calm_collector
+from fairway.runtime.loops import Loop
+from fairway.runtime.memory import OldObjects, calm_collector
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import configure_logging, logger
 from fairway.services.platform import Platform
@@ -88,7 +89,9 @@ async def serve(
         connection_limits(settings), settings.head_seconds, settings.unread_bytes_max
     )
     http = HttpServer(api, Door(limits, platform.metrics), settings.idle_seconds)
-    calm_collector()
+    calm_collector(looks_at_old=False)
+    collecting = Loop("collector", OldObjects().run_once, SystemClock())
+    collecting.start()
     sys.setswitchinterval(THREAD_TURN_SECONDS)
     try:
         serving = asyncio.create_task(http.run_until(stopping, listener, platform.let_go))
@@ -96,6 +99,7 @@ async def serve(
             await ready(platform)
         await serving
     finally:
+        await collecting.stop()
         api.relay.close()
         await platform.stop()
 

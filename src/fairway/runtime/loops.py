@@ -20,7 +20,7 @@ PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
 SLICE = 100  # a few tenths of a millisecond
 SLICE_REST_SECONDS = 0.004
-PART_SECONDS = 0.005
+PART_SECONDS = 0.002  # some ten parts may stand before a job on its way
 
 Item = TypeVar("Item")
 

@@ -3,6 +3,10 @@
 Hot paths make hundreds of thousands of small objects a second and no cycles; looking for cycles
 among them every few hundred objects costs a tenth of the time. What lives since the start is set
 aside, and the collector looks less often; memory is bounded by the windows, not by it.
+
+Among the old objects a server looks at times of its own. A look takes as long as there are objects,
+a tenth of a second for a few hundred thousand, and everybody waits for it; left to itself, the
+collector looked as often as tenants' calls made it, several times a minute.
 """
 
 from __future__ import annotations
@@ -12,10 +16,29 @@ import gc
 YOUNG_OBJECTS = 50_000
 YOUNG_ROUNDS = 20
 OLD_ROUNDS = 50
+NEVER_ROUNDS = 1 << 30
+COLLECT_SECONDS = 600.0
 
 
-def calm_collector() -> None:
-    """Call once, when a program has loaded what it needs and before it serves."""
+def calm_collector(*, looks_at_old: bool = True) -> None:
+    """Call once, when a program has loaded what it needs and before it serves.
+
+    Without `looks_at_old`, `OldObjects` must be run.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, YOUNG_ROUNDS, OLD_ROUNDS)
+    old_rounds = OLD_ROUNDS if looks_at_old else NEVER_ROUNDS
+    gc.set_threshold(YOUNG_OBJECTS, YOUNG_ROUNDS, old_rounds)
+
+
+class OldObjects:
+    """A step of a loop: looks for cycles among old objects, from time to time."""
+
+    def __init__(self) -> None:
+        self._is_first = True
+
+    async def run_once(self, now_us: int) -> float:
+        if not self._is_first:
+            gc.collect()
+        self._is_first = False
+        return COLLECT_SECONDS

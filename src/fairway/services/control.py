@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.streams import StreamKey
 from fairway.core.timing import Wish, timing_of
-from fairway.runtime.loops import pause
+from fairway.runtime.loops import in_slices, pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
 from fairway.services.store_clock import StoreClock
@@ -120,7 +120,7 @@ class Control:
             self._forget([(job, key)])
         return done
 
-    def _forget(self, jobs: list[tuple[JobId, StreamKey]]) -> None:
+    def _forget(self, jobs: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs are cancelled on disk: they must not start here any more."""
         dispatcher = self._dispatcher
         for job, _ in jobs:
@@ -146,7 +146,8 @@ class Control:
                 )
         except DISCONNECTED as error:
             raise Unavailable() from error
-        self._forget([(job.id, job.key) for job in waiting if job.id in done])
+        async for gone in in_slices([(job.id, job.key) for job in waiting if job.id in done]):
+            self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
         for job in waiting:
             if job.id not in done:  # granted, or ended, at the same moment
                 asked += self._ask_to_stop(tenant, job.id)
