@@ -15,7 +15,7 @@ from fairway.core.job import QueuedJob
 from fairway.core.lanes import LANES_MAX
 from fairway.core.streams import key_of
 
-TYPES = range(1, 1000)
+TYPES = frozenset(range(1, 1000))
 
 
 class CrowdMachine(BacklogMachine):

@@ -10,6 +10,7 @@ from tests.core.test_backlog import POOL, make
 
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.holds import Hold, Holds
+from fairway.core.lane_order import OLD_ENTRIES
 from fairway.core.lanes import LANES_MAX, PREPAID_US, LaneShare, lane_of
 from fairway.core.streams import Firsts, Stream, StreamKey
 
@@ -128,7 +129,7 @@ def test_memory_stays_bounded(deeds: list[tuple[int, int]]) -> None:
     for number, stream in enumerate(streams):
         share.add(stream)
         stream.window.extend(make(n, lane=number) for n in range(3))
-        share.wake(number, now_us)
+        share.wake(stream, now_us)
     for lane, deed in deeds * 10:
         now_us += 1000
         if deed == 0:
@@ -138,7 +139,7 @@ def test_memory_stays_bounded(deeds: list[tuple[int, int]]) -> None:
             share.started(*running[-1], now_us)
         elif running:
             share.ended(*running.pop(), now_us)
-        assert len(share._heap) <= 4 * len(share.lanes) + 64 + len(share.lanes)
+        assert len(share._waiting) <= 4 * len(share.lanes) + OLD_ENTRIES
     while running:
         share.ended(*running.pop(), now_us)
     assert share.is_quiet

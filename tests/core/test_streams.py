@@ -32,7 +32,7 @@ def test_taking_many_of_very_many_streams_looks_at_each_a_few_times() -> None:
     backlog = Backlog(WindowLimits(), lambda: 0)
     count = 10_000
     backlog.arrived(make(number, type=1 + number, ms=number) for number in range(count))
-    take = backlog.taker(POOL, range(1, count + 1), (), lambda tenant: None)
+    take = backlog.taker(POOL, set(range(1, count + 1)), (), lambda tenant: None)
     began = time.thread_time()
     taken = [take(1) for _ in range(512)]
     assert time.thread_time() - began < 0.1

@@ -8,7 +8,7 @@ later from its cursor. Memory is bounded by the limits. Losing a window loses no
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence, Set
 from itertools import groupby
 
 from fairway.core.holds import Holds
@@ -36,6 +36,7 @@ class Backlog(Windows):
     def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
         woken: set[tuple[int, int]] = set()
+        in_lanes: list[Stream] = []
         before: QueuedJob | None = None
         for job in jobs:
             if before is None or not is_same_stream(job, before):
@@ -45,7 +46,7 @@ class Backlog(Windows):
                 if stream is not None and not stream.blocked:
                     woken.add((job.pool, job.tenant))
                 if stream is not None and tenant.lanes is not None:
-                    tenant.lanes.wake(job.lane, self.now_us())
+                    in_lanes.append(stream)
             tenant.depth += 1
             if stream is None:
                 continue  # it stays in the store until its stream has a place
@@ -63,6 +64,7 @@ class Backlog(Windows):
                 tenant.ready += 1
                 if job.id > stream.cursor:
                     stream.cursor = job.id
+        self._ready(in_lanes)
         return woken
 
     def promoted(
@@ -105,7 +107,7 @@ class Backlog(Windows):
         else:
             stream.window.appendleft(job)
             self._count(job, +1)
-            self._ready(stream)
+            self._ready([stream])
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
@@ -198,7 +200,7 @@ class Backlog(Windows):
     def taker(
         self,
         pool: int,
-        types: Collection[int],
+        types: Set[int],
         held: Container[str],
         emptied: Callable[[int], None],
         fits: Callable[[QueuedJob], bool] | None = None,
@@ -224,9 +226,10 @@ class Backlog(Windows):
                 backlog.ready = ready = backlog.ready - 1
                 if stream.more and len(stream.window) <= low:
                     self._want(stream)
-                if job.id not in held:
-                    if backlog.lanes is not None:
-                        backlog.lanes.started(job.lane, job.id, now_us)
+                is_held = job.id in held
+                if backlog.lanes is not None:
+                    backlog.lanes.taken(stream, None if is_held else job.id, now_us)
+                if not is_held:
                     if not ready:
                         self._left(backlog)
                         emptied(tenant)
@@ -239,7 +242,7 @@ class Backlog(Windows):
         return take
 
     def take(
-        self, pool: int, tenant: int, types: Collection[int], held: Container[str]
+        self, pool: int, tenant: int, types: Set[int], held: Container[str]
     ) -> QueuedJob | None:
         """One job of one tenant; a grant of many uses `taker`."""
         return self.taker(pool, types, held, lambda tenant: None)(tenant)
@@ -283,6 +286,8 @@ class Backlog(Windows):
             gone = [job for job in stream.window if job.id in ids] if stream else []
             if stream is not None and gone:
                 stream.window = deque(job for job in stream.window if job.id not in ids)
+                if not stream.window:
+                    self._drained(stream)
             for job in gone:
                 self._count(job, -1)
             if stream is not None and stream.more and len(stream.window) <= self.low:

@@ -7,15 +7,19 @@ A lane that was idle saves up nothing. Tenants without keys have no lanes and pa
 
 from __future__ import annotations
 
-import heapq
 import zlib
+from collections import Counter
+from collections.abc import Set
 
-from fairway.core.streams import Firsts, Stream, StreamGroup
+from fairway.core.lane import PREPAID_US as PREPAID_US
+from fairway.core.lane import Lane
+from fairway.core.lane_order import LaneOrder
+from fairway.core.lane_types import LaneTypes, Leads
+from fairway.core.streams import Firsts, Stream
 
+NOT_ASKED = Leads([])
+SORT_STREAMS = 256  # so many are sorted by type in good time: nobody waits while more are
 LANES_MAX = 1_023  # beyond 0; customers whose keys fall together share a lane
-MANY_STREAMS = 64  # of a lane: whether any has a job is looked up now and then only
-LOOK_US = 100_000
-PREPAID_US = 1_000_000  # a running job counts for this much more than it has run
 
 
 def lane_of(fair_key: str | None) -> int:
@@ -23,88 +27,118 @@ def lane_of(fair_key: str | None) -> int:
     return 1 + zlib.crc32(fair_key.encode()) % LANES_MAX if fair_key else 0
 
 
-def _goes_on(stream: Stream) -> bool:
-    """Whether more of it is about to be read: its lane is not idle, only waits for the store."""
-    return not stream.blocked and (stream.more or stream.reading)
-
-
-class Lane:
-    __slots__ = (
-        "_looked_us", "granted_sum_us", "is_idle", "mark_us", "running", "spent_us", "streams",
-        "waits",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.streams = StreamGroup()
-        self.running: dict[str, int] = {}  # job → when it was granted
-        self.granted_sum_us = 0  # of those that run
-        self.spent_us = 0  # by those that ended, and what waking up set it to
-        self.mark_us = 0  # its newest entry in the heap
-        self.waits = False  # is in the heap
-        self.is_idle = True
-        self._looked_us = 0
-
-    def is_spent(self, now_us: int) -> bool:
-        """Whether nothing of it is in memory. Of very many streams not asked with every grant:
-        a lane that nobody can run is passed over at little cost."""
-        if len(self.streams) > MANY_STREAMS and now_us - self._looked_us < LOOK_US:
-            return False
-        self._looked_us = now_us
-        return not any(stream.window for stream in self.streams)
-
-    def cost_us(self, now_us: int) -> int:
-        """Slot-time so far; of those that run, up to now and something ahead."""
-        return self.spent_us - self.granted_sum_us + len(self.running) * (now_us + PREPAID_US)
-
-
 class LaneShare:
     """The lanes of one tenant in one pool."""
 
     def __init__(self) -> None:
         self.lanes: dict[int, Lane] = {}
-        self._heap: list[tuple[int, int]] = []  # (cost when it was put there, lane)
+        self._waiting = LaneOrder()  # had jobs when they were looked at last
+        self._streams_of: Counter[int] = Counter()  # by job type
+        self._streams_count = 0
+        self._by_type: LaneTypes | None = None  # once a worker came that does not run all types
         self._floor_us = 0  # the cost of the lane that went last: where one that wakes up starts
 
     def add(self, stream: Stream) -> None:
         self.lanes.setdefault(stream.key.lane, Lane()).streams.add(stream)
+        self._streams_of[stream.type] += 1
+        self._streams_count += 1
+        if self._streams_count == SORT_STREAMS and self._by_type is None:
+            self._by_type = LaneTypes(self.lanes, self._waiting.marks)
 
     def drop(self, stream: Stream) -> None:
-        lane = self.lanes[stream.key.lane]
+        number = stream.key.lane
+        lane = self.lanes[number]
         lane.streams.drop(stream)
+        self._streams_of[stream.type] -= 1
+        self._streams_count -= 1
+        if not self._streams_of[stream.type]:
+            del self._streams_of[stream.type]
+        if self._by_type is not None:
+            self._by_type.drop(stream)
+            self.drained(stream)
         is_ahead = lane.spent_us > self._floor_us  # which must not be forgotten
         if not (lane.streams or lane.running or is_ahead):
-            del self.lanes[stream.key.lane]
+            self._waiting.marks.pop(number, None)
+            if self._by_type is not None:
+                self._by_type.forget(number)
+            del self.lanes[number]
 
-    def wake(self, number: int, now_us: int) -> None:
-        """The lane has jobs in its windows."""
-        lane = self.lanes[number]
-        if lane.waits:
-            return
-        cost_us = lane.cost_us(now_us)
-        if lane.is_idle and cost_us < self._floor_us:
-            lane.spent_us += self._floor_us - cost_us
-            cost_us = self._floor_us
-        lane.is_idle, lane.waits = False, True
-        self._push(number, lane, cost_us)
+    def wake(self, stream: Stream, now_us: int) -> None:
+        """Jobs came to the stream."""
+        number = stream.key.lane
+        if number not in self._waiting.marks:
+            lane = self.lanes[number]
+            cost_us = lane.cost_us(now_us)
+            if lane.is_idle and cost_us < self._floor_us:
+                lane.spent_us += self._floor_us - cost_us
+                cost_us = self._floor_us
+            lane.is_idle = False
+            self._waiting.put(number, cost_us)
+        if self._by_type is not None:
+            self._by_type.wake(stream, now_us)
+
+    def drained(self, stream: Stream) -> None:
+        """The stream's window is empty now."""
+        if self._by_type is not None and stream.key.lane in self._waiting.marks:
+            self._by_type.drained(stream.key.lane)
 
     def next_stream(self, firsts: Firsts, now_us: int) -> Stream | None:
         """The stream to take from: of the lane with the least slot-time that a worker can run."""
-        cannot_run: list[int] = []
-        found = None
-        while found is None and (number := self._pop(now_us)) is not None:
-            lane = self.lanes[number]
-            found = firsts.of(lane.streams)
+        leads = firsts.leads.get(self, NOT_ASKED)
+        if leads is NOT_ASKED:
+            leads = firsts.leads[self] = self._leads(firsts.types)
+        if leads is not None:
+            return self._next_of_some(leads, firsts, now_us)
+        waiting, lanes = self._waiting, self.lanes
+        while (lead := waiting.least(lanes, now_us)) is not None:
+            mark_us, number = lead
+            found = firsts.of(lanes[number].streams)
             if found is not None:
-                self._floor_us = max(self._floor_us, lane.mark_us)
-                self._push(number, lane, lane.mark_us)
-            elif not lane.is_spent(now_us):
-                cannot_run.append(number)
-            else:
-                lane.waits = False
-                lane.is_idle = not any(_goes_on(stream) for stream in lane.streams)
-        for number in cannot_run:
-            self._push(number, self.lanes[number], self.lanes[number].mark_us)
+                if mark_us > self._floor_us:
+                    self._floor_us = mark_us
+                return found
+            self._lay_to_rest(number, now_us)
+        return None
+
+    def _leads(self, types: Set[int]) -> Leads | None:
+        """None for a worker that runs all types: a lane that has nothing for it has nothing."""
+        if self._streams_of.keys() <= types:
+            return None
+        if self._by_type is None:
+            self._by_type = LaneTypes(self.lanes, self._waiting.marks)
+        return self._by_type.leads(types)
+
+    def _next_of_some(self, leads: Leads, firsts: Firsts, now_us: int) -> Stream | None:
+        lead, found = None, None
+        while found is None and (lead := leads.first(self.lanes, now_us)) is not None:
+            mark_us, number = lead
+            found = firsts.of(self.lanes[number].streams)
+            if found is None:
+                leads.take_out(number)
+            elif mark_us > self._floor_us:
+                self._floor_us = mark_us
+        self._look_at_hollow(lead, now_us)
         return found
+
+    def _look_at_hollow(self, going: tuple[int, int] | None, now_us: int) -> None:
+        """Lanes without jobs whose turn came before the one that goes: they save up nothing."""
+        if self._by_type is not None:
+            hollow, lanes = self._by_type.hollow, self.lanes
+            while (lead := hollow.least(lanes, now_us)) and (going is None or lead < going):
+                self._lay_to_rest(lead[1], now_us)
+
+    def _lay_to_rest(self, number: int, now_us: int) -> None:
+        del self._waiting.marks[number]
+        if self._by_type is not None:
+            self._by_type.hollow.marks.pop(number, None)
+        self.lanes[number].rest(now_us)
+
+    def taken(self, stream: Stream, job_id: str | None, now_us: int) -> None:
+        """The head of the stream's window is gone, to be run; None: it was running already."""
+        if job_id is not None:
+            self.started(stream.key.lane, job_id, now_us)
+        if not stream.window:
+            self.drained(stream)
 
     def started(self, number: int, job_id: str, granted_us: int) -> None:
         lane = self.lanes.setdefault(number, Lane())
@@ -118,29 +152,12 @@ class LaneShare:
             return  # granted before the tenant had lanes
         lane.granted_sum_us -= granted_us
         lane.spent_us += now_us - granted_us
-        if lane.waits:  # it costs less now by what was counted ahead
-            self._push(number, lane, lane.cost_us(now_us))
+        # It costs less now by what was counted ahead.
+        if number in self._waiting.marks:
+            self._waiting.put(number, lane.cost_us(now_us))
+        if self._by_type is not None:
+            self._by_type.eased(number)
 
     @property
     def is_quiet(self) -> bool:
         return not any(lane.running for lane in self.lanes.values())
-
-    def _pop(self, now_us: int) -> int | None:
-        """The lane with the least cost now; entries are brought up to date when they come up."""
-        while self._heap:
-            mark_us, number = heapq.heappop(self._heap)
-            lane = self.lanes.get(number)
-            if lane is None or not lane.waits or mark_us != lane.mark_us:
-                continue  # an old entry
-            cost_us = lane.cost_us(now_us)
-            if cost_us <= mark_us:
-                return number
-            self._push(number, lane, cost_us)
-        return None
-
-    def _push(self, number: int, lane: Lane, cost_us: int) -> None:
-        lane.mark_us = cost_us
-        heapq.heappush(self._heap, (cost_us, number))
-        if len(self._heap) > 4 * len(self.lanes) + 64:  # old entries that never came up
-            self._heap = [(one.mark_us, n) for n, one in self.lanes.items() if one.waits]
-            heapq.heapify(self._heap)

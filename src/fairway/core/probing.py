@@ -48,6 +48,6 @@ class ProbingBacklog(Backlog):
             stream.window.append(job)
             self._count(job, +1)
         if let_out:
-            self._ready(stream)
+            self._ready([stream])
         self._want(stream)  # the hold may be gone since: then all of it is read
         return let_out

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.core.ids import LOWEST_JOB_ID, id_before
 from fairway.core.job import QueuedJob, due_ms_of
+
+if TYPE_CHECKING:
+    from fairway.core.lane_types import Leads
+    from fairway.core.lanes import LaneShare
 
 AGEING_MS = 60_000
 FEW_STREAMS = 8  # are looked through as quickly as a heap is asked
@@ -141,6 +145,9 @@ class StreamGroup:
         if not same:
             del self._by_type[stream.type]
 
+    def has(self, type_: int) -> bool:
+        return type_ in self._by_type
+
     def of_types(self, types: Collection[int]) -> Iterable[Stream]:
         """At least all of these types; who asks looks at the type as well."""
         if self._count <= FEW_STREAMS or len(types) >= len(self._by_type):
@@ -155,22 +162,23 @@ class Firsts:
     While it is used, jobs only leave the windows, from their heads: so ranks only grow.
     """
 
-    def __init__(self, types: Collection[int]) -> None:
-        self._types = types
+    def __init__(self, types: Set[int]) -> None:
+        self.types = types
+        self.leads: dict[LaneShare, Leads | None] = {}  # of tenants with lanes
         self._heaps: dict[StreamGroup, list[tuple[int, int, Stream]] | None] = {}
 
     def of(self, group: StreamGroup) -> Stream | None:
         if len(group) <= FEW_STREAMS:
-            return first_of(group, self._types)
+            return first_of(group, self.types)
         if group not in self._heaps:  # mostly one job is taken, and that is that
             self._heaps[group] = None
-            return first_of(group.of_types(self._types), self._types)
+            return first_of(group.of_types(self.types), self.types)
         heap = self._heaps[group]
         if heap is None:
             heap = self._heaps[group] = [
                 (_rank(stream), place, stream)
-                for place, stream in enumerate(group.of_types(self._types))
-                if stream.window and stream.type in self._types
+                for place, stream in enumerate(group.of_types(self.types))
+                if stream.window and stream.type in self.types
             ]
             heapq.heapify(heap)
         return _top(heap)

@@ -56,7 +56,7 @@ class TenantBacklog:
             for stream in self.streams.values():
                 self.lanes.add(stream)
                 if stream.window:
-                    self.lanes.wake(stream.key.lane, 0)
+                    self.lanes.wake(stream, 0)
         else:
             self._group.add(made)
         self._find_only()

@@ -8,7 +8,7 @@ the memory and then may not run, say at its cap, keeps nobody else from being re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from fairway.core.backlog_counts import BacklogCounts
 from fairway.core.holds import Holds
@@ -38,11 +38,20 @@ class Windows(BacklogCounts):
         tenant = self._tenants.get((key.pool, key.tenant))
         return tenant.streams.get(key) if tenant is not None else None
 
-    def _ready(self, stream: Stream) -> None:
-        """The stream's window has jobs again."""
+    def _ready(self, streams: Iterable[Stream]) -> None:
+        """Jobs came to these streams; those that stay in the store are no reason to wait."""
+        for stream in streams:
+            lanes = self._tenants[stream.key.pool, stream.key.tenant].lanes
+            if lanes is not None:
+                lanes.wake(stream, self.now_us())
+                if not stream.window:
+                    lanes.drained(stream)
+
+    def _drained(self, stream: Stream) -> None:
+        """The stream's window is empty."""
         lanes = self._tenants[stream.key.pool, stream.key.tenant].lanes
         if lanes is not None:
-            lanes.wake(stream.key.lane, self.now_us())
+            lanes.drained(stream)
 
     # -- memory ------------------------------------------------------------------------------
 
@@ -92,6 +101,7 @@ class Windows(BacklogCounts):
         for job in stream.window:
             self._count(job, -1)
         stream.window.clear()
+        self._drained(stream)
         stream.more, stream.missed = True, stream.reading
         stream.rewind()
 
@@ -173,7 +183,7 @@ class Windows(BacklogCounts):
         if stream.more and len(stream.window) <= self.low:
             self._want(stream)
         if stream.window:
-            self._ready(stream)
+            self._ready([stream])
         return bool(stream.window)
 
     def _news(
