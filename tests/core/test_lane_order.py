@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-import sys
-from collections.abc import Callable, Iterator, Set
-from types import FrameType
+from collections.abc import Iterator, Set
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.plain_lanes import PlainLanes
+from tests.core.steps import steps_of
 from tests.core.test_backlog import POOL, make
 
 from fairway.core.backlog import Backlog, WindowLimits
@@ -160,25 +159,6 @@ def assert_bounded(world: World) -> None:
 
 
 # -- how much is looked at -----------------------------------------------------------------------
-
-
-def steps_of(act: Callable[[], object]) -> int:
-    """Steps of the interpreter: the same on every machine, however busy."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        frame.f_trace_opcodes = True
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def backlog_of(*jobs: QueuedJob) -> Backlog:

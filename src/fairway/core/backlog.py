@@ -14,22 +14,21 @@ from itertools import groupby
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
+from fairway.core.runnable import RunnableWindows
 from fairway.core.streams import Firsts, Stream, StreamKey, is_same_stream, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
-from fairway.core.windows import Windows
 
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
 
 
-class Backlog(Windows):
+class Backlog(RunnableWindows):
     """All streams of the shards that one owner holds."""
 
     def __init__(self, limits: WindowLimits, now_us: Callable[[], int] = lambda: 0) -> None:
         super().__init__(limits, now_us)
         self.has_lanes = False  # whether any tenant gave jobs a fair_key
         self._unsure: dict[str, StreamKey] = {}  # promoted, while an end was on its way to disk
-        self._runnable: Container[int] | None = None  # job types that a worker runs; None: all
 
     # -- jobs come ---------------------------------------------------------------------------
 
@@ -140,7 +139,7 @@ class Backlog(Windows):
         tenant = self._tenant(key)
         self.has_lanes = self.has_lanes or key.lane > 0
         stream = tenant.new_stream(key, shard)
-        stream.blocked = not self._may_run(key)
+        self._made(stream)
         return stream
 
     def _is_full(self, stream: Stream) -> bool:
@@ -152,21 +151,6 @@ class Backlog(Windows):
         stream.missed = stream.reading
         if len(stream.window) <= self.low:
             self._want(stream)
-
-    def set_runnable(self, types: Container[int]) -> None:
-        """Which job types some worker runs. Others take no memory and stand in nobody's way."""
-        if types == self._runnable:  # one more worker of the same kind
-            return
-        self._runnable = types
-        is_tight = self.jobs_held > self.limits.jobs_total // 2
-        for backlog in self._tenants.values():
-            for stream in backlog.streams.values():
-                stream.blocked = not self._may_run(stream.key)
-                if stream.blocked:
-                    if is_tight:
-                        self._evict(stream)
-                elif stream.more and len(stream.window) <= self.low:
-                    self._want(stream)
 
     def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
         """What must not start from now on; answers each (pool, tenant) with nothing left to run.
@@ -189,11 +173,6 @@ class Backlog(Windows):
                 elif stream.more and not stream.window:
                     self._want(stream)
         return [place for place, backlog, _ in touched if not backlog.ready]
-
-    def _may_run(self, key: StreamKey) -> bool:
-        if self.holds and self.holds.on(key):
-            return False
-        return self._runnable is None or key.type in self._runnable
 
     # -- jobs go -----------------------------------------------------------------------------
 
@@ -305,7 +284,7 @@ class Backlog(Windows):
                     for job in stream.window:
                         self._count(job, -1)
                     backlog.drop(stream)
-                    self.reading.forget(stream)
+                    self._dropped(stream)
             if not backlog.streams:
                 del self._tenants[pool, tenant]
 
@@ -331,7 +310,7 @@ class Backlog(Windows):
                 elif stream.window or stream.more:
                     continue
                 backlog.drop(stream)
-                self.reading.forget(stream)
+                self._dropped(stream)
             self._left(backlog, 0)
             if backlog.is_over:
                 del self._tenants[key]

@@ -34,9 +34,10 @@ class Headcount:
         before = self._said.get(key)
         if before == (types, slots):
             return
-        self._add(types, slots)  # first, so that what stays the same is no change
-        if before is not None:
-            self._take(*before)
+        types_before, slots_before = before or (frozenset(), {})
+        # Only what is different: a worker of very many types may change one with every hello.
+        self._add(types - types_before, slots)
+        self._take(types_before - types, slots_before)
         self._said[key] = types, dict(slots)
 
     def forget(self, key: str) -> None:

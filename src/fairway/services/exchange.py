@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
-from fairway.core.job_type import TypeFacts
 from fairway.core.lease import RAN_SLACK_US, Standing, standing_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import SHORT, missing_labels
@@ -21,6 +20,7 @@ from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.calls import Call, Reported, Success
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.failure_reports import hear_failures
+from fairway.services.greeting import read_greeting
 from fairway.services.losing import lose_in_parts
 from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
@@ -138,17 +138,12 @@ class Exchange:
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
         claims = self._dispatcher.claims
         await self._directory.know_types(terms.name for terms in hello.types)
-        type_ids = self._directory.type_ids
-        session.types = frozenset(type_ids[terms.name] for terms in hello.types)
+        greeting = await read_greeting(hello.types, self._directory.type_ids)
+        session.types = frozenset(greeting.types)
         session.build, session.limits = hello.build, hello.limits
-        for terms in hello.types:
-            limits = {name: most for name, most in terms._asdict().items() if name.endswith("_max")}
-            asked = {name: most for name, most in limits.items() if most is not None}
-            if asked:
-                self._dispatcher.aftermath.policies[type_ids[terms.name]] = asked
+        self._dispatcher.aftermath.policies.update(greeting.policies)
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
-            said = [(one.name, one.facts) for one in hello.types if one.facts != TypeFacts()]
-            await self._registry.register(said)
+            await self._registry.register(greeting.facts)
         session.warm_types = self._registry.warm_types(session.types, hello.warm_keys)
         session.labels = hello.labels
         await self._reconciler.greeted(session, holdings)
