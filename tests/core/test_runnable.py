@@ -12,6 +12,7 @@ from tests.core.test_backlog import POOL, make
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.headcount import Headcount
 from fairway.core.holds import Hold, Holds
+from fairway.core.runnable import REVIEWED_AT_ONCE
 
 TYPES = st.integers(1, 6)
 DEEDS = st.one_of(
@@ -61,6 +62,8 @@ def test_a_type_that_comes_or_goes_costs_what_its_own_streams_do() -> None:
         backlog.arrived([make(others, ms=others, type=1)])
         all_types = frozenset(range(1, others + 10))
         backlog.set_runnable(all_types)
+        while backlog.is_reviewing:
+            backlog.review()
         return steps_of(lambda: backlog.set_runnable(all_types - {1}))
 
     assert steps(5000) == steps(5)
@@ -70,3 +73,30 @@ def test_a_worker_of_very_many_types_that_drops_one_costs_little() -> None:
     headcount, types = Headcount(), frozenset(range(10_000))
     headcount.count("a", types, {})
     assert steps_of(lambda: headcount.count("a", types - {7}, {})) < 500
+
+
+def test_very_many_streams_of_a_type_are_looked_at_in_parts() -> None:
+    backlog, count = Backlog(WindowLimits()), 5000
+    backlog.set_runnable(frozenset({1}))
+    backlog.arrived(
+        [make(n, ms=n, type=2, lane=n % 1000, priority=n // 1000) for n in range(count)]
+    )
+    steps = steps_of(lambda: backlog.set_runnable(frozenset({1, 2})))
+    parts = 0
+    while backlog.is_reviewing:
+        steps = max(steps, steps_of(backlog.review))
+        parts += 1
+    assert parts == (count - 1) // REVIEWED_AT_ONCE
+    assert steps < 200 * REVIEWED_AT_ONCE
+    assert not any(stream.blocked for stream in backlog.streams_of(1, [POOL]))
+    assert backlog.reading.wanting == count
+
+
+def test_a_stream_that_is_gone_is_not_reviewed() -> None:
+    backlog = Backlog(WindowLimits())
+    backlog.set_runnable(frozenset({1}))
+    backlog.arrived([make(n, ms=n, type=2, lane=n) for n in range(1000)])
+    backlog.set_runnable(frozenset({1, 2}))
+    assert backlog.is_reviewing
+    backlog.forget_shard(0)
+    assert not backlog.is_reviewing

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from tests.services.platform_room import QUICK, add_tenant, freeze, owner_on
+from tests.services.test_dispatcher import Machine
 
 from fairway.core.ids import make_job_ids
 from fairway.core.reading import READ_BYTES_MAX, Found
+from fairway.core.runnable import REVIEWED_AT_ONCE
 from fairway.core.streams import StreamKey
-from fairway.services.refiller import STREAMS_PER_READ, Refiller
+from fairway.services.refiller import IDLE_SECONDS, STREAMS_PER_READ, Refiller
 from fairway.store import backlog as store
-from fairway.store.database import Connection
+from fairway.store.database import Connection, Database
 
+NO_DATABASE = cast(Database, None)  # nothing is read
 HEAVY_BYTES = 60_000
 LANES, EACH = 24, 30  # 43 MB in all, and in one answer if count alone decided
 BOUND_BYTES = 12 << 20
@@ -78,3 +82,18 @@ async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
     over_bytes = STREAMS_PER_READ * HEAVY_BYTES  # of each stream one job comes, whatever it weighs
     assert most <= BOUND_BYTES + over_bytes
     assert max(answers.sizes) <= READ_BYTES_MAX + over_bytes
+
+
+async def test_streams_whose_type_went_learn_of_it_in_parts() -> None:
+    machine, count = Machine(), 3 * REVIEWED_AT_ONCE
+    worker, wakes = machine.worker(types=(1, 2)), list[bool]()
+    machine.arrive(*[machine.job(type=2, lane=lane) for lane in range(count)])
+    machine.dispatcher.want_reads = lambda: wakes.append(True)
+    worker.types = frozenset({1})
+    machine.dispatcher.equip(worker, dict(worker.slots))
+    backlog = machine.dispatcher.backlog
+    assert (backlog.is_reviewing, wakes) == (True, [True])
+    refiller = Refiller(NO_DATABASE, machine.dispatcher)
+    assert await refiller.run_once(0) == 0, "there is more to do"
+    assert await refiller.run_once(0) == IDLE_SECONDS
+    assert all(stream.blocked for stream in backlog.streams_of(1, [1]))

@@ -151,7 +151,7 @@ class Dispatcher(Granting):
             self.shares[number].set_capacity(slots, now_us)
         if changes.types is not None:
             self.backlog.set_runnable(changes.types)
-        if self.backlog.wants_reads:
+        if self.backlog.wants_reads or self.backlog.is_reviewing:
             self.want_reads()
 
     def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:

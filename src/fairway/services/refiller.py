@@ -32,6 +32,16 @@ class Refiller:
 
     async def run_once(self, now_us: int) -> float:
         backlog = self._dispatcher.backlog
+        if backlog.is_reviewing:
+            backlog.review()
+        rest_seconds = await self._refill(now_us)
+        if backlog.is_reviewing:
+            await pause(REST_SECONDS)
+            return 0.0
+        return rest_seconds
+
+    async def _refill(self, now_us: int) -> float:
+        backlog = self._dispatcher.backlog
         if backlog.reading.is_waited_for and not backlog.wants_reads:
             if now_us < self._crowd_at_us:
                 return (self._crowd_at_us - now_us) / 1e6
