@@ -20,6 +20,7 @@ from tests.services.platform_room import (
 from fairway.core.errors import InvalidRequest
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
+from fairway.runtime import loops
 from fairway.services.platform import Platform
 
 
@@ -88,6 +89,22 @@ async def test_a_call_that_a_hello_overtook_takes_nothing(
     news = await hand.say()
     assert news is not None
     assert len(news.leases) == 1
+
+
+async def test_a_long_hello_that_another_overtook_changes_no_types(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read in parts, and a worker that gave it up may say another one meanwhile."""
+    monkeypatch.setattr(loops, "PART_SECONDS", 0.0)
+    hand = Hand(platform, types=[f"long{number}" for number in range(20)])
+    await platform.directory.know_types(["work", *hand.types])
+    long = asyncio.create_task(hand.say(hello=True))
+    await asyncio.sleep(0.01)
+    hand.types = ("work",)
+    await hand.say(hello=True)
+    await long
+    types = platform.dispatcher.sessions[hand.key].types
+    assert types == {platform.directory.type_ids["work"]}
 
 
 async def test_reports_of_a_call_that_a_hello_overtook_are_asked_for_again(

@@ -136,11 +136,12 @@ class Exchange:
 
     async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
-        claims = self._dispatcher.claims
+        claims, hellos = self._dispatcher.claims, session.hellos
         await self._directory.know_types(terms.name for terms in hello.types)
         greeting = await read_greeting(hello.types, self._directory.type_ids)
-        session.types = frozenset(greeting.types)
-        session.build, session.limits = hello.build, hello.limits
+        if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
+            session.types = frozenset(greeting.types)
+            session.build, session.limits = hello.build, hello.limits
         self._dispatcher.aftermath.policies.update(greeting.policies)
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
             await self._registry.register(greeting.facts)
