@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -122,6 +123,20 @@ def test_long_texts_are_cut_and_the_cause_is_kept() -> None:
     assert len(told["message"].encode()) <= MESSAGE_BYTES_MAX
     assert len(told["stack"].encode()) <= STACK_BYTES_MAX
     assert told["stack"].rstrip().endswith("é")
+
+
+def test_a_message_of_megabytes_costs_nothing_and_leaves_the_frames() -> None:
+    """It took 50 ms of the loop that all jobs of a runner share."""
+    cause = raised(LookupError("k" * (20 << 20)))
+    error = ValueError("line\n" * (4 << 20))
+    error.__cause__ = cause
+    error.add_note("n" * (20 << 20))
+    raised(error)
+    began = time.process_time()
+    told = document(run_end(error=error))
+    assert time.process_time() - began < 0.03  # a quarter of a second and more without the bound
+    assert told["stack"].count("in raised") == 2
+    assert "direct cause" in told["stack"]
 
 
 def test_an_error_without_readable_text_is_still_reported() -> None:

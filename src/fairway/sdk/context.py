@@ -149,6 +149,8 @@ class Ctx:
 
     def progress(self, done: float, total: float | None = None, text: str = "") -> None:
         """Say how far the job is; the last word is shown to the tenant. A long text is cut."""
+        if isinstance(text, str) and len(text) > PROGRESS_BYTES_MAX:
+            text = text[:PROGRESS_TEXT_MAX]  # before it is encoded: it may have megabytes
         document = {"done": done, "total": total, "text": text}
         encoded = msgspec.json.encode(document)
         if len(encoded) > PROGRESS_BYTES_MAX:
