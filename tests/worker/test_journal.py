@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from fairway.wire.exchange import Lease, Report
-from fairway.worker.journal import SUFFIX, Journal, read
+from fairway.worker.journal import LARGE_BYTES, SUFFIX, Journal, read
 from fairway.worker.ledger import End, Ledger
 
 URLS = ["http://one:8700", "http://two:8700"]
@@ -44,6 +44,15 @@ def test_the_next_life_says_what_the_last_one_could_not(tmp_path: Path) -> None:
     assert [one.job for one in left] == ["job-1", "job-3"]
     assert bytes(left[0].result) == b'{"a":[1]}'
     assert second.inherit() == [], "taken over once"
+
+
+def test_a_large_result_stands_in_a_line_like_any_other(tmp_path: Path) -> None:
+    first = Journal(tmp_path, "one", URLS)
+    large = Raw(b'"' + b"x" * LARGE_BYTES + b'"')
+    wanted = [report(1), structs.replace(report(2), result=large), report(3)]
+    first.note(wanted)
+    dead(first)
+    assert Journal(tmp_path, "two", URLS).inherit() == wanted
 
 
 def test_a_life_that_goes_on_is_left_alone(tmp_path: Path) -> None:

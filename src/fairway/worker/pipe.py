@@ -19,6 +19,7 @@ from fairway.core.limits import CANCEL_GRACE_MS, UNLIMITED, RunLimits
 from fairway.wire.exchange import NULL, Lease
 
 _LENGTH = struct.Struct("!I")
+LARGE_BYTES = 64 << 10
 Message = TypeVar("Message")
 
 
@@ -158,6 +159,10 @@ class Pipe(asyncio.Protocol, Generic[Message]):
             end = start + 4 + _LENGTH.unpack_from(buffer, start)[0]
             if len(buffer) < end:
                 break
+            if end - start > LARGE_BYTES and end == len(buffer):
+                self._buffer = bytearray()  # what was sent keeps the old one: no copy of megabytes
+                self._on_message(self._decode(memoryview(buffer)[start + 4 :]))
+                return
             self._on_message(self._decode(bytes(buffer[start + 4 : end])))
             start = end
         del buffer[:start]
