@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import gc
 
-YOUNG_OBJECTS = 50_000
-YOUNG_ROUNDS = 20
-OLD_ROUNDS = 50
+YOUNG_OBJECTS = 10_000  # a look at so many takes milliseconds
+YOUNG_ROUNDS = 2  # what outlives its first look has one more, with that of so many looks
+OLD_ROUNDS = 2_500
 NEVER_ROUNDS = 1 << 30
 COLLECT_SECONDS = 600.0
 
