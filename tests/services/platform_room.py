@@ -24,7 +24,7 @@ from fairway.services.calls import Call, Reported
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
 from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
-from fairway.services.submission import Accepted, NewJob
+from fairway.services.submission_group import Accepted, NewJob
 
 TERM_SECONDS = 0.6
 FOLDER = tempfile.TemporaryDirectory()  # gone at exit; tests that store objects bring their own

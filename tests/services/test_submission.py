@@ -24,7 +24,7 @@ from fairway.core.job import LIGHT_JOBS, QueuedJob
 from fairway.core.streams import StreamKey
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.submission import Accepted, NewJob
+from fairway.services.submission_group import Accepted, NewJob
 from fairway.store import submissions as store
 from fairway.store.database import Connection
 

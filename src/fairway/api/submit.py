@@ -41,7 +41,7 @@ from fairway.core.lanes import lane_of
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry import Registry
-from fairway.services.submission import Accepted, NewJob, Verdict
+from fairway.services.submission_group import Accepted, NewJob, Verdict
 from fairway.wire import messages, problems
 from fairway.wire.heft import BATCH_VALUES_MAX
 from fairway.wire.messages import BATCH_MAX, JobRequest

@@ -13,7 +13,7 @@ from fairway.api.weight import is_light
 from fairway.core.errors import InvalidRequest
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.submission import NewJob, Verdict
+from fairway.services.submission_group import NewJob, Verdict
 from fairway.wire.payload import check_carefully, check_payload, is_plain
 
 

@@ -228,6 +228,7 @@ def _stack_of(error: BaseException) -> str:
     whole = traceback.TracebackException.from_exception(error, compact=True)
     found = [whole]
     for one in found:  # it grows while we go through it
+        # Python has no other name for what it will print.
         one._str = one._str[:MESSAGE_BYTES_MAX]  # type: ignore[attr-defined]
         if isinstance(one.__notes__, list):
             one.__notes__ = [str(note)[:MESSAGE_BYTES_MAX] for note in one.__notes__[:NOTES_MAX]]

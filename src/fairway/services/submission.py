@@ -9,66 +9,41 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from itertools import repeat
-from operator import attrgetter
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairway.core.errors import FairwayError, InvalidRequest
-from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.errors import FairwayError
+from fairway.core.ids import shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
-from fairway.core.streams import StreamKey, key_of
+from fairway.core.streams import StreamKey
 from fairway.core.tenant import Tenant
-from fairway.core.timing import Wish, timing_of
+from fairway.core.timing import timing_of
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.admission import Admission
 from fairway.services.again import again, not_known, refusal_of
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
-from fairway.services.group_commit import GroupCommit, Sizes
+from fairway.services.group_commit import GroupCommit
 from fairway.services.store_clock import StoreClock
+from fairway.services.submission_group import (
+    SIZES,
+    NewJob,
+    Submission,
+    Verdict,
+    claims_of,
+    first_claims,
+    jobs_in,
+    jobs_to_write,
+    made_by,
+    oldest_by_stream,
+    scheduled_in,
+    verdicts_of,
+)
 from fairway.services.waiters import Waiters
 from fairway.store import submissions as store
 from fairway.store.database import DISCONNECTED, Database
-from fairway.store.submissions import KeyClaim, KeyHolder
-
-
-class NewJob(NamedTuple):
-    """A job as the edge understood it: names, not numbers; JSON text that was looked at."""
-
-    type: str
-    pool: int
-    priority: int
-    timeout_ms: int | None
-    payload: bytes
-    lane: int = 0
-    idempotency_key: str | None = None
-    body_hash: bytes = b""
-    wish: Wish | None = None  # when it is wanted, if not at once
-    upload: str | None = None  # where its payload was put, if not here
-    id: JobId | None = None  # when something was kept under it already
-
-
-class Accepted(NamedTuple):
-    id: JobId
-    replayed: bool = False  # an earlier call with the same Idempotency-Key made it
-    state: str = "queued"
-
-
-Verdict = Accepted | FairwayError
-
-
-class Submission(NamedTuple):
-    jobs: list[QueuedJob]
-    claims: list[KeyClaim | None] | None
-    verdicts: asyncio.Future[list[Verdict]]
-    payload_bytes: int
-    scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
-
-
-SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
+from fairway.store.submissions import KeyHolder
 
 
 class Submissions:
@@ -134,7 +109,7 @@ class Submissions:
         if is_special:
             if any(new.wish for new in wanted):
                 jobs, scheduled = self._timed(jobs, wanted)
-            claims = _claims(jobs, wanted)
+            claims = claims_of(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         size = payload_bytes(jobs)
         self._group(shard, is_heavy(len(jobs), size)).add(
@@ -205,15 +180,15 @@ class Submissions:
         self, shard: int, group: list[Submission], seconds: float
     ) -> dict[tuple[int, str], KeyHolder]:
         """Write the group; answers who holds the keys that were taken before."""
-        claims = _first_claims(group)
+        claims = first_claims(group)
         async with self._database.hot(seconds) as connection:
-            scheduled = _scheduled(group)
+            scheduled = scheduled_in(group)
             if not claims:
-                await store.insert_jobs(connection, shard, _all_jobs(group), scheduled)
+                await store.insert_jobs(connection, shard, jobs_in(group), scheduled)
                 return {}
             async with connection.transaction():
                 taken = await store.claim_keys(connection, shard, list(claims.values()))
-                winners = _winners(group, claims, taken)
+                winners = jobs_to_write(group, claims, taken)
                 if winners:
                     await store.insert_jobs(connection, shard, winners, scheduled)
             return taken | {
@@ -226,9 +201,9 @@ class Submissions:
         self, shard: int, group: list[Submission], holders: dict[tuple[int, str], KeyHolder]
     ) -> None:
         fresh: list[QueuedJob] = []
-        answers = [_verdicts(submission, holders) for submission in group]
+        answers = [verdicts_of(submission, holders) for submission in group]
         for submission, verdicts in zip(group, answers, strict=True):
-            fresh += submission.jobs if submission.claims is None else _made(submission, verdicts)
+            fresh += submission.jobs if submission.claims is None else made_by(submission, verdicts)
         try:  # workers first: their one reply starts all of these jobs
             self._announce(shard, group, fresh)
         finally:
@@ -239,13 +214,13 @@ class Submissions:
     def _announce(self, shard: int, group: list[Submission], fresh: list[QueuedJob]) -> None:
         """Tell the shard's owner what is on disk now."""
         self._metrics.accepted.inc(len(fresh))
-        if scheduled := _scheduled(group):
+        if scheduled := scheduled_in(group):
             fresh = [job for job in fresh if job.id not in scheduled]
             self.wrote_for_later(shard)
         if shard in self._dispatcher.terms:
             self._dispatcher.arrived(shard, fresh)
         elif fresh:
-            self.ring(shard, _firsts(fresh))
+            self.ring(shard, oldest_by_stream(fresh))
 
     def wrote_for_later(self, shard: int) -> None:
         """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
@@ -259,96 +234,3 @@ class Submissions:
         for submission in group:
             if not submission.verdicts.done():
                 submission.verdicts.set_exception(answer)
-
-
-def _claims(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | None] | None:
-    """A claim for each job that came with a key; None when none did."""
-    if not any(new.idempotency_key for new in wanted):
-        return None
-    return [
-        KeyClaim(job.tenant, new.idempotency_key, new.body_hash, job.id)
-        if new.idempotency_key is not None
-        else None
-        for job, new in zip(jobs, wanted, strict=True)
-    ]
-
-
-def _firsts(jobs: list[QueuedJob]) -> dict[StreamKey, str]:
-    """The oldest of these jobs in each stream."""
-    firsts: dict[StreamKey, str] = {}
-    for job in jobs:
-        key = key_of(job)
-        firsts[key] = min(firsts.get(key, job.id), job.id)
-    return firsts
-
-
-def _all_jobs(group: list[Submission]) -> list[QueuedJob]:
-    return group[0].jobs if len(group) == 1 else [job for item in group for job in item.jobs]
-
-
-def _scheduled(group: list[Submission]) -> set[str] | None:
-    """Jobs of the group that are not due yet; None when none of its jobs has times."""
-    found = [item.scheduled for item in group if item.scheduled is not None]
-    return set().union(*found) if found else None
-
-
-def _first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
-    """Of several jobs with one key in the same group, the first speaks for all."""
-    first: dict[tuple[int, str], KeyClaim] = {}
-    for submission in group:
-        for claim in submission.claims or ():
-            if claim is not None:
-                first.setdefault((claim.tenant, claim.key), claim)
-    return first
-
-
-def _winners(
-    group: list[Submission],
-    claims: dict[tuple[int, str], KeyClaim],
-    taken: dict[tuple[int, str], KeyHolder],
-) -> list[QueuedJob]:
-    """Jobs to write: those without a key, and those whose claim was the first of all."""
-    speakers = {claim.job for key, claim in claims.items() if key not in taken}
-    return [
-        job
-        for item in group
-        for job, claim in zip(item.jobs, item.claims or repeat(None), strict=False)
-        if claim is None or job.id in speakers
-    ]
-
-
-def _verdicts(submission: Submission, holders: dict[tuple[int, str], KeyHolder]) -> list[Verdict]:
-    if submission.claims is None:
-        verdicts: list[Verdict] = [Accepted(job.id) for job in submission.jobs]
-    else:
-        verdicts = [
-            _verdict(job, claim, holders)
-            for job, claim in zip(submission.jobs, submission.claims, strict=True)
-        ]
-    if submission.scheduled:
-        for place, (job, verdict) in enumerate(zip(submission.jobs, verdicts, strict=True)):
-            if job.id in submission.scheduled and isinstance(verdict, Accepted):
-                verdicts[place] = verdict._replace(state="scheduled")
-    return verdicts
-
-
-def _verdict(
-    job: QueuedJob, claim: KeyClaim | None, holders: dict[tuple[int, str], KeyHolder]
-) -> Verdict:
-    if claim is None:
-        return Accepted(job.id)
-    holder = holders[claim.tenant, claim.key]
-    if holder.body_hash != claim.body_hash:
-        return InvalidRequest(
-            "This Idempotency-Key was used with another body; use a new key for a new job.",
-            code="IDEMPOTENCY_KEY_REUSED",
-        )
-    return Accepted(holder.job, replayed=holder.job != job.id)
-
-
-def _made(submission: Submission, verdicts: list[Verdict]) -> list[QueuedJob]:
-    return [
-        job
-        for job, verdict in zip(submission.jobs, verdicts, strict=True)
-        if isinstance(verdict, Accepted) and verdict.id == job.id
-    ]

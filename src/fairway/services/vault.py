@@ -23,7 +23,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.places import Places
 from fairway.services.sessions import Lease
 from fairway.services.store_clock import StoreClock
-from fairway.services.submission import Accepted, NewJob, Verdict
+from fairway.services.submission_group import Accepted, NewJob, Verdict
 from fairway.services.uploads import Uploads
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster
