@@ -151,6 +151,7 @@ class Hand:
         self.slots = slots or {"short": 4}
         self.tenant: int | None = None
         self.build = ""
+        self.terms: dict[str, Any] = {}  # what it asks for each of its types
         self.names_all = False  # `running` is all that runs, also without a hello
         self.number = 0
         self.call = 0  # of the next call, for tests that count them
@@ -165,7 +166,7 @@ class Hand:
         draining: bool = False,
         goodbye: bool = False,
     ) -> News | None:
-        types = [TypeTerms(name) for name in self.types]
+        types = [TypeTerms(name, **self.terms) for name in self.types]
         greeting = Hello(types, self.slots, self.build) if hello else None
         return await self.platform.exchange.call(
             Call(

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from fairway.core.billing import LOST
 from fairway.core.circuits import Circuit, CircuitSettings
@@ -40,6 +40,7 @@ from fairway.core.retry import (
 )
 from fairway.core.retry_budget import BudgetSettings, RetryBudget
 from fairway.runtime.clock import Clock
+from fairway.services.policies import Policies
 from fairway.services.sessions import End, Lease
 
 DEPENDENCIES_MAX = 16  # that one job type may name; a name is not a place for data
@@ -69,7 +70,7 @@ class Aftermath:
         self.circuit_settings = CircuitSettings()
         self.quarantine_settings = QuarantineSettings()
         self.jitter: Callable[[], float] = lambda: 0.5
-        self.policies: dict[int, dict[str, Any]] = {}  # job type → what its workers asked for
+        self.policies = Policies()
         self.watched: set[int] = set()  # tenants that had a failure lately
         self.circuits: dict[TypeKey, dict[str, Circuit]] = defaultdict(dict)
         self.quarantines: dict[TypeKey, Quarantine] = {}
@@ -80,7 +81,7 @@ class Aftermath:
         self._is_gathering = False
 
     def policy_of(self, job: QueuedJob) -> RetryPolicy:
-        asked = self.policies.get(job.type, {})
+        asked = self.policies.of(job.tenant, job.type)
         pool = self._pools.by_number[job.pool]
         return replace(RetryPolicy(attempts_max=pool.attempts_max), **asked)
 
