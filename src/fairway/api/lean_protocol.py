@@ -37,6 +37,9 @@ class LeanProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
+        if not self.is_being_answered():
+            # Both have us, too: left to the collector, thousands would wait for it.
+            self.cycle = self.scope = None  # type: ignore[assignment]  # as they were at first
 
     def is_being_answered(self) -> bool:
         """A request is under way; else the next move is the client's."""
@@ -51,7 +54,8 @@ class LeanProtocol(HttpToolsProtocol):
         """
         cycle = self.cycle
         if (
-            cycle.scope is not scope
+            cycle is None
+            or cycle.scope is not scope
             or cycle.response_started
             or cycle.disconnected
             or self.flow.write_paused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import Any
 
 LINGER_SECONDS, LINGER_BYTES = 2.0, 32 << 20  # for who still sends to hear why it was refused
@@ -13,7 +14,7 @@ class Corked:
 
     def __init__(self, transport: Any, protocol: Any) -> None:
         self._transport = transport
-        self._protocol = protocol
+        self._protocol = weakref.ref(protocol)  # which has us: a closed connection goes at once
         self._loop = protocol.loop
         self._parts: list[bytes] = []
         self._is_lingering = False
@@ -33,11 +34,13 @@ class Corked:
 
     def close(self) -> None:
         self.flush()
-        if self._protocol.has_whole_body or self.is_closing() or not self.can_write_eof():
+        protocol = self._protocol()
+        is_heard = protocol is None or protocol.has_whole_body or not self.can_write_eof()
+        if is_heard or self.is_closing():
             self.finish()
         else:  # closed with bytes unread, it would take the answer with it
             self._is_lingering = True
-            Lingering(self._transport, self._protocol).begin()
+            Lingering(self._transport, protocol).begin()
 
     def finish(self) -> None:
         """Close without listening any further."""

@@ -17,7 +17,7 @@ YOUNG_OBJECTS = 10_000  # a look at so many takes milliseconds
 YOUNG_ROUNDS = 2  # what outlives its first look has one more, with that of so many looks
 OLD_ROUNDS = 2_500
 NEVER_ROUNDS = 1 << 30
-COLLECT_SECONDS = 600.0
+COLLECT_SECONDS = 300.0
 
 
 def calm_collector(*, looks_at_old: bool = True) -> None:
