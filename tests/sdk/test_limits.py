@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -178,3 +180,32 @@ def test_an_alarm_of_the_caller_still_rings_after_ours() -> None:
         signal.setitimer(signal.ITIMER_REAL, theirs, every)
         signal.signal(signal.SIGALRM, before)
     assert heard
+
+
+AFTER_AN_INTERRUPTION = """
+import asyncio, sys
+from fairway.sdk.threads import ThreadRun
+
+def count(to):
+    for _ in range(to):
+        pass
+
+async def main():
+    run = ThreadRun(count, {"to": 1_000_000_000})
+    call = asyncio.ensure_future(run.call())
+    asyncio.get_running_loop().call_later(0.05, run.interrupt, TimeoutError)
+    await asyncio.gather(call, return_exceptions=True)
+
+asyncio.run(main())
+sys.settrace(lambda frame, event, argument: None)
+count(1)
+print("traced")
+"""
+
+
+def test_an_interruption_leaves_no_trace_in_the_interpreter() -> None:
+    """Python went on looking for it at every step of every thread; one that was traced hung."""
+    said = subprocess.run(
+        [sys.executable, "-c", AFTER_AN_INTERRUPTION], capture_output=True, text=True, timeout=60
+    )
+    assert said.stdout == "traced\n", said.stderr

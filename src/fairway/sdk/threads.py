@@ -48,7 +48,7 @@ class ThreadRun:
             thread, self._thread = self._thread, None
             self.is_over = True
             if self._interrupted and thread is not None:
-                _set_pending(thread, None)
+                _absorb(thread)
 
     def interrupt(self, error: type[BaseException]) -> None:
         """Raise this in the thread, if the call is still under way."""
@@ -60,6 +60,24 @@ class ThreadRun:
                 _set_pending(self._thread, error)
 
 
-def _set_pending(thread: int, error: type[BaseException] | None) -> None:
-    raised = ctypes.py_object() if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+def _set_pending(thread: int, error: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+class _Absorbed(BaseException):
+    """Takes the place of an interruption that came too late."""
+
+
+def _absorb(thread: int) -> None:
+    """Let nothing be pending in this thread, which is ours.
+
+    To take it back instead would leave Python's note that something is pending in some thread, for
+    good: every thread of the process would look for it at each step, and one that is traced (a
+    debugger, a profiler) would never get past its next call.
+    """
+    try:
+        _set_pending(thread, _Absorbed)
+        while True:  # until it is raised, which is at the end of this turn
+            pass
+    except _Absorbed:
+        return
