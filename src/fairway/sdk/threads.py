@@ -60,8 +60,11 @@ class ThreadRun:
                 _set_pending(self._thread, error)
 
 
-def _set_pending(thread: int, error: type[BaseException]) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+def _set_pending(thread: int, error: type[BaseException]) -> bool:
+    """Answers whether there is such a thread."""
+    raised = ctypes.py_object(error)
+    found: int = ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+    return found > 0
 
 
 class _Absorbed(BaseException):
@@ -76,8 +79,7 @@ def _absorb(thread: int) -> None:
     debugger, a profiler) would never get past its next call.
     """
     try:
-        _set_pending(thread, _Absorbed)
-        while True:  # until it is raised, which is at the end of this turn
+        while _set_pending(thread, _Absorbed):  # until it is raised, which is at once
             pass
     except _Absorbed:
         return
