@@ -142,7 +142,7 @@ class Exchange:
         if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
             session.types = frozenset(greeting.types)
             session.build, session.limits = hello.build, hello.limits
-        self._dispatcher.aftermath.policies.asked(session.tenant, greeting.policies)
+            self._dispatcher.aftermath.policies.asked(session.tenant, greeting.policies)
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
             await self._registry.register(greeting.facts)
         session.warm_types = self._registry.warm_types(session.types, hello.warm_keys)
