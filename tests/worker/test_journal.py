@@ -9,8 +9,9 @@ import pytest
 from msgspec import Raw, structs
 
 from fairway.wire.exchange import Lease, Report
-from fairway.worker.journal import LARGE_BYTES, SUFFIX, Journal, read
+from fairway.worker.journal import SUFFIX, Journal, read
 from fairway.worker.ledger import End, Ledger
+from fairway.worker.pipe import LARGE_BYTES
 
 URLS = ["http://one:8700", "http://two:8700"]
 

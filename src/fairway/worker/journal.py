@@ -22,12 +22,12 @@ from msgspec.structs import replace
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import NULL, Report
+from fairway.worker.pipe import LARGE_BYTES
 
 log = logger("journal")
 
 SUFFIX = ".journal"
 LINES_AT_ONCE = 200  # of five parts at most; the system takes a thousand
-LARGE_BYTES = 64 << 10
 _decode_report = msgspec.json.Decoder(Report).decode
 
 

@@ -19,7 +19,7 @@ from fairway.core.limits import CANCEL_GRACE_MS, UNLIMITED, RunLimits
 from fairway.wire.exchange import NULL, Lease
 
 _LENGTH = struct.Struct("!I")
-LARGE_BYTES = 64 << 10
+LARGE_BYTES = 64 << 10  # a frame or result that is worth the trouble of not copying it
 Message = TypeVar("Message")
 
 
