@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.plain_lanes import PlainLanes
-from tests.core.steps import steps_of
 from tests.core.test_backlog import POOL, make
+from tests.steps import steps_of
 
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.holds import Hold, Holds

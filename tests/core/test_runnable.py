@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.steps import steps_of
 from tests.core.test_backlog import POOL, make
+from tests.steps import steps_of
 
 from fairway.core.backlog import Backlog, WindowLimits
 from fairway.core.headcount import Headcount

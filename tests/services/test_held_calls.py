@@ -6,16 +6,15 @@ Who goes first: sessions that are warm for a job, then all; among each, whose ca
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.services.test_dispatcher import MEDIUM, SHORT, Machine
+from tests.steps import lines_of
 
 from fairway.core.backlog import WindowLimits
 from fairway.core.share_terms import FREE
@@ -34,24 +33,6 @@ def machine() -> Machine:
 
 
 # -- how much is looked at -------------------------------------------------------------------------
-
-
-def lines_run(act: Callable[[], None]) -> int:
-    """How many lines of Python it takes: the same on every machine, however busy."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def hold(machine: Machine, count: int, **worker: Any) -> list[Session]:
@@ -100,7 +81,7 @@ def test_an_arrival_costs_the_same_whoever_else_waits(
         machine.arrive(machine.job())  # what those who came have caused is done with this one
         machine.clock.advance(0.01)
         job = machine.job()
-        lines = lines_run(lambda: machine.arrive(job))
+        lines = lines_of(lambda: machine.arrive(job))
         assert machine.dispatcher.leases[job.id].session.outbox
         return lines
 
