@@ -43,6 +43,10 @@ def posted(key: str, *lines: str, version: str = "1.1") -> bytes:
     return "\r\n".join([*head, f"content-length: {len(JOB)}", "", ""]).encode() + JOB
 
 
+def waiting(key: str) -> bytes:
+    return posted(key, "prefer: wait=1")
+
+
 def heard(connection: socket.socket) -> bytes:
     """Everything until the other side closes."""
     parts = []
@@ -172,6 +176,8 @@ def test_a_connection_that_is_over_is_not_left_to_the_collector(brief: House) ->
                 assert connection.recv(1 << 16).startswith(b"HTTP/1.1 202")
             with line(brief) as connection:  # and one that asks for nothing
                 pass
+            with line(brief) as connection:  # and one that leaves before its answers
+                connection.sendall(waiting(key) * 2)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while _protocols() > before and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -182,3 +188,42 @@ def test_a_connection_that_is_over_is_not_left_to_the_collector(brief: House) ->
 
 def _protocols() -> int:
     return sum(isinstance(one, LeanProtocol) for one in gc.get_objects())
+
+
+STREAMS = 40
+OBJECTS_EACH = 10  # a library's streams left a hundred and fifty each
+
+
+def test_a_stream_of_events_leaves_nothing_to_the_collector(brief: House) -> None:
+    """Whoever opens and leaves them all day would make everybody wait for it."""
+    _, key = brief.new_tenant()
+    events = followed(brief, key)
+    asked_for(brief, events)  # what is made once is there
+    gc.collect()
+    gc.disable()
+    try:
+        before = _protocols()
+        for _ in range(STREAMS):
+            asked_for(brief, events)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while _protocols() > before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert gc.collect() < STREAMS * OBJECTS_EACH
+    finally:
+        gc.enable()
+
+
+def followed(house: House, key: str) -> bytes:
+    """The request for the events of a job."""
+    with line(house) as connection:
+        connection.sendall(posted(key))
+        (_, headers, _), *_ = replies(connection.recv(1 << 16))
+    path = headers[b"location"].decode()
+    lines = [f"GET {path}/events HTTP/1.1", "host: x", f"authorization: Bearer {key}", "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def asked_for(house: House, request: bytes) -> None:
+    with line(house) as connection:
+        connection.sendall(request)
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")

@@ -2,13 +2,15 @@
 
 An event's id is the job's version, so a client that reconnects with `Last-Event-ID` hears what is
 new to it and nothing twice. A change that is gone before anybody looked is not made up afterwards.
+
+A tenant may hold hundreds of streams, so one costs two tasks and leaves nothing to the collector;
+a library's took five, and its remains held up everybody's requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
 
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,16 +19,20 @@ from fairway.api.auth import tenant_of
 from fairway.api.jobs import job_id
 from fairway.api.plain import Receive, Scope, Send, header
 from fairway.core.errors import FairwayError
-from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
-from fairway.services.waiting import WaitingRoom
 from fairway.wire import messages
 
-FOLLOW_SECONDS = 15.0
-PING_SECONDS = 15
+FOLLOW_SECONDS = 15.0  # without news for so long, a line says that we are still here
 RETRY_MS = 2000
+MEDIA = "text/event-stream"
+HEADERS = [
+    (b"content-type", f"{MEDIA}; charset=utf-8".encode()),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy must not gather events
+]
+STILL_HERE = b": ping\n\n"
 
 
 async def job_events(request: Request) -> Response:
@@ -39,46 +45,59 @@ async def job_events(request: Request) -> Response:
     if known == sight.version and _is_final(sight):
         return Response(status_code=204)  # tells an EventSource to stop asking
     if request.method == "HEAD":
-        return Response(media_type="text/event-stream")
-    events = _follow(platform, tenant.id, job, known)
-    stream = EventSourceResponse(events, ping=PING_SECONDS, headers={"x-accel-buffering": "no"})
-    return _Placed(stream, platform.waiting, tenant.id)
+        return Response(media_type=MEDIA)
+    return JobEvents(platform, tenant.id, sight, known)
 
 
-class _Placed(Response):
-    """A stream that holds one of its tenant's places, from its first byte to its end."""
+class JobEvents(Response):
+    """A stream. It holds one of its tenant's places, from its first byte to its end."""
 
-    def __init__(self, stream: Response, room: WaitingRoom, tenant: int) -> None:
+    def __init__(self, platform: Platform, tenant: int, sight: JobSight, known: str | None) -> None:
         super().__init__()
-        self._stream, self._room, self._tenant = stream, room, tenant
+        self._platform, self._tenant, self._sight, self._known = platform, tenant, sight, known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._room.place("streams", self._tenant):
-            await self._stream(scope, receive, send)
+        with self._platform.waiting.place("streams", self._tenant):
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            telling = asyncio.create_task(self._tell(send), name="events")
+            leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
+            both = (telling, leaving)
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in both:
+                    task.cancel()
+                await asyncio.wait(both)  # the place is held until nothing is asked for it
+            if not telling.cancelled():
+                telling.result()  # a defect must not look like an end
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-
-async def _follow(
-    platform: Platform, tenant: int, job: JobId, known: str | None
-) -> AsyncIterator[ServerSentEvent]:
-    try:
-        while True:
-            wait_seconds = FOLLOW_SECONDS if known else 0
-            sight = await platform.insight.job_when(
-                tenant, job, wait_seconds=wait_seconds, unlike=known
-            )
-            if sight.version != known:
+    async def _tell(self, send: Send) -> None:
+        sight, known = self._sight, self._known
+        look = self._platform.insight.job_when
+        try:
+            while True:
+                is_news = sight.version != known
                 known = sight.version
-                yield await _event(platform, sight)
-            if _is_final(sight) or platform.watchers.is_closed:
-                return
-    except FairwayError:
-        return  # the store is away: the client comes back with the last id it has
+                text = await self._event(sight) if is_news else STILL_HERE
+                await send({"type": "http.response.body", "body": text, "more_body": True})
+                if _is_final(sight) or self._platform.watchers.is_closed:
+                    return
+                sight = await look(
+                    self._tenant, sight.record.id, wait_seconds=FOLLOW_SECONDS, unlike=known
+                )
+        except FairwayError:
+            return  # the store is away: the client comes back with the last id it has
+
+    async def _event(self, sight: JobSight) -> bytes:
+        view = await views.job_view(sight, self._platform.directory)
+        lines = f"id: {sight.version}\nevent: {view.state}\nretry: {RETRY_MS}\ndata: "
+        return lines.encode() + messages.encode(view) + b"\n\n"  # JSON without a line break
 
 
-async def _event(platform: Platform, sight: JobSight) -> ServerSentEvent:
-    view = await views.job_view(sight, platform.directory)
-    text = messages.encode(view).decode()
-    return ServerSentEvent(text, event=view.state, id=sight.version, retry=RETRY_MS)
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _is_final(sight: JobSight) -> bool:

@@ -37,9 +37,10 @@ class LeanProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
-        if not self.is_being_answered():
-            # Both have us, too: left to the collector, thousands would wait for it.
-            self.cycle = self.scope = None  # type: ignore[assignment]  # as they were at first
+        # All of them have us, too: left to the collector, thousands would wait for it. A request
+        # that is still being answered has been told, and needs nothing of us.
+        self.cycle = self.scope = None  # type: ignore[assignment]  # as they were at first
+        self.pipeline.clear()
 
     def is_being_answered(self) -> bool:
         """A request is under way; else the next move is the client's."""
