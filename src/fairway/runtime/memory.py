@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 
-YOUNG_OBJECTS = 10_000  # a look at so many takes milliseconds
+YOUNG_OBJECTS = 5_000  # a look at so many takes milliseconds
 YOUNG_ROUNDS = 2  # what outlives its first look has one more, with that of so many looks
 OLD_ROUNDS = 2_500
 NEVER_ROUNDS = 1 << 30
