@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Raw
@@ -12,7 +14,7 @@ from tests.worker.platform import Platform, job_id, journal_lines, lease, said_o
 
 from fairway.wire import exchange as wire
 from fairway.worker import reporting
-from fairway.worker.journal import Journal
+from fairway.worker.journal import Journal, read
 
 MB = 1 << 20
 POISON = job_id(3)
@@ -199,3 +201,30 @@ async def test_with_many_reports_that_nobody_hears_no_more_work_is_taken(
         verdicts = iter([503])  # so it says hello, and all that nobody heard
         platform.judge = lambda request: next(verdicts, 200)
         await until(lambda: job_id(9) in platform.heard, life, "it goes on when it was heard")
+
+
+async def test_a_slow_disk_holds_up_a_heavy_report_and_nobody_else(
+    platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said is in the journal before, and small jobs do not wait for the writing of it."""
+    written, writev = threading.Event(), os.writev
+
+    def slow(file: int, parts: list[Any]) -> int:
+        if sum(memoryview(part).nbytes for part in parts) > MB:
+            written.wait(60)
+        return writev(file, parts)
+
+    monkeypatch.setattr(os, "writev", slow)
+    folder = tmp_path / "journal"
+    platform.leases = [lease(1, "echo", "medium", {"text": "x" * 6 * MB})]
+    async with working(platform, journal=folder) as life:
+        await until(lambda: len(platform.calls) > 2, life, "it is at work")
+        platform.leases = [lease(n, "nap", "medium") for n in range(2, 7)]
+        await until(lambda: len(platform.heard) == 5, life, "the others are heard")
+        assert not any(weight(call) > MB for call in platform.calls)
+        platform.takes = lambda report: report.job != job_id(1)
+        written.set()
+        await until(lambda: any(weight(call) > MB for call in platform.calls), life, "it is said")
+        (path,) = folder.iterdir()
+        (kept,) = [one for one in read(path)[1] if one.job == job_id(1)]
+        assert len(bytes(kept.result)) > 6 * MB

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import httptools
 
+LARGE_BYTES = 64 << 10  # a body that is worth the trouble of not copying it
 IDLE_SECONDS_MAX = 10.0  # a peer that vanished meanwhile would cost a call its whole time
+
+Body: TypeAlias = bytes | list[bytes | memoryview]  # whole, or in parts
 
 
 class Reply(NamedTuple):
@@ -41,12 +44,12 @@ class HttpConnection(asyncio.Protocol):
         _, connection = await loop.create_connection(cls, host, port, ssl=tls)
         return connection
 
-    def send(self, request: bytes) -> asyncio.Future[Reply]:
-        """Send a whole request; the future fails when the connection does."""
+    def send(self, *request: bytes | memoryview) -> asyncio.Future[Reply]:
+        """Send the parts of a whole request; the future fails when the connection does."""
         self._body, self._headers = [], []
         self._reply = asyncio.get_running_loop().create_future()
         if self.is_open:
-            self._transport.write(request)
+            self._transport.writelines(request)
         else:
             self._fail("it was closed before the request was sent")
         return self._reply
@@ -116,22 +119,26 @@ class HttpDoor:
         self._idle: list[tuple[float, HttpConnection]] = []  # since when, and which
         self._is_closed = False
 
-    async def post(self, path: str, body: bytes, timeout_seconds: float) -> Reply:
+    async def post(self, path: str, body: Body, timeout_seconds: float) -> Reply:
         return await self.call("POST", path, body, timeout_seconds)
 
     async def call(
-        self, method: str, path: str, body: bytes, timeout_seconds: float, more_lines: str = ""
+        self, method: str, path: str, body: Body, timeout_seconds: float, more_lines: str = ""
     ) -> Reply:
         """Raises OSError or TimeoutError; then nothing is known of what the server did.
 
         `more_lines` are of `head_lines`. Neither they nor the path are looked at.
         """
-        lines = f"{self._head}{more_lines}content-length: {len(body)}\r\n"
+        parts = [body] if isinstance(body, bytes) else body
+        size_bytes = sum(map(len, parts))
+        lines = f"{self._head}{more_lines}content-length: {size_bytes}\r\n"
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")
         async with asyncio.timeout(timeout_seconds):
             connection = await self._connection()
             try:
-                reply = await connection.send(head + body)
+                is_large = size_bytes > LARGE_BYTES
+                text = (head, *parts) if is_large else (b"".join((head, *parts)),)
+                reply = await connection.send(*text)
             except BaseException:
                 connection.close()  # half a conversation cannot be used again
                 raise

@@ -1,15 +1,21 @@
 """The ledger and its journal together: what is still to be reported survives the process.
 
-Without a journal it is the ledger alone. Jobs that are worth a line in it go by their pool.
+Without a journal it is the ledger alone. Jobs that are worth a line in it go by their pool. A
+result of megabytes is written beside the loop, because every other job of the worker would wait
+for the disk; whoever reports it waits for `written` first.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 
 from fairway.runtime.telemetry import logger
+from fairway.wire.exchange import Report
 from fairway.worker.failure_lines import FailureLines
-from fairway.worker.journal import open_journal
+from fairway.worker.heavy import is_heavy
+from fairway.worker.journal import Journal, open_journal
 from fairway.worker.ledger import Ledger
 
 log = logger("worker")
@@ -23,11 +29,32 @@ class Bookkeeping:
         self._journal = open_journal(folder if is_worth_it else None, life, urls)
         self.ledger = Ledger(JOURNALED_POOLS if self._journal else ())
         self.ledger.on_failure = FailureLines().tell
+        self._writing: dict[int, asyncio.Task[None]] = {}  # by number of the report
 
     def note(self) -> None:
         """Runs have ended: before that is reported, it is in the journal."""
-        if self._journal is not None and (reports := self.ledger.take_for_journal()):
-            self._journal.note(reports)
+        if self._journal is None or not (reports := self.ledger.take_for_journal()):
+            return
+        light = []
+        for report in reports:
+            if is_heavy(report):  # so it travels by `Reporting`, which waits
+                writing = asyncio.create_task(self._write(report, self._journal), name="journal")
+                self._writing[report.n] = writing
+            else:
+                light.append(report)
+        self._journal.note(light)
+
+    async def _write(self, report: Report, journal: Journal) -> None:
+        try:
+            await journal.note_beside(report)
+        finally:
+            del self._writing[report.n]
+
+    async def written(self, numbers: Iterable[int]) -> None:
+        """Until these reports are in the journal, as far as they belong there."""
+        writing = [self._writing[n] for n in numbers if n in self._writing]
+        if writing:
+            await asyncio.wait(writing)  # one that fails has said so, and is reported all the same
 
     def heard(self, numbers: list[int]) -> None:
         """These reports need not be said again, in this life or the next."""
@@ -41,6 +68,7 @@ class Bookkeeping:
             log.info("reporting outcomes of a worker that died", outcomes=len(reports))
             self._journal.note(self.ledger.inherit(reports))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        await self.written(list(self._writing))
         if self._journal is not None:
             self._journal.close()

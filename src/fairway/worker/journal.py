@@ -11,18 +11,17 @@ survives the process, and after the loss of a machine the job is run again, as e
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Raw
-from msgspec.structs import replace
 
 from fairway.runtime.telemetry import logger
-from fairway.wire.exchange import NULL, Report
-from fairway.worker.pipe import LARGE_BYTES
+from fairway.wire.exchange import Report
+from fairway.worker.heavy import Parts, report_text
 
 log = logger("journal")
 
@@ -50,7 +49,12 @@ class Journal:
     def note(self, reports: list[Report]) -> None:
         """These are about to be reported."""
         self._pending.update(report.n for report in reports)
-        self._write([_line(report) for report in reports])
+        self._write([report_text(report) for report in reports])
+
+    async def note_beside(self, report: Report) -> None:
+        """The same of one large report, while the loop goes on."""
+        self._pending.add(report.n)  # from now on the file does not begin anew
+        await asyncio.to_thread(self._write, [report_text(report)])
 
     def heard(self, numbers: list[int]) -> None:
         """These need not be reported again. With nothing left, the file begins anew."""
@@ -92,21 +96,13 @@ class Journal:
             os.close(file)
         return []
 
-    def _write(self, lines: list[list[bytes | Raw]]) -> None:
+    def _write(self, lines: list[Parts]) -> None:
         try:
             for start in range(0, len(lines), LINES_AT_ONCE):
                 some = lines[start : start + LINES_AT_ONCE]
                 os.writev(self._file, [part for line in some for part in (*line, b"\n")])
         except OSError as error:  # a full disk: jobs go on, and may run twice after a crash
             log.error("outcomes are not in the journal", error=str(error))
-
-
-def _line(report: Report) -> list[bytes | Raw]:
-    """In parts: what would take long is a copy of a result of megabytes, and all jobs wait."""
-    if len(memoryview(report.result)) < LARGE_BYTES:
-        return [msgspec.json.encode(report)]
-    rest = msgspec.json.encode(replace(report, result=NULL))
-    return [rest[:-1], b',"result":', report.result, b"}"]
 
 
 def open_journal(folder: Path | None, life: str, urls: list[str]) -> Journal | None:

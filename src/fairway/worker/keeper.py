@@ -23,12 +23,13 @@ from fairway.worker.confine import adopt_orphans
 from fairway.worker.courier import Courier
 from fairway.worker.ends import returned
 from fairway.worker.fleet import Fleet
+from fairway.worker.heavy import LIGHT_BYTES
 from fairway.worker.ledger import End, Naming
 from fairway.worker.levels import Levels
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe import Words
 from fairway.worker.readiness import Readiness
-from fairway.worker.reporting import LIGHT_BYTES, Keeping, Reporting
+from fairway.worker.reporting import Keeping, Reporting
 from fairway.worker.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
 from fairway.worker.usage import Orphans
 
@@ -63,8 +64,9 @@ class Keeper:
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._courier = Courier(self._session, self._ledger, self._fleet, self._has_word.set)
         keeping = Keeping(
-            self._hear, self._failed, self._books.heard, lambda: self._takes_work, self._greeting
-        )
+            self._hear, self._failed, self._books.heard, lambda: self._takes_work, self._greeting,
+            self._books.written,
+        )  # fmt: skip
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._readiness = Readiness(options.name)
         self._must_greet, self._call_number = True, 0
@@ -116,7 +118,7 @@ class Keeper:
             await self._courier.stop()
             await self._fleet.stop()
             self._session.close()
-            self._books.close()
+            await self._books.close()
 
     # -- the conversation --------------------------------------------------------------------
 
@@ -223,7 +225,7 @@ class Keeper:
     async def _exchange(self, request: wire.ExchangeRequest, body: bytes) -> None:
         called_at = time.monotonic()
         try:
-            reply = await self._session.exchange(request, body)
+            reply = await self._session.exchange(request, [body])
             self._hear(reply, time.monotonic() - called_at)
         except FairwayError as error:
             self._unsaid(request, error)
@@ -311,6 +313,7 @@ class Keeper:
         for wanted in words.checkpoints:
             self._courier.save(wanted)
         self._books.note()
+        self._reporting.add(self._ledger.take_heavy())
         self._has_word.set()
 
     def _run_ended(self, lease: wire.Lease, end: End) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from fairway.wire.exchange import NULL, Holding, Lease, Report
+from fairway.worker.heavy import is_heavy
 from fairway.worker.pipe import Ended
 
 NAMING_SECONDS = 15.0  # between two lists of all that runs
@@ -60,6 +61,7 @@ class Ledger:
         self._reported: dict[str, int] = {}  # job → number of its report, while unheard
         self._unheard: dict[int, Report] = {}
         self._fresh: list[Report] = []
+        self._heavy: list[Report] = []  # fresh, too, and not for a heartbeat
         self._progress: dict[str, Raw] = {}
         self._number = 0
         self._inherited: set[int] = set()  # reports of an earlier life
@@ -130,7 +132,7 @@ class Ledger:
     def _keep(self, report: Report) -> None:
         self._unheard[report.n] = report
         self._reported[report.job] = report.n
-        self._fresh.append(report)
+        (self._heavy if is_heavy(report) else self._fresh).append(report)
 
     def progressed(self, job: str, progress: Raw) -> None:
         if job in self.running:
@@ -189,6 +191,10 @@ class Ledger:
         fresh, self._fresh = self._fresh, []
         return fresh
 
+    def take_heavy(self) -> list[Report]:
+        heavy, self._heavy = self._heavy, []
+        return heavy
+
     def take_for_journal(self) -> list[Report]:
         reports, self._for_journal = self._for_journal, []
         return reports
@@ -233,7 +239,7 @@ class Ledger:
 
     def take_unheard(self) -> list[Report]:
         """All reports not heard of, for a resync."""
-        self._fresh, self._last_words = [], []
+        self._fresh, self._heavy, self._last_words = [], [], []
         return list(self._unheard.values())
 
     def everything(self, said: Iterable[Report]) -> list[Holding]:

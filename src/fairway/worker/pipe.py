@@ -170,7 +170,10 @@ class Pipe(asyncio.Protocol, Generic[Message]):
     def send(self, message: Struct) -> None:
         if not self._transport.is_closing():
             text = self._encode(message)
-            self._transport.write(_LENGTH.pack(len(text)) + text)
+            length = _LENGTH.pack(len(text))
+            self._transport.writelines(
+                [length, text] if len(text) > LARGE_BYTES else [length + text]
+            )
 
     def close(self) -> None:
         self._transport.close()

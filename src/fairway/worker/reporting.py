@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -27,17 +27,16 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.bounds import UNHEARD_MAX
 from fairway.wire.exchange import NULL, ExchangeReply, ExchangeRequest, Report
+from fairway.worker.heavy import LIGHT_BYTES, request_text, weight_of
 from fairway.worker.held_results import HeldResults, without_result
 from fairway.worker.ledger import Ledger
 from fairway.worker.session import NO_ROOM, Session, is_refusal
 
 log = logger("worker")
 
-LIGHT_BYTES = 256 << 10  # what may travel with a heartbeat
 CALL_BYTES_MAX = 8 << 20  # a single report may be larger, and then travels alone
 CALL_REPORTS_MAX = 1000
 HELD_BYTES_MAX = 64 << 20  # with so much to say, no more work is taken
-REPORT_BYTES = 300  # of one report besides its result and its error
 ACK_SECONDS = 2.0  # how long a report that may be lost is waited for before it is said again
 PAUSE_FIRST_SECONDS = 0.1
 PAUSE_MAX_SECONDS = 5.0
@@ -53,6 +52,7 @@ class Keeping(NamedTuple):
     drop: Callable[[list[int]], None]  # these reports are nobody's any more
     takes_work: Callable[[], bool]
     greeting: Callable[[], ExchangeRequest]  # a hello that names nothing yet
+    written: Callable[[Iterable[int]], Awaitable[None]]  # until these reports are in the journal
 
 
 class Reporting:
@@ -189,8 +189,9 @@ class Reporting:
         else:
             request = ExchangeRequest(session=self._key, draining=not self._keeping.takes_work())
         request.reports = batch
+        await self._keeping.written([report.n for report in batch])
         called_at = time.monotonic()
-        reply = await self._session.exchange(request)
+        reply = await self._session.exchange(request, request_text(request))
         # Without leases there is nothing that could be too old to act on.
         self._keeping.hear(reply, time.monotonic() - called_at if reply.leases else 0.0)
 
@@ -264,10 +265,6 @@ class Reporting:
 def _halves(batch: list[Report]) -> list[list[Report]]:
     half = len(batch) // 2
     return [part for part in (batch[:half], batch[half:]) if part]
-
-
-def weight_of(report: Report) -> int:
-    return len(bytes(report.result)) + len(bytes(report.error)) + REPORT_BYTES
 
 
 def given_up(report: Report, error: FairwayError) -> Report:

@@ -15,6 +15,7 @@ from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.runtime.plain_http import HttpDoor, Reply
 from fairway.wire import exchange as wire
 from fairway.wire.problems import CODES, error_of
+from fairway.worker.heavy import Parts, size_of
 
 PAUSE_FIRST_SECONDS = 0.05
 PAUSE_MAX_SECONDS = 1.0
@@ -32,15 +33,12 @@ class Session:
         self._failures_in_row = 0
         self._dice = random.Random()
 
-    async def exchange(
-        self, request: wire.ExchangeRequest, encoded: bytes | None = None
-    ) -> wire.ExchangeReply:
+    async def exchange(self, request: wire.ExchangeRequest, text: Parts) -> wire.ExchangeReply:
         """Raises FairwayError; `Unavailable` means that another try may help."""
         url, door = self._doors[0]
-        body = wire.encode(request) if encoded is None else encoded
-        limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + len(body) / BYTES_PER_SECOND
+        limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + size_of(text) / BYTES_PER_SECOND
         try:
-            reply = await door.post(self._path, body, limit_seconds)
+            reply = await door.post(self._path, text, limit_seconds)
         except (OSError, TimeoutError) as error:
             self._leave(url)
             raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
