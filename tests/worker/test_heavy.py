@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
 from fairway.wire import exchange as wire
-from fairway.worker.heavy import LIGHT_BYTES, Parts, report_text, request_text, size_of
+from fairway.worker.heavy import LIGHT_BYTES, Parts, request_text, size_of, text_of, words_text
+from fairway.worker.pipe import Ended, Words
 
 RESULTS = st.sampled_from([b"null", b'{"a":1}', b'"%s"' % (b"x" * LIGHT_BYTES)])
 SESSION = "5" * 32
@@ -20,6 +22,10 @@ def report(number: int, result: bytes) -> wire.Report:
     )  # fmt: skip
 
 
+def ended(number: int, result: bytes) -> Ended:
+    return Ended(job=str(number), epoch=1, kind="succeeded", ran_us=5, result=Raw(result))
+
+
 @given(st.lists(RESULTS, max_size=4), st.booleans())
 def test_the_parts_of_a_request_are_its_text(results: list[bytes], draining: bool) -> None:
     reports = [report(number + 1, result) for number, result in enumerate(results)]
@@ -29,10 +35,18 @@ def test_the_parts_of_a_request_are_its_text(results: list[bytes], draining: boo
     assert size_of(parts) == len(b"".join(parts))
 
 
+@given(st.lists(RESULTS, max_size=4), st.booleans())
+def test_the_parts_of_words_are_their_text(results: list[bytes], stuck: bool) -> None:
+    words = Words(ended=[ended(n, result) for n, result in enumerate(results)], stuck=stuck)
+    decoded = msgspec.json.decode(b"".join(words_text(words)), type=Words)
+    assert decoded == msgspec.json.decode(msgspec.json.encode(words), type=Words)
+
+
 def test_a_large_result_is_not_copied() -> None:
     large = report(1, b'"%s"' % (b"x" * LIGHT_BYTES))
     texts: list[Parts] = [
-        report_text(large),
+        text_of(large),
+        words_text(Words(ended=[ended(1, bytes(large.result))])),
         request_text(wire.ExchangeRequest(session=SESSION, reports=[report(2, b"1"), large])),
     ]
     for parts in texts:

@@ -21,7 +21,7 @@ import msgspec
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Report
-from fairway.worker.heavy import Parts, report_text
+from fairway.worker.heavy import Parts, text_of
 
 log = logger("journal")
 
@@ -49,12 +49,12 @@ class Journal:
     def note(self, reports: list[Report]) -> None:
         """These are about to be reported."""
         self._pending.update(report.n for report in reports)
-        self._write([report_text(report) for report in reports])
+        self._write([text_of(report) for report in reports])
 
     async def note_beside(self, report: Report) -> None:
         """The same of one large report, while the loop goes on."""
         self._pending.add(report.n)  # from now on the file does not begin anew
-        await asyncio.to_thread(self._write, [report_text(report)])
+        await asyncio.to_thread(self._write, [text_of(report)])
 
     def heard(self, numbers: list[int]) -> None:
         """These need not be reported again. With nothing left, the file begins anew."""

@@ -168,12 +168,12 @@ class Pipe(asyncio.Protocol, Generic[Message]):
         del buffer[:start]
 
     def send(self, message: Struct) -> None:
+        self.send_text([self._encode(message)])
+
+    def send_text(self, parts: list[bytes | memoryview]) -> None:
+        """A message as it was encoded, in parts."""
         if not self._transport.is_closing():
-            text = self._encode(message)
-            length = _LENGTH.pack(len(text))
-            self._transport.writelines(
-                [length, text] if len(text) > LARGE_BYTES else [length + text]
-            )
+            self._transport.writelines([_LENGTH.pack(sum(map(len, parts))), *parts])
 
     def close(self) -> None:
         self._transport.close()

@@ -33,6 +33,7 @@ from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import Lease
 from fairway.worker import confine, reaper
+from fairway.worker.heavy import words_text
 from fairway.worker.job_lines import JobLines, leave_job_lines_to_us
 from fairway.worker.pings import answer_pings
 from fairway.worker.pipe import (
@@ -251,7 +252,8 @@ class Runner:
         progress = [Progress(job=job, progress=Raw(text)) for job, text in news.items()]
         asked = self._savings.take()
         if self._pipe is not None and (ended or progress or asked):
-            self._pipe.send(Words(ended=ended, progress=progress, checkpoints=asked))
+            words = Words(ended=ended, progress=progress, checkpoints=asked)
+            self._pipe.send_text(words_text(words))
 
 
 def _state(checkpoint: Raw) -> bytes | None:
