@@ -37,6 +37,8 @@ class Bookkeeping:
             return
         light = []
         for report in reports:
+            if self.ledger.unheard(report.n) is None:
+                continue  # said and heard meanwhile
             if is_heavy(report):  # so it travels by `Reporting`, which waits
                 writing = asyncio.create_task(self._write(report, self._journal), name="journal")
                 self._writing[report.n] = writing
@@ -64,9 +66,12 @@ class Bookkeeping:
 
     def inherit(self) -> None:
         """Say what an earlier life of a worker here had no time to say."""
-        if self._journal is not None and (reports := self._journal.inherit()):
-            log.info("reporting outcomes of a worker that died", outcomes=len(reports))
-            self._journal.note(self.ledger.inherit(reports))
+        if self._journal is None:
+            return
+        for left in self._journal.inherit():
+            log.info("reporting outcomes of a worker that died", outcomes=len(left.reports))
+            self._journal.note(self.ledger.inherit(left.reports))
+            left.forget()
 
     async def close(self) -> None:
         await self.written(list(self._writing))

@@ -106,7 +106,7 @@ def find_homes(named: str | None = None) -> list[Home]:
     for controller in CONTROLLERS:
         for version, mount, own in _groups_of(controller):
             path = mount / named.strip("/") if named else mount / own.strip("/")
-            is_ours = named is not None or own == "/" or _is_delegated(path)
+            is_ours = bool(named) or own == "/" or _is_delegated(path)
             if is_ours and _is_usable(path, controller, version):
                 found.append(Home(controller, version, path))
                 break

@@ -5,29 +5,48 @@ worth it (medium and long pools by default) are appended here before they are re
 out when they are on disk at the platform. The next worker that starts in this folder takes over
 what dead ones left and reports it: the token of the lease proves its right.
 
-One file a worker's life, locked while it lives. Appending without fsync is enough: the file
+One file a worker's life, locked while it lives, and one for each large result: that is written
+beside the loop, and nobody who writes a line waits for it. Writing without fsync is enough: a file
 survives the process, and after the loss of a machine the job is run again, as ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Report
-from fairway.worker.heavy import Parts, text_of
+from fairway.worker.heavy import Parts, is_heavy, size_of, text_of
 
 log = logger("journal")
 
-SUFFIX = ".journal"
-LINES_AT_ONCE = 200  # of five parts at most; the system takes a thousand
+SUFFIX, HEAVY_SUFFIX, NEW_SUFFIX = ".journal", ".result", ".new"
+LINES_AT_ONCE = 200  # of two parts each; the system takes a thousand
+COMPACT_BYTES = 4 << 20  # a file larger than this, and than twice what counts in it, is made anew
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _decode_report = msgspec.json.Decoder(Report).decode
+
+
+class Left(NamedTuple):
+    """What a dead worker left. Its files stay until `forget`: until then they are all there is."""
+
+    reports: list[Report]
+    file: int  # open, and so locked
+    paths: list[Path]
+
+    def forget(self) -> None:
+        for path in self.paths:
+            path.unlink(missing_ok=True)
+        os.close(self.file)
 
 
 class Journal:
@@ -35,74 +54,157 @@ class Journal:
 
     def __init__(self, folder: Path, life: str, urls: list[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._urls = urls
+        self._urls, self._life, self._folder = urls, life, folder
         self._path = folder / f"{life}{SUFFIX}"
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._pending: set[int] = set()
+        self._file = _locked(self._path)
+        self._size_bytes = self._bytes_anew = 0
+        self._is_torn = False  # the last line lacks its end
+        self._pending: dict[int, Report] = {}
+        self._heavy: set[int] = set()
         self._begin()
 
     def _begin(self) -> None:
-        os.ftruncate(self._file, 0)
-        self._write([[msgspec.json.encode({"urls": self._urls})]])
+        """With nothing to say, the file begins anew."""
+        try:
+            os.ftruncate(self._file, 0)
+            self._size_bytes, self._is_torn = 0, False
+        except OSError as error:  # then it grows on; what counts in it can still be told
+            log.error("the journal cannot be emptied", error=str(error))
+        self._write([self._title()])
+        self._bytes_anew = self._size_bytes
 
-    def note(self, reports: list[Report]) -> None:
+    def _title(self) -> Parts:
+        return [msgspec.json.encode({"urls": self._urls})]
+
+    def note(self, reports: Iterable[Report]) -> None:
         """These are about to be reported."""
-        self._pending.update(report.n for report in reports)
-        self._write([text_of(report) for report in reports])
+        light = []
+        for report in reports:
+            if is_heavy(report):
+                self._heavy.add(report.n)
+                self._write_heavy(report)
+            else:
+                light.append(report)
+        self._pending.update((report.n, report) for report in light)
+        self._write([text_of(report) for report in light])
 
     async def note_beside(self, report: Report) -> None:
         """The same of one large report, while the loop goes on."""
-        self._pending.add(report.n)  # from now on the file does not begin anew
-        await asyncio.to_thread(self._write, [text_of(report)])
+        self._heavy.add(report.n)
+        await asyncio.to_thread(self._write_heavy, report)
 
-    def heard(self, numbers: list[int]) -> None:
-        """These need not be reported again. With nothing left, the file begins anew."""
-        known = self._pending.intersection(numbers)
-        if known:
-            self._pending -= known
-            if self._pending:
-                self._write([[msgspec.json.encode(sorted(known))]])
-            else:
-                self._begin()
+    def heard(self, numbers: Iterable[int]) -> None:
+        """These need not be reported again."""
+        known = []
+        for number in numbers:
+            if self._pending.pop(number, None) is not None:
+                known.append(number)
+            elif number in self._heavy:
+                self._heavy.discard(number)
+                _remove(self._heavy_path(number))
+        if not known:
+            return
+        if not self._pending:
+            self._begin()
+        elif self._size_bytes > max(COMPACT_BYTES, 2 * self._bytes_anew):
+            self._compact()
+        else:
+            self._write([[msgspec.json.encode(known)]])
+
+    def _compact(self) -> None:
+        """Somebody always has something to say: keep that, and nothing else."""
+        before, path = self._file, self._path.with_suffix(NEW_SUFFIX)
+        try:
+            self._file = _locked(path)
+        except OSError as error:
+            log.error("the journal cannot be made anew", error=str(error))
+            return
+        self._size_bytes, self._is_torn = 0, False
+        self._write([self._title(), *map(text_of, self._pending.values())])
+        self._bytes_anew = self._size_bytes
+        path.replace(self._path)
+        os.close(before)
 
     def close(self) -> None:
-        if not self._pending:
-            self._path.unlink(missing_ok=True)
+        if not (self._pending or self._heavy):
+            _remove(self._path)
         os.close(self._file)
 
-    def inherit(self) -> list[Report]:
-        """What workers that are dead left in this folder, for the same platform; theirs no more."""
-        found: list[Report] = []
-        for path in sorted(self._path.parent.glob(f"*{SUFFIX}")):
-            if path != self._path:
-                found += self._take_over(path)
-        return found
+    def inherit(self) -> Iterator[Left]:
+        """What workers that are dead left in this folder, for the same platform."""
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+            left = self._take_over(path) if path != self._path else None
+            if left is not None:
+                yield left
 
-    def _take_over(self, path: Path) -> list[Report]:
+    def _take_over(self, path: Path) -> Left | None:
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return []  # another worker was quicker
+            return None  # another worker was quicker
+        except OSError as error:
+            log.warning("a journal cannot be read", path=str(path), error=str(error))
+            return None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             urls, reports = read(path)
             if path.exists() and not set(urls).isdisjoint(self._urls):
-                path.unlink()
-                return reports
+                heavy = sorted(self._folder.glob(f"{path.stem}.*{HEAVY_SUFFIX}"))
+                return Left(reports + _read_heavy(heavy), file, [*heavy, path])
         except BlockingIOError:
             pass  # its worker lives
-        finally:
-            os.close(file)
-        return []
+        except OSError as error:
+            log.warning("a journal cannot be read", path=str(path), error=str(error))
+        os.close(file)
+        return None
 
     def _write(self, lines: list[Parts]) -> None:
         try:
             for start in range(0, len(lines), LINES_AT_ONCE):
                 some = lines[start : start + LINES_AT_ONCE]
-                os.writev(self._file, [part for line in some for part in (*line, b"\n")])
+                parts = [part for line in some for part in (*line, b"\n")]
+                if self._is_torn:
+                    parts.insert(0, b"\n")  # what is torn never happened; this did
+                written = os.writev(self._file, parts)
+                self._size_bytes += written
+                self._is_torn = written < size_of(parts)
+                if self._is_torn:
+                    raise OSError(errno.ENOSPC, "the disk took a part only")
         except OSError as error:  # a full disk: jobs go on, and may run twice after a crash
             log.error("outcomes are not in the journal", error=str(error))
+
+    def _heavy_path(self, number: int) -> Path:
+        return self._folder / f"{self._life}.{number}{HEAVY_SUFFIX}"
+
+    def _write_heavy(self, report: Report) -> None:
+        """In any thread."""
+        path = self._heavy_path(report.n)
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            try:
+                for part in text_of(report):
+                    _write_whole(file, memoryview(part))
+            finally:
+                os.close(file)
+        except OSError as error:
+            log.error("outcomes are not in the journal", error=str(error))
+            _remove(path)
+
+
+def _locked(path: Path) -> int:
+    file = os.open(path, FLAGS, 0o600)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def _write_whole(file: int, part: memoryview) -> None:
+    while part:
+        part = part[os.write(file, part) :]
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # a disk that is read-only now: what is left is said again, in vain
+        path.unlink(missing_ok=True)
 
 
 def open_journal(folder: Path | None, life: str, urls: list[str]) -> Journal | None:
@@ -134,3 +236,12 @@ def read(path: Path) -> tuple[list[str], list[Report]]:
         except msgspec.DecodeError:
             continue
     return urls, list(reports.values())
+
+
+def _read_heavy(paths: Iterable[Path]) -> list[Report]:
+    """A file that was torn by the crash never happened."""
+    found = []
+    for path in paths:
+        with suppress(msgspec.DecodeError, FileNotFoundError):
+            found.append(_decode_report(path.read_bytes()))
+    return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from fairway.core.errors import FairwayError, Forbidden, Unavailable
 from fairway.runtime.identity import session_key
@@ -27,6 +28,7 @@ from fairway.worker.heavy import LIGHT_BYTES
 from fairway.worker.ledger import End, Naming
 from fairway.worker.levels import Levels
 from fairway.worker.options import WorkerOptions
+from fairway.worker.patience import patience
 from fairway.worker.pipe import Words
 from fairway.worker.readiness import Readiness
 from fairway.worker.reporting import Keeping, Reporting
@@ -35,10 +37,6 @@ from fairway.worker.usage import Orphans
 
 log = logger("worker")
 
-LINGER_SECONDS = 0.003  # a report waits this long for company while others still run
-LINGER_BUSY_SECONDS = 0.008  # and this long while very many do
-BUSY_JOBS = 200
-LISTEN_SECONDS = 0.001  # jobs that end sooner report in the very call that listens
 CALLS_MAX = 2  # one held open, one that speaks
 LEASE_BEATS = 3  # a lease outlives so many beats
 
@@ -62,7 +60,7 @@ class Keeper:
             adopt_orphans()
             self._fleet.orphans = Orphans()
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
-        self._courier = Courier(self._session, self._ledger, self._fleet, self._has_word.set)
+        self._courier = Courier(self._session, self._ledger, self._fleet, self._noted)
         keeping = Keeping(
             self._hear, self._failed, self._books.heard, lambda: self._takes_work, self._greeting,
             self._books.written,
@@ -105,6 +103,7 @@ class Keeper:
         try:
             await self._fleet.start()
             self._books.inherit()
+            self._reporting.add(self._ledger.take_heavy())
             while not self._stopping.is_set():
                 await self._turn()
             await self._drain()
@@ -135,11 +134,9 @@ class Keeper:
 
     async def _linger(self) -> None:
         """While jobs still run, let reports gather; when all are done, speak at once."""
-        is_busy = len(self._ledger.running) >= BUSY_JOBS
         now = time.monotonic()
-        may_end_at_once = len(self._ledger.running) <= self._begun
-        listen_at = now + LISTEN_SECONDS if may_end_at_once else now
-        deadline = now + (LINGER_BUSY_SECONDS if is_busy else LINGER_SECONDS)
+        terms = patience(len(self._ledger.running), self._begun)
+        listen_at, deadline = now + terms.listen_seconds, now + terms.linger_seconds
         while self._ledger.running and not self._is_urgent:
             now = time.monotonic()
             if now >= deadline or self._ledger.fresh_count >= len(self._ledger.running):
@@ -158,13 +155,7 @@ class Keeper:
         if self._naming.is_due:
             self._call(wait_ms=self._beat_ms)
             return
-        self._call_number += 1
-        self._send(
-            wire.ExchangeRequest(
-                session=self._key, call=self._call_number, wait_ms=self._beat_ms,
-                draining=not self._takes_work,
-            )
-        )  # fmt: skip
+        self._send(self._request(wait_ms=self._beat_ms))
 
     def _call(self, *, wait_ms: int, goodbye: bool = False) -> None:
         self._has_word.clear()
@@ -198,9 +189,7 @@ class Keeper:
             self._must_greet = False
             self._reporting.unknown()
         else:
-            self._call_number += 1
-            request = wire.ExchangeRequest(
-                session=self._key, call=self._call_number, draining=not self._takes_work,
+            request = self._request(
                 running=self._ledger.take_progress(), reports=self._ledger.take_fresh(),
                 running_is_all=is_naming,
             )  # fmt: skip
@@ -210,12 +199,14 @@ class Keeper:
         return request
 
     def _greeting(self) -> wire.ExchangeRequest:
-        self._call_number += 1
         hello = self._options.hello(self._fleet.types, self._levels.words())
+        return self._request(hello=hello, running=[])
+
+    def _request(self, **said: Any) -> wire.ExchangeRequest:
+        self._call_number += 1
         return wire.ExchangeRequest(
-            session=self._key, call=self._call_number, hello=hello, running=[],
-            draining=not self._takes_work,
-        )  # fmt: skip
+            session=self._key, call=self._call_number, draining=not self._takes_work, **said
+        )
 
     @property
     def _takes_work(self) -> bool:
@@ -284,7 +275,7 @@ class Keeper:
             self._reporting.unknown()
         self._books.heard(reply.recorded + reply.refused)
         if reply.refused:
-            log.warning("outcomes refused: the leases were lost", count=len(reply.refused))
+            log.warning("outcomes refused: leases lost, or not storable", count=len(reply.refused))
         # What is lost goes first: the same reply may bring the same job under a new lease.
         lost = self._ledger.lost(reply.revoked, reply.revoked_epochs)
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
@@ -312,6 +303,10 @@ class Keeper:
             self._ledger.progressed(one.job, one.progress)
         for wanted in words.checkpoints:
             self._courier.save(wanted)
+        self._noted()
+
+    def _noted(self) -> None:
+        """Runs have ended: journaled first, then said."""
         self._books.note()
         self._reporting.add(self._ledger.take_heavy())
         self._has_word.set()
@@ -319,8 +314,7 @@ class Keeper:
     def _run_ended(self, lease: wire.Lease, end: End) -> None:
         """A run that could not say so itself; the platform hears of it at once."""
         self._ledger.ended(lease.job, end, lease.epoch)
-        self._books.note()
-        self._has_word.set()
+        self._noted()
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -343,6 +337,7 @@ class Keeper:
     def _hand_back(self) -> None:
         for job in list(self._ledger.running):
             self._ledger.ended(job, returned())
+        self._noted()
         self._fleet.kill_all()
 
     async def _speak(self) -> None:

@@ -181,7 +181,7 @@ class Ledger:
 
     @property
     def has_news(self) -> bool:
-        return bool(self._fresh or self._progress)
+        return bool(self._fresh or self._progress or self._last_words)
 
     @property
     def is_settled(self) -> bool:

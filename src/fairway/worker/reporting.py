@@ -74,6 +74,7 @@ class Reporting:
         self._task: asyncio.Task[None] | None = None
         self._held = HeldResults(HELD_BYTES_MAX)
         self._watch: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     @property
     def bytes_left(self) -> int:
@@ -93,7 +94,7 @@ class Reporting:
                 self._waiting.append(report)
         if self._waiting:
             self._has_work.set()
-            if self._task is None:
+            if self._task is None and not self._is_stopped:
                 self._task = asyncio.create_task(self._run(), name="reports")
 
     def light_of(self, reports: Iterable[Report]) -> list[Report]:
@@ -121,6 +122,7 @@ class Reporting:
         self._is_greeted.clear()
 
     async def stop(self) -> None:
+        self._is_stopped = True
         tasks = [one for one in (self._task, self._watch) if one is not None]
         for task in tasks:
             task.cancel()
@@ -135,7 +137,11 @@ class Reporting:
                 await self._has_work.wait()
             await self._is_greeted.wait()
             if batch := self._next():
-                await self._say(batch)
+                try:
+                    await self._say(batch)
+                except Exception as error:  # a defect: what else there is must still be said
+                    log.error("reports not said", count=len(batch), error=repr(error))
+                    await self._put_off(batch)
 
     def _next(self) -> list[Report]:
         """In turns, so that neither parts that keep failing nor new reports starve the others."""
