@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 import httpx2
 from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
+
+from fairway.api.events import APART_SECONDS, AT_ONCE
 
 
 class Event(NamedTuple):
@@ -87,3 +90,35 @@ async def test_head_of_a_stream_does_not_wait(tenant: httpx2.AsyncClient) -> Non
     reply = await asyncio.wait_for(tenant.head(f"{location}/events"), 5)
     assert reply.status_code == 200
     assert reply.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_a_flood_of_progress_comes_at_a_bounded_rate(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    """Every word of it wakes every stream of the job, and a tenant may have hundreds."""
+    location = await submit(tenant, worker.type)
+    await worker.hello()
+    lease = await worker.lease()
+    began = time.monotonic()
+    stream = follow(tenant, location)
+    seen = [await anext(stream)]
+    for word in range(40):
+        await worker.say(running=[worker.holding(lease, progress=word)])
+    await worker.tell(worker.report(lease, result="done"))
+    seen += [event async for event in stream]
+    assert seen[-1].state == "succeeded"
+    assert len(seen) <= 2 + AT_ONCE + (time.monotonic() - began) / APART_SECONDS
+
+
+async def test_streams_of_one_job_tell_the_same(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    location = await submit(tenant, worker.type)
+    streams = [follow(tenant, location) for _ in range(3)]
+    first = [await anext(stream) for stream in streams]
+    await worker.hello()
+    await worker.run()
+    last = [[event async for event in stream][-1] for stream in streams]
+    assert len({event.id for event in first}) == 1
+    assert [event.job for event in last] == [last[0].job] * 3
+    assert last[0].state == "succeeded"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import pytest
 from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.api import events as events_api
 from fairway.api.lean_protocol import LeanProtocol
 
 IDLE_SECONDS = 1.0
@@ -227,3 +229,21 @@ def asked_for(house: House, request: bytes) -> None:
     with line(house) as connection:
         connection.sendall(request)
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+
+
+def test_a_stream_ends_with_its_connection_whatever_was_asked_behind_it(
+    brief: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection knew the last request only, and the stream was never told."""
+    monkeypatch.setattr(events_api, "FOLLOW_SECONDS", 0.2)  # a write finds out that nobody reads
+    _, key = brief.new_tenant()
+    events = followed(brief, key)
+    with line(brief) as connection:
+        connection.sendall(events * 2)
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    places = brief.platform.waiting
+    while places._totals["streams"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert places._totals["streams"] == 0

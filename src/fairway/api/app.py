@@ -198,6 +198,7 @@ class _Calm(Starlette):
         self.state.platform = platform
         self.state.relay = relay
         self.state.pages = page_places()
+        self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = operate.MetricsText(platform.metrics.registry)
         self.router.redirect_slashes = False
 

@@ -19,7 +19,10 @@ from fairway.api.auth import tenant_of
 from fairway.api.jobs import job_id
 from fairway.api.plain import Receive, Scope, Send, header
 from fairway.core.errors import FairwayError
+from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
+from fairway.runtime.loops import pause
+from fairway.services.directory import Directory
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
 from fairway.wire import messages
@@ -33,6 +36,9 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),  # a proxy must not gather events
 ]
 STILL_HERE = b": ping\n\n"
+AT_ONCE = 8  # events of a stream that go out as they come
+APART_SECONDS = 0.5  # between those after them: a word of progress reaches every stream of its job
+TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
 
 
 async def job_events(request: Request) -> Response:
@@ -46,15 +52,38 @@ async def job_events(request: Request) -> Response:
         return Response(status_code=204)  # tells an EventSource to stop asking
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
-    return JobEvents(platform, tenant.id, sight, known)
+    return JobEvents(platform, request.app.state.event_texts, tenant.id, sight, known)
+
+
+class Texts:
+    """The events told last. Hundreds of streams may follow one job: it is put in words once."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._texts: dict[tuple[int, JobId, str], bytes] = {}
+        self._bytes = 0
+
+    async def event(self, tenant: int, sight: JobSight) -> bytes:
+        key = (tenant, sight.record.id, sight.version)
+        text = self._texts.get(key)
+        if text is None:
+            text = await _event(self._directory, sight)
+            self._bytes += len(text) - len(self._texts.pop(key, b""))
+            self._texts[key] = text
+            while len(self._texts) > TEXTS_MAX or self._bytes > TEXTS_BYTES_MAX:
+                self._bytes -= len(self._texts.pop(next(iter(self._texts))))
+        return text
 
 
 class JobEvents(Response):
     """A stream. It holds one of its tenant's places, from its first byte to its end."""
 
-    def __init__(self, platform: Platform, tenant: int, sight: JobSight, known: str | None) -> None:
+    def __init__(
+        self, platform: Platform, texts: Texts, tenant: int, sight: JobSight, known: str | None
+    ) -> None:
         super().__init__()
-        self._platform, self._tenant, self._sight, self._known = platform, tenant, sight, known
+        self._platform, self._texts, self._tenant = platform, texts, tenant
+        self._sight, self._known = sight, known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._platform.waiting.place("streams", self._tenant):
@@ -73,26 +102,29 @@ class JobEvents(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _tell(self, send: Send) -> None:
-        sight, known = self._sight, self._known
-        look = self._platform.insight.job_when
+        sight, known, told = self._sight, self._known, 0
+        look, event = self._platform.insight.job_when, self._texts.event
         try:
             while True:
                 is_news = sight.version != known
-                known = sight.version
-                text = await self._event(sight) if is_news else STILL_HERE
+                known, told = sight.version, told + is_news
+                text = await event(self._tenant, sight) if is_news else STILL_HERE
                 await send({"type": "http.response.body", "body": text, "more_body": True})
                 if _is_final(sight) or self._platform.watchers.is_closed:
                     return
+                if told > AT_ONCE:
+                    await pause(APART_SECONDS)
                 sight = await look(
                     self._tenant, sight.record.id, wait_seconds=FOLLOW_SECONDS, unlike=known
                 )
         except FairwayError:
             return  # the store is away: the client comes back with the last id it has
 
-    async def _event(self, sight: JobSight) -> bytes:
-        view = await views.job_view(sight, self._platform.directory)
-        lines = f"id: {sight.version}\nevent: {view.state}\nretry: {RETRY_MS}\ndata: "
-        return lines.encode() + messages.encode(view) + b"\n\n"  # JSON without a line break
+
+async def _event(directory: Directory, sight: JobSight) -> bytes:
+    view = await views.job_view(sight, directory)
+    lines = f"id: {sight.version}\nevent: {view.state}\nretry: {RETRY_MS}\ndata: "
+    return lines.encode() + messages.encode(view) + b"\n\n"  # JSON without a line break
 
 
 async def _until_gone(receive: Receive) -> None:

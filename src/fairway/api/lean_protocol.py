@@ -20,12 +20,13 @@ from fairway.api.transports import Corked
 class LeanProtocol(HttpToolsProtocol):
     # Slots, since uvicorn's own names fill what Python shares between instances: a few more of them
     # in the dictionary would make every look into it slower.
-    __slots__ = ("_finish", "_flush", "_idle_since", "_write_whole", "has_whole_body")
+    __slots__ = ("_answering", "_finish", "_flush", "_idle_since", "_write_whole", "has_whole_body")
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.has_whole_body = True  # of the request under way: what comes next belongs to a head
         self._idle_since = 0.0
+        self._answering: Any = None  # the request under way; uvicorn knows the last that came
 
     def connection_made(self, transport: Any) -> None:
         corked: Any = Corked(transport, self)
@@ -37,10 +38,17 @@ class LeanProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
         super().connection_lost(exc)
-        # All of them have us, too: left to the collector, thousands would wait for it. A request
-        # that is still being answered has been told, and needs nothing of us.
-        self.cycle = self.scope = None  # type: ignore[assignment]  # as they were at first
+        answering = self._answering
+        if answering is not None and not answering.response_complete:
+            answering.disconnected = True  # uvicorn tells only the last one that came
+            answering.message_event.set()
+        # All of them have us, too: left to the collector, thousands would wait for it.
+        self.cycle = self.scope = self._answering = None  # type: ignore[assignment]  # as at first
         self.pipeline.clear()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def is_being_answered(self) -> bool:
         """A request is under way; else the next move is the client's."""
