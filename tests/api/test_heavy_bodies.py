@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
@@ -16,7 +17,7 @@ from msgspec import Raw
 from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
-from fairway.api import weight
+from fairway.api import submit, weight
 from fairway.core.errors import InvalidRequest
 from fairway.sdk.client import Client
 from fairway.sdk.door import Submission
@@ -231,3 +232,25 @@ def test_what_stands_in_strings_is_not_counted(
         if count > 1:
             with pytest.raises(InvalidRequest):
                 weight.weigh(text, count - 1)
+
+
+async def test_a_batch_that_must_wait_is_refused_before_it_is_looked_at(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand tiny jobs are a light body: to understand them over and over is the attack."""
+    looks, new_job = [], submit.new_job
+
+    def counted(*given: Any) -> Any:
+        looks.append(1)
+        return new_job(*given)
+
+    monkeypatch.setattr(submit, "new_job", counted)
+    _, key = house.new_tenant(rate_per_second=1, burst=100)
+    body = {"jobs": [{"type": "t"}] * 10_000}
+    async with house.caller(key) as tenant:
+        await tenant.post("/v1/jobs", json={"type": "t"})
+        looks.clear()
+        for _ in range(3):
+            reply = await tenant.post("/v1/jobs/batch", json=body)
+            problem(reply, 429, "TENANT_RATE_LIMIT_EXCEEDED")
+    assert not looks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -39,6 +40,7 @@ from fairway.core.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lanes import lane_of
 from fairway.core.tenant import Tenant
+from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
 from fairway.services.registry import Registry
 from fairway.services.submission_group import Accepted, NewJob, Verdict
@@ -58,6 +60,9 @@ ENVELOPE_BYTES_MAX = 8 << 10  # of one job, around its payload
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."
 REPLAYED = (b"idempotent-replayed", b"true")
+PART_ITEMS = 32  # of a batch, between two looks at the clock
+
+Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong with it
 
 
 class SubmitJob:
@@ -183,9 +188,9 @@ class SubmitBatch:
         body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
-            wanted = self._understand(body, key, plain=plain)
+            wanted = await self._understand_in_parts(tenant, body, key, plain=plain)
         else:  # a long look must not hold up everybody else
-            look = partial(self._understand, body, key, plain=False)
+            look = partial(self._understand, body, key)
             wanted = await self._platform.heavy.run(tenant.id, look, len(body))
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
@@ -208,28 +213,40 @@ class SubmitBatch:
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply(answers)), headers)
 
-    def _understand(
-        self, body: bytes, key: str | None, *, plain: bool
-    ) -> list[NewJob | FairwayError]:
-        """Each item as a job, or as what is wrong with it."""
+    async def _understand_in_parts(
+        self, tenant: Tenant, body: bytes, key: str | None, *, plain: bool
+    ) -> list[Wanted]:
+        """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts = _items(body)
-        bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
-        found: list[NewJob | FairwayError] = []
-        for place, text in enumerate(texts):
-            try:
-                new = new_job(decode(text), bytes_max, registry)
-                if not plain:
-                    weigh(bytes(text))
-                    _look_at(bytes(text))
-                elif _may_be_deep(new.payload):
-                    check_carefully(bytes(text))
-                if registry.schemas and new.upload is None:
-                    self._schemas.check(new.type, new.payload)
-                found.append(_keyed(new, text, key, place) if key else new)
-            except FairwayError as error:
-                found.append(error)
+        self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
+        work, found = WorkInParts(), list[Wanted]()
+        for start in range(0, len(texts), PART_ITEMS):
+            part = enumerate(texts[start : start + PART_ITEMS], start)
+            found += [self._job(text, key, place, plain=plain) for place, text in part]
+            await work.let_others()
         return found
+
+    def _understand(self, body: bytes, key: str | None) -> list[Wanted]:
+        """In a thread, with care."""
+        weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
+        texts = enumerate(_items(body))
+        return [self._job(text, key, place, plain=False) for place, text in texts]
+
+    def _job(self, text: msgspec.Raw, key: str | None, place: int, *, plain: bool) -> Wanted:
+        registry = self._platform.registry
+        try:
+            new = new_job(decode(text), self._platform.settings.payload_bytes_max, registry)
+            if not plain:
+                weigh(bytes(text))
+                _look_at(bytes(text))
+            elif _may_be_deep(new.payload):
+                check_carefully(bytes(text))
+            if registry.schemas and new.upload is None:
+                self._schemas.check(new.type, new.payload)
+            return _keyed(new, text, key, place) if key else new
+        except FairwayError as error:
+            return error
 
 
 def _may_be_deep(payload: bytes) -> bool:

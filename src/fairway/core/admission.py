@@ -30,12 +30,16 @@ class Bucket:
 
     def take(self, count: int, rate_per_second: int, burst: int, now_us: int) -> int:
         """Take so many tokens: answers 0, or how many microseconds it is too early."""
+        early_us = self.early_us(count, rate_per_second, burst, now_us)
+        if not early_us:
+            self._parts -= count * ONE
+        return early_us
+
+    def early_us(self, count: int, rate_per_second: int, burst: int, now_us: int) -> int:
+        """How many microseconds it is too early to take so many; takes none."""
         self._fill(rate_per_second, burst, now_us)
         missing = min(count, burst) * ONE - self._parts
-        if missing > 0:
-            return -(-missing // rate_per_second)
-        self._parts -= count * ONE
-        return 0
+        return -(-missing // rate_per_second) if missing > 0 else 0
 
     def charge(self, count: int, rate_per_second: int, burst: int, now_us: int) -> None:
         """Take so many tokens, there or not: up to a burst is owed, or what was owed before."""

@@ -34,8 +34,28 @@ class Admission:
 
         `waiting` jobs are on their way to disk here: bounded, so that memory does not grow.
         """
+        self._check_room(tenant, count, waiting)
+        now_us = self._clock.now_us()
+        early_us = self._bucket(tenant).take(count, tenant.rate_per_second, tenant.burst, now_us)
+        if early_us:
+            raise self._too_early(tenant, early_us)
+
+    def look(self, tenant: Tenant, count: int, waiting: int) -> None:
+        """Refuse what `admit` would refuse now; nothing is taken."""
+        self._check_room(tenant, count, waiting)
+        now_us = self._clock.now_us()
+        bucket = self._bucket(tenant)
+        early_us = bucket.early_us(count, tenant.rate_per_second, tenant.burst, now_us)
+        if early_us:
+            raise self._too_early(tenant, early_us)
+
+    def _check_room(self, tenant: Tenant, count: int, waiting: int) -> None:
         if waiting and waiting + count > self._waiting_max:
-            raise Unavailable(code="OVERLOADED")
+            raise Unavailable(
+                "More jobs are on their way to disk than this server holds; nothing of this was"
+                " accepted. Send it again shortly.",
+                code="OVERLOADED",
+            )
         depth = self.depth(tenant)
         if depth + count > tenant.depth_limit:
             raise LimitReached(
@@ -43,16 +63,15 @@ class Admission:
                 code="QUEUE_DEPTH_EXCEEDED",
                 retry_after_seconds=DEPTH_RETRY_SECONDS,
             )
-        now_us = self._clock.now_us()
-        early_us = self._bucket(tenant).take(count, tenant.rate_per_second, tenant.burst, now_us)
-        if early_us:
-            raise LimitReached(
-                f"Your limit is {tenant.rate_per_second} a second and {tenant.burst} at once;"
-                f" there is room for this in {early_us / 1e6:.3f} s.",
-                code="TENANT_RATE_LIMIT_EXCEEDED",
-                retry_after_seconds=early_us / 1e6,
-                quota=self.quota(tenant),
-            )
+
+    def _too_early(self, tenant: Tenant, early_us: int) -> LimitReached:
+        return LimitReached(
+            f"Your limit is {tenant.rate_per_second} a second and {tenant.burst} at once;"
+            f" there is room for this in {early_us / 1e6:.3f} s.",
+            code="TENANT_RATE_LIMIT_EXCEEDED",
+            retry_after_seconds=early_us / 1e6,
+            quota=self.quota(tenant),
+        )
 
     def refuse_debtors(self, tenant: Tenant) -> None:
         """Before a large body is read: whoever owes for the last one comes back later."""

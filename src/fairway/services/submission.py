@@ -79,10 +79,17 @@ class Submissions:
 
     def admit(self, tenant: Tenant, count: int) -> None:
         """Let so many jobs in, or refuse; for those who must write something before `submit`."""
+        self._admission.admit(tenant, count, self._jobs_waiting())
+
+    def look(self, tenant: Tenant, count: int) -> None:
+        """Refuse so many jobs if `submit` would, before they cost anything."""
+        self._admission.look(tenant, count, self._jobs_waiting())
+
+    def _jobs_waiting(self) -> int:
         waiting = 0
         for group in self._groups.values():
             waiting += group.jobs_waiting
-        self._admission.admit(tenant, count, waiting)
+        return waiting
 
     async def submit(
         self, tenant: Tenant, wanted: Sequence[NewJob], *, is_admitted: bool = False
