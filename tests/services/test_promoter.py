@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.services.platform_room import SHORT, Hand, freeze, stored, submit
+from tests.services.platform_room import SHORT, Hand, add_tenant, freeze, stored, submit
 
 from fairway.core.lifecycle import State
 from fairway.core.promotion import PromotionCaps
@@ -61,3 +61,35 @@ async def test_a_shard_that_is_not_ours_is_left_alone(platform: Platform, tenant
     promoter = promoter_of(platform)
     assert await promoter.run_once(0) == REST_MAX_SECONDS
     assert (await stored(platform, job))[0] is State.SCHEDULED
+
+
+REFUSE_ONE = """
+CREATE FUNCTION refuse_one() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.id = '{job}' THEN RAISE EXCEPTION 'this row is not to be touched'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER refuse_one BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION refuse_one();
+"""
+
+
+async def test_one_row_that_cannot_be_moved_holds_up_its_own_second_only(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    others = [await add_tenant(platform, f"other-{n}") for n in range(5)]
+    bad, later = [(await submit(platform, tenant))[0] for _ in range(2)]
+    good = [(await submit(platform, other))[0] for other in others]
+    for job, seconds in ((bad, -5), (later, -2), *((job, -1) for job in good)):
+        await schedule(platform, job, seconds)
+    async with platform.database.calm() as connection:
+        await connection.execute(REFUSE_ONE.format(job=bad))
+    promoter = promoter_of(platform)
+    for _ in range(3):
+        await promoter.run_once(0)
+    states = [(await stored(platform, job))[0] for job in (bad, later, *good)]
+    assert states == [State.SCHEDULED] + [State.QUEUED] * 6
+    async with platform.database.calm() as connection:
+        await connection.execute("DROP TRIGGER refuse_one ON jobs")
+    await promoter.run_once(0)
+    assert (await stored(platform, bad))[0] is State.SCHEDULED, "it is aside for a while"
+    assert (await stored(platform, good[0]))[0] is State.QUEUED

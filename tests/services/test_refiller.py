@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
+import asyncpg
 import pytest
 from tests.services.platform_room import QUICK, add_tenant, freeze, owner_on
 from tests.services.test_dispatcher import Machine
@@ -97,3 +98,38 @@ async def test_streams_whose_type_went_learn_of_it_in_parts() -> None:
     assert await refiller.run_once(0) == 0, "there is more to do"
     assert await refiller.run_once(0) == IDLE_SECONDS
     assert all(stream.blocked for stream in backlog.streams_of(1, [1]))
+
+
+async def test_a_stream_that_cannot_be_read_holds_up_no_other(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a page of the table that is damaged; every read has streams of many tenants in it."""
+    read, tries = store.read_streams, 0
+
+    async def damaged(
+        connection: Connection, shard: int, reads: Sequence[store.StreamRead], most_bytes: int
+    ) -> list[Found]:
+        nonlocal tries
+        if any(one.key.lane == 3 for one in reads):
+            tries += 1
+            raise asyncpg.DataCorruptedError("invalid page in block 7")
+        return await read(connection, shard, reads, most_bytes)
+
+    monkeypatch.setattr(store, "read_streams", damaged)
+    async with owner_on(database_url, QUICK) as platform:
+        tenant = await add_tenant(platform)
+        await platform.directory.know_types(["work"])
+        kind = platform.directory.type_ids["work"]
+        await freeze(platform)
+        async with platform.database.calm() as connection:
+            await fill(connection, tenant.id, kind)
+        backlog = platform.dispatcher.backlog
+        for lane in range(1, LANES + 1):
+            first = make_job_ids(0, 1_700_000_000_000, 0, lane, 1)[0]
+            backlog.hinted(StreamKey(tenant.id, 1, kind, 5, lane), first)
+        refiller = Refiller(platform.database, platform.dispatcher)
+        for _ in range(5):
+            await refiller.run_once(0)
+        assert 1 <= tries <= 10, "and it is not tried again in every round"
+        lanes = {one.lane for one in iter(lambda: backlog.take(1, tenant.id, {kind}, ()), None)}
+        assert lanes == set(range(1, LANES + 1)) - {3}

@@ -141,6 +141,12 @@ class Metrics:
 
     def _add_troubles(self) -> None:
         r: dict[str, Any] = {"registry": self.registry}
+        self.rows_set_aside = Counter(
+            "fairway_set_aside_total",
+            "Jobs or streams that the store would not read or move.",
+            ["what"],
+            **r,
+        )
         self.set_aside = Counter(
             "fairway_ends_set_aside_total", "Ends of runs that the store refused in any form.", **r
         )

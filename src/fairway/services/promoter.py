@@ -9,14 +9,20 @@ time it looks from the head all the same, for a job that was written late.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from fairway.core.promotion import Allowances, Bunch, PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.telemetry import Metrics
+from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.apart import Aside, each_apart
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import promotion as store
 from fairway.store.database import Connection, Database
+from fairway.store.refusals import reason_of
+
+log = logger("promoter")
 
 BUNCHES_PER_ROUND = 200
 REST_MAX_SECONDS = 1.0
@@ -37,6 +43,7 @@ class Progress:
         self.cursor: tuple[int, int] | None = None  # in the middle of a pass over many bunches
         self.since = HEAD
         self.from_head_us = now_us
+        self.aside: Aside[tuple[int, int]] = Aside()  # by second and tenant
 
     def start(self, now_us: int) -> tuple[int, int]:
         if self.cursor is not None:
@@ -69,7 +76,14 @@ class Promoter:
         self._progress: dict[int, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
-        rounds = [await self._round(shard) for shard in list(self._dispatcher.open_shards)]
+        rounds, failure = [], None
+        for shard in list(self._dispatcher.open_shards):
+            try:
+                rounds.append(await self._round(shard))
+            except Exception as error:  # the other shards are not to blame
+                failure = error
+        if failure is not None:
+            raise failure
         oldest_ms = max((found.oldest_age_ms for found in rounds), default=0)
         self._metrics.oldest_due.set(oldest_ms / 1000)
         return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)
@@ -99,20 +113,43 @@ class Promoter:
         self, connection: Connection, shard: int, progress: Progress, bunches: list[Bunch]
     ) -> tuple[int, bool]:
         """Move what may be moved; answers how many, and whether more is due than that."""
-        due = [bunch for bunch in bunches if bunch.age_ms >= 0]
-        shares = progress.allowances.allot({bunch.tenant for bunch in due}, self._clock.now_us())
+        now_us, aside = self._clock.now_us(), progress.aside
+        due = [
+            bunch
+            for bunch in bunches
+            if bunch.age_ms >= 0 and not aside.holds((bunch.second, bunch.tenant), now_us)
+        ]
+        shares = progress.allowances.allot({bunch.tenant for bunch in due}, now_us)
         if not shares:
             return 0, bool(due)
-        with self._dispatcher.backlog.reading.looking() as look:
-            jobs = await store.promote_due(connection, shard, progress.term, due, shares)
-            if jobs:
-                self._dispatcher.promoted(shard, jobs, look)
-        promoted = Counter(job.tenant for job in jobs)
+        promoted = Counter[int]()
+
+        async def move(some: Sequence[Bunch]) -> None:
+            tenants = {bunch.tenant for bunch in some}
+            left = {one: n for one in tenants if (n := shares.get(one, 0) - promoted[one]) > 0}
+            if not left:
+                return
+            with self._dispatcher.backlog.reading.looking() as look:
+                jobs = await store.promote_due(connection, shard, progress.term, some, left)
+                if jobs:
+                    self._dispatcher.promoted(shard, jobs, look)
+            promoted.update(job.tenant for job in jobs)
+
+        await each_apart(due, move, partial(self._set_aside, progress))
         progress.allowances.spend(promoted, self._clock.now_us())
-        self._metrics.promoted.inc(len(jobs))
+        self._metrics.promoted.inc(promoted.total())
         tenants = {bunch.tenant for bunch in due}
         is_capped = any(promoted[tenant] >= shares.get(tenant, 0) for tenant in tenants)
-        return len(jobs), is_capped
+        return promoted.total(), is_capped
+
+    def _set_aside(self, progress: Progress, bunch: Bunch, error: Exception) -> None:
+        """One of them cannot be moved: others of that tenant and second wait, and nobody else."""
+        progress.aside.put((bunch.second, bunch.tenant), self._clock.now_us())
+        self._metrics.rows_set_aside.labels("due jobs").inc()
+        log.error(
+            "due jobs cannot be queued; set aside", tenant=bunch.tenant, second=bunch.second,
+            error=reason_of(error),
+        )  # fmt: skip
 
 
 def _remember(progress: Progress, bunches: list[Bunch], start: tuple[int, int]) -> None:

@@ -7,14 +7,21 @@ and all windows together, stay within their bounds whatever a job weighs.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 from fairway.core.reading import Budget
-from fairway.core.streams import Stream
+from fairway.core.streams import Stream, StreamKey
 from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.services.apart import Aside, each_apart
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import backlog as store
 from fairway.store.database import Database
+from fairway.store.refusals import reason_of
+
+log = logger("refiller")
 
 Wish: TypeAlias = tuple[Stream, int]  # a stream, and how many of its jobs
 
@@ -29,6 +36,7 @@ class Refiller:
         self._database = database
         self._dispatcher = dispatcher
         self._crowd_at_us = 0
+        self._aside: Aside[StreamKey] = Aside()
 
     async def run_once(self, now_us: int) -> float:
         backlog = self._dispatcher.backlog
@@ -46,7 +54,13 @@ class Refiller:
             if now_us < self._crowd_at_us:
                 return (self._crowd_at_us - now_us) / 1e6
             self._crowd_at_us = now_us + round(CROWD_SECONDS * 1e6)
-        reads = backlog.begin_reads(STREAMS_PER_READ)
+        begun = backlog.begin_reads(STREAMS_PER_READ)
+        reads = []
+        for wish in begun:
+            if self._aside.holds(wish[0].key, now_us):
+                backlog.fail_read(wish[0])
+            else:
+                reads.append(wish)
         if not reads:
             return IDLE_SECONDS
         budget = backlog.budget_of(reads)
@@ -55,16 +69,24 @@ class Refiller:
             left[wish[0].shard, wish[0].heavy].append(wish)
         try:
             for shard, heavy in list(left):
-                await self._read(shard, left[shard, heavy], budget)
+                read = partial(self._read, shard, budget)
+                await each_apart(left[shard, heavy], read, partial(self._set_aside, now_us))
                 del left[shard, heavy]
         finally:  # what was begun and not read is asked for again
             for stream, _ in (wish for group in left.values() for wish in group):
                 self._dispatcher.backlog.fail_read(stream)
-        if len(reads) == STREAMS_PER_READ:
+        if len(begun) == STREAMS_PER_READ:
             await pause(REST_SECONDS)
         return 0.0
 
-    async def _read(self, shard: int, group: list[Wish], budget: Budget) -> None:
+    def _set_aside(self, now_us: int, wish: Wish, error: Exception) -> None:
+        """A job of this stream cannot be read: those of the same stream wait, and nobody else."""
+        stream = wish[0]
+        self._aside.put(stream.key, now_us)
+        self._dispatcher.backlog.fail_read(stream)
+        log.error("stream cannot be read; set aside", key=str(stream.key), error=reason_of(error))
+
+    async def _read(self, shard: int, budget: Budget, group: Sequence[Wish]) -> None:
         backlog = self._dispatcher.backlog
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:

@@ -1,0 +1,59 @@
+"""Reads and moves for many tenants at once, and the one row that spoils them for all.
+
+A statement that fails for its rows (a page that cannot be read, a trigger that says no) is tried
+again with half of what was asked for, until what cannot be done stands alone. That is set aside for
+a while; all others go on. What an error of the moment is, is the caller's: it is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from fairway.store.refusals import has_answered, is_about_rows
+
+ASIDE_US = 30_000_000
+ASIDE_MAX = 10_000  # beyond which the oldest is tried again at once
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+
+async def each_apart(
+    items: Sequence[Item],
+    act: Callable[[Sequence[Item]], Awaitable[None]],
+    refuse: Callable[[Item, Exception], None],
+) -> None:
+    """Act on all of them at once; `refuse` those that the store will not do, with its reason."""
+    try:
+        await act(items)
+    except Exception as error:
+        if not (has_answered(error) and is_about_rows(error)):
+            raise
+        if len(items) == 1:
+            refuse(items[0], error)
+            return
+        middle = len(items) // 2
+        await each_apart(items[:middle], act, refuse)
+        await each_apart(items[middle:], act, refuse)
+
+
+class Aside(Generic[Key]):
+    """What could not be done, until it is tried again."""
+
+    def __init__(self) -> None:
+        self._until_us: dict[Key, int] = {}
+
+    def put(self, key: Key, now_us: int) -> None:
+        self._until_us[key] = now_us + ASIDE_US
+        if len(self._until_us) > ASIDE_MAX:
+            del self._until_us[next(iter(self._until_us))]
+
+    def holds(self, key: Key, now_us: int) -> bool:
+        until_us = self._until_us.get(key)
+        if until_us is None:
+            return False
+        if until_us > now_us:
+            return True
+        del self._until_us[key]
+        return False
