@@ -40,6 +40,7 @@ from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
+REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + (1 << 20)  # a result, and all that is said beside it
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
 JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
 ERROR_CHARACTERS_SHOWN = 200
@@ -70,7 +71,11 @@ class ExchangeEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send, worker: str) -> None:
         principal = await worker_of(scope, self._platform.directory)
         if not WORKER_NAME.fullmatch(worker):
-            raise InvalidRequest("A worker's name is letters, digits and _.:- only.", field="name")
+            raise InvalidRequest(
+                "A worker's name has 1 to 128 letters, digits and _.:- and begins with a letter or"
+                " digit.",
+                field="name",
+            )
         tenant = None if principal.tenant is None else principal.tenant.id
         counted = self._platform.bodies.of_worker(tenant, worker)
         body = await read_body(scope, receive, CALL_BYTES_MAX, BODY_SECONDS_MAX, counted=counted)
@@ -110,6 +115,13 @@ class ExchangeEndpoint:
             raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
         work, reports, running = WorkInParts(), [], None
         for text in large.reports:
+            if len(text) > REPORT_BYTES_MAX:
+                raise InvalidRequest(
+                    f"A report has at most {REPORT_BYTES_MAX} bytes, and its result at most"
+                    f" {bounds.RESULT_BYTES_MAX}: store more elsewhere, and return where.",
+                    code="PAYLOAD_TOO_LARGE",
+                    field="/reports",
+                )
             reports.append(wire.decode_report(text))
             await work.let_others()
         if large.running is not None:

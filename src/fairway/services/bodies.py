@@ -21,7 +21,7 @@ from fairway.runtime.telemetry import Metrics
 
 SMALL_BYTES = 64 << 10  # not counted
 LIGHT_BYTES = 1 << 20  # finds room when larger ones do not any more
-CALL_BYTES_MAX = 64 << 20  # of one exchange
+CALL_BYTES_MAX = 24 << 20  # of one exchange: a report with the largest result, or many small
 OWNERS_PART = 4  # of a room: a fourth
 CHECKPOINTS_BYTES_MAX = 32 << 20  # of those that need no place among the large ones
 RETRY_SECONDS = 2

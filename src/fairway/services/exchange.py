@@ -237,7 +237,7 @@ class Exchange:
 
         So nobody is given more to do than can be written down. They are said again with a hello.
         """
-        light = [one for one in successes if len(bytes(one.result)) <= LIGHT_RESULT_BYTES]
+        light = [one for one in successes if len(one.result) <= LIGHT_RESULT_BYTES]
         if len(light) < len(successes):
             asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
         return light
