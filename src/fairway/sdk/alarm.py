@@ -22,16 +22,17 @@ def alarm(seconds: float | None, error: Exception) -> Iterator[None]:
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    armed = True
+    armed = False
 
     def ring(number: int, frame: FrameType | None) -> None:
         if armed:
             raise error
 
     before = signal.signal(signal.SIGALRM, ring)
-    began = time.monotonic()
-    left, every = signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), AGAIN_SECONDS)
+    began, left, every = time.monotonic(), 0.0, 0.0
     try:
+        left, every = signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), AGAIN_SECONDS)
+        armed = True  # not before: whatever rings, all is given back
         yield
     finally:
         armed = False  # first: a signal that is on its way must find nobody
