@@ -41,7 +41,7 @@ class Keys(msgspec.Struct):
 
 
 def main() -> None:
-    data = Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway"))
+    data = Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")
     try:
         keys = msgspec.json.decode((data / "client.json").read_bytes(), type=Keys)
     except FileNotFoundError:

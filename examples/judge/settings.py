@@ -20,6 +20,6 @@ class Settings(NamedTuple):
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    fairway = Path(environment.get("FAIRWAY_DATA_DIR", ".fairway"))
+    fairway = Path(environment.get("FAIRWAY_DATA_DIR") or ".fairway")
     store = environment.get("JUDGE_STORE", str((fairway / "judge").resolve()))
     return Settings(store=store, port=int(environment.get("JUDGE_PORT", "8900")))

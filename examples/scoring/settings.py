@@ -34,7 +34,7 @@ class Settings:
 
 
 def load(environment: Mapping[str, str] = os.environ) -> Settings:
-    fairway = Path(environment.get("FAIRWAY_DATA_DIR", ".fairway"))
+    fairway = Path(environment.get("FAIRWAY_DATA_DIR") or ".fairway")
     dollars_in, _, dollars_out = environment.get("SCORING_PRICES", "1.00,5.00").partition(",")
     settings = Settings(
         mode=environment.get("SCORING_MODE", "simulated"),

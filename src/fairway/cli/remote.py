@@ -49,7 +49,7 @@ class Remote:
     """One server, spoken to with one key."""
 
     def __init__(self, role: Role) -> None:
-        keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / FILE_NAME)
+        keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
         self.url = _checked(os.environ.get("FAIRWAY_URL") or (keys.url if keys else DEFAULT_URL))
         self._headers = {"authorization": f"Bearer {_key(role, keys)}"}
 

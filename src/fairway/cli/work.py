@@ -63,7 +63,7 @@ def run(
         build=os.environ.get("FAIRWAY_BUILD", ""),
         ceiling=parse_limits(limits or []),
         cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
-        journal=journal or Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / "journal",
+        journal=journal or Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "journal",
         owns_process=True,
         labels=labels or [],
         warm_keys=warm_keys or [],
@@ -87,7 +87,7 @@ def named_app(target: str, pools: list[str] | None) -> tuple[str, list[str] | No
 
 def find_door(environment: Mapping[str, str]) -> tuple[list[str], str]:
     """The servers to talk to and a worker's key: from the environment, else from this folder."""
-    keys = read_keys(Path(environment.get("FAIRWAY_DATA_DIR", ".fairway")) / FILE_NAME)
+    keys = read_keys(Path(environment.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
     url = environment.get("FAIRWAY_URL") or (keys.url if keys else "http://127.0.0.1:8700")
     api_key = environment.get("FAIRWAY_API_KEY") or (keys.worker_key if keys else "")
     if not api_key:

@@ -107,7 +107,8 @@ class Settings:
 
     @property
     def url(self) -> str:
-        return self.advertised_url or f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host  # an address of IPv6
+        return self.advertised_url or f"http://{host}:{self.port}"
 
     def check(self) -> list[str]:
         """What is wrong, each as a sentence that says what to do."""

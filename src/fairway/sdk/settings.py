@@ -28,7 +28,7 @@ def find_settings(url: str | None = None, api_key: str | None = None) -> ClientS
     api_key = api_key or os.environ.get("FAIRWAY_API_KEY")
     if url or api_key:
         return ClientSettings(url=checked_url(url or DEFAULT_URL), api_key=api_key or "")
-    return _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR", ".fairway")) / "client.json")
+    return _from_file(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "client.json")
 
 
 def checked_url(text: str) -> str:

@@ -13,9 +13,7 @@ from typing import Literal
 from fairway.store.rules import GB, MB, RULES, Rule, shown
 
 VERSION_MIN = 16
-CONNECTIONS_NEEDED = (
-    40  # the pools of one server with every service in it, and room for an operator
-)
+CONNECTIONS_NEEDED = 20  # fifteen of one server, a migration, an operator
 CLOCK_OFFSET_SECONDS_MAX = 1.0
 
 
