@@ -94,6 +94,11 @@ class Door:
             self._refused.labels("ahead").inc()
             oldest.loop.call_soon(oldest.cut)  # it may be in the midst of the parser
 
+    def is_too_far_ahead(self, connection: GuardedProtocol) -> None:
+        """It asks on and on, and has not heard an answer yet."""
+        self._refused.labels("ahead").inc()
+        connection.cut()
+
     def caught_up(self, connection: GuardedProtocol) -> None:
         connection.is_ahead = False
         self._ahead.pop(connection, None)
@@ -269,7 +274,7 @@ class GuardedProtocol(LeanProtocol):
         if self.is_owing:
             self._door.paid(self)
         if len(self.pipeline) >= (PIPELINED_MAX if self.is_known else STRANGER_PIPELINED_MAX):
-            self.cut()
+            self._door.is_too_far_ahead(self)
             raise ValueError("too many requests at once")  # stops the parser
         if self._is_too_much():
             self._refuse_head()
