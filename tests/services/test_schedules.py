@@ -490,3 +490,30 @@ async def test_a_round_writes_no_more_than_it_may(
         counts.append(len(await jobs(platform)))
     assert counts[0] < counts[1]
     assert counts[1] == counts[2] >= 40
+
+
+REFUSE_ONE = """
+CREATE FUNCTION refuse_schedule() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NEW.name = 'bad' THEN RAISE EXCEPTION 'this row is not to be touched'; END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER refuse_schedule BEFORE UPDATE ON schedules
+  FOR EACH ROW EXECUTE FUNCTION refuse_schedule();
+"""
+
+
+async def test_a_schedule_that_the_store_refuses_stops_no_other(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    names = ("a", "bad", "c", "d")
+    places = [await put(platform, tenant, name, catch_up=CatchUp.LAST) for name in names]
+    for place in places:
+        await turn_back(platform, place, 3)
+    async with platform.database.calm() as connection:
+        await connection.execute(REFUSE_ONE)
+    ticker = ticker_of(platform)
+    await ticker.run_once(0)
+    await ticker.run_once(0)
+    ticked = [bool(await runs(platform, place)) for place in places]
+    assert ticked == [True, False, True, True]

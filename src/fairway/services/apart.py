@@ -7,7 +7,7 @@ a while; all others go on. What an error of the moment is, is the caller's: it i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from fairway.store.refusals import has_answered, is_about_rows
@@ -15,6 +15,7 @@ from fairway.store.refusals import has_answered, is_about_rows
 ASIDE_US = 30_000_000
 ASIDE_MAX = 10_000  # beyond which the oldest is tried again at once
 
+Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
@@ -28,7 +29,7 @@ async def each_apart(
     try:
         await act(items)
     except Exception as error:
-        if not (has_answered(error) and is_about_rows(error)):
+        if not (items and has_answered(error) and is_about_rows(error)):
             raise
         if len(items) == 1:
             refuse(items[0], error)
@@ -36,6 +37,22 @@ async def each_apart(
         middle = len(items) // 2
         await each_apart(items[:middle], act, refuse)
         await each_apart(items[middle:], act, refuse)
+
+
+async def in_each_shard(
+    shards: Iterable[int], act: Callable[[int], Awaitable[Answer]]
+) -> list[Answer]:
+    """What one shard's trouble is, is raised when all have had their turn."""
+    answers: list[Answer] = []
+    failure: Exception | None = None
+    for shard in list(shards):
+        try:
+            answers.append(await act(shard))
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return answers
 
 
 class Aside(Generic[Key]):

@@ -8,6 +8,7 @@ Jobs that were due at once and have no last moment never come here.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.event import NewEvent
@@ -15,8 +16,9 @@ from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.retry import Decision
 from fairway.core.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
-from fairway.runtime.telemetry import Metrics
+from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.aftermath import tally_of
+from fairway.services.apart import each_apart, in_each_shard
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.sessions import End, Lease
@@ -25,6 +27,9 @@ from fairway.services.watch import Watchers
 from fairway.store import promotion as store
 from fairway.store.database import DISCONNECTED, Database
 from fairway.store.events import add_events
+from fairway.store.refusals import reason_of
+
+log = logger("lateness")
 
 TOO_LATE = b'{"type":"TooLate","message":"Its last moment to start had passed."}'
 REST_SECONDS = 1.0
@@ -106,7 +111,7 @@ class Expirer:
         self._lateness = lateness
 
     async def run_once(self, now_us: int) -> float:
-        counts = [await self._expire(shard) for shard in list(self._dispatcher.open_shards)]
+        counts = await in_each_shard(self._dispatcher.open_shards, self._expire)
         await self._write_news()
         return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
 
@@ -119,9 +124,13 @@ class Expirer:
             # A short job that runs may not be written as running; from now on none is granted.
             busy = (self._dispatcher.leases, self._dispatcher.backlog.ending)
             late = [job for job in found if not any(job.id in held for held in busy)]
-            if not late:
-                return 0
-            expired = await store.expire(connection, shard, term, late, TOO_LATE)
+            expired: set[str] = set()
+
+            async def expire(some: Sequence[store.LateJob]) -> None:
+                expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
+
+            if late:
+                await each_apart(late, expire, _not_expired)
         gone = [job for job in late if job.id in expired]
         self._dispatcher.backlog.remove_all([(job.id, job.key) for job in gone])
         for job in gone:
@@ -161,3 +170,7 @@ def _event(late: LateExecution) -> NewEvent:
     what = "was skipped" if late.action == "skipped" else "ran all the same"
     detail = f"Its last moment to start had passed{after}: it {what}."
     return NewEvent(late.tenant, "late_execution", late.job, detail)
+
+
+def _not_expired(job: store.LateJob, error: Exception) -> None:
+    log.error("late job cannot be ended", job=job.id, error=reason_of(error))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from fairway.core.promotion import Allowances, Bunch, PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
-from fairway.services.apart import Aside, each_apart
+from fairway.services.apart import Aside, each_apart, in_each_shard
 from fairway.services.dispatcher import Dispatcher
 from fairway.store import promotion as store
 from fairway.store.database import Connection, Database
@@ -76,14 +76,7 @@ class Promoter:
         self._progress: dict[int, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
-        rounds, failure = [], None
-        for shard in list(self._dispatcher.open_shards):
-            try:
-                rounds.append(await self._round(shard))
-            except Exception as error:  # the other shards are not to blame
-                failure = error
-        if failure is not None:
-            raise failure
+        rounds = await in_each_shard(self._dispatcher.open_shards, self._round)
         oldest_ms = max((found.oldest_age_ms for found in rounds), default=0)
         self._metrics.oldest_due.set(oldest_ms / 1000)
         return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)

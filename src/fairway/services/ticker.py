@@ -10,7 +10,8 @@ the promoter takes them from there, under its caps. The database's clock decides
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
@@ -23,12 +24,14 @@ from fairway.core.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_aff
 from fairway.runtime.identity import JobIdFactory
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.apart import Aside, each_apart, in_each_shard
 from fairway.services.control import Control
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.schedule_jobs import Firing, firing, moment_of, next_tick, recurrence, unix_ms
 from fairway.store import history, submissions
 from fairway.store import schedules as store
 from fairway.store.database import Connection, Database
+from fairway.store.refusals import reason_of
 from fairway.store.schedules import Run, Settled
 
 log = logger("ticker")
@@ -90,24 +93,45 @@ class Ticker:
         self._metrics = metrics
         self._waiting_after: dict[int, tuple[int, str]] = {}
         self._cancels: dict[tuple[int, JobId], int] = {}  # runs to stop → tries left
+        self._aside: Aside[Place] = Aside()
         self.on_scheduled: Callable[[], None] = lambda: None
         self.on_cancel: Callable[[], None] = lambda: None
 
     async def run_once(self, now_us: int) -> float:
-        rests = [await self._round(shard) for shard in list(self._dispatcher.open_shards)]
+        rests = await in_each_shard(self._dispatcher.open_shards, self._round)
         return min(rests, default=REST_MAX_SECONDS)
 
     async def _round(self, shard: int) -> float:
         term = self._dispatcher.terms.get(shard)
         if term is None:
             return REST_MAX_SECONDS
-        outcomes: list[Outcome] = []
         reckoned = await self._reckon(shard, term)
+        rests: list[float] = []
+
+        async def tick(some: Sequence[Place]) -> None:
+            only = None if len(some) == len(reckoned) else set(some)
+            rests.append(await self._tick(shard, term, reckoned, only))
+
+        await each_apart(list(reckoned), tick, self._set_aside)
+        return min(rests, default=REST_MAX_SECONDS)
+
+    def _set_aside(self, place: Place, error: Exception) -> None:
+        self._aside.put(place, time.monotonic_ns() // 1000)
+        self._metrics.rows_set_aside.labels("schedules").inc()
+        log.error("schedule cannot tick; set aside", schedule=place, error=reason_of(error))
+
+    async def _tick(
+        self, shard: int, term: int, reckoned: dict[Place, Reckoning], only: set[Place] | None
+    ) -> float:
+        """One transaction for all that were reckoned, or for those only."""
+        outcomes: list[Outcome] = []
         async with self._database.hot() as connection, connection.transaction():
             now = await store.hold_shard(connection, shard, term)
             if now is None:
                 return REST_MAX_SECONDS
             found, is_waiting = await self._found(connection, shard)
+            if only is not None:
+                found = [schedule for schedule in found if schedule.place in only]
             known = [one for one in map(partial(_reckoning, reckoned, now), found) if one]
             if known:
                 outcomes = await self._settle(connection, shard, known)
@@ -124,7 +148,10 @@ class Ticker:
                 return {}
             due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
         work, found, room_bytes = WorkInParts(), {}, ROUND_BYTES
+        now_us = time.monotonic_ns() // 1000
         for schedule in due:
+            if self._aside.holds(schedule.place, now_us):
+                continue
             found[schedule.place] = reckoned = _reckoned(schedule, now)
             # After an outage each may have many to make up for: the rest has rounds of its own.
             room_bytes -= reckoned.due_bytes
