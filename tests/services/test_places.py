@@ -12,13 +12,14 @@ from fairway.services.places import Places
 
 
 async def test_one_owner_cannot_take_the_places_of_another() -> None:
-    places = Places(per_owner=2, in_all=4, wait_seconds=0.05)
+    places = Places("carts are on the road", per_owner=2, in_all=4, wait_seconds=0.05)
     async with AsyncExitStack() as stack:
         for _ in range(2):
             await stack.enter_async_context(places.held("greedy"))
         with pytest.raises(Unavailable) as refused:
             await stack.enter_async_context(places.held("greedy"))
         assert refused.value.code == "OVERLOADED"
+        assert refused.value.message == "Too many carts are on the road; try again shortly."
         for _ in range(2):
             await stack.enter_async_context(places.held("modest"))
         with pytest.raises(Unavailable):  # all are taken by now
@@ -28,7 +29,7 @@ async def test_one_owner_cannot_take_the_places_of_another() -> None:
 
 
 async def test_many_take_turns() -> None:
-    places = Places(per_owner=2, in_all=3)
+    places = Places("carts", per_owner=2, in_all=3)
     at_once: dict[str, int] = {"all": 0}
     most: dict[str, int] = {}
 

@@ -21,7 +21,12 @@ PIECE_BYTES = 64 << 10
 
 
 def page_places() -> Places:
-    return Places(per_owner=TENANT_PAGES_MAX, in_all=PAGES_MAX, wait_seconds=WAIT_SECONDS)
+    return Places(
+        "pages are being sent to you",
+        per_owner=TENANT_PAGES_MAX,
+        in_all=PAGES_MAX,
+        wait_seconds=WAIT_SECONDS,
+    )
 
 
 class PageReply(Response):

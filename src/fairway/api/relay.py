@@ -53,8 +53,7 @@ class Relay:
         self._platform = platform
         self._doors: dict[tuple[str, bool], HttpDoor] = {}  # by owner; for staff, and for tenants
         # Shared workers and servers have places of their own: tenants' calls may be held.
-        self._places = Places(per_owner=TENANT_CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
-        self._staff_places = Places(per_owner=CALLS_MAX, in_all=CALLS_MAX, wait_seconds=1.0)
+        self._places, self._staff_places = _places(TENANT_CALLS_MAX), _places(CALLS_MAX)
         self._hints: dict[int, dict[StreamKey, str]] = {}
         self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
         platform.submissions.ring = self.hint
@@ -164,6 +163,15 @@ class RelayedReply(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._pass_on(scope, send=send)
+
+
+def _places(per_owner: int) -> Places:
+    return Places(
+        "calls to the owner are being passed on for you",
+        per_owner=per_owner,
+        in_all=CALLS_MAX,
+        wait_seconds=1.0,
+    )
 
 
 def _query(scope: Scope) -> str:

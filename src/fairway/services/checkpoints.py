@@ -47,7 +47,9 @@ class Checkpoints:
         self._database = database
         self._objects = objects
         self._store_clock = store_clock
-        self.transfers = Places(per_owner=OWNER_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
+        self.transfers = Places(
+            "checkpoints are under way", per_owner=OWNER_TRANSFERS_MAX, in_all=TRANSFERS_MAX
+        )
 
     @property
     def failure(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Places for transfers: so many in all, and so few for each owner that none can take them all.
+"""Places for what takes a while: so many in all, so few for each owner that none takes them all.
 
 Whoever finds its own places taken waits behind itself alone. A wait has an end: then the caller is
 told to come back.
@@ -17,39 +17,44 @@ WAIT_SECONDS_MAX = 30.0
 
 class Places:
     def __init__(
-        self, *, per_owner: int, in_all: int, wait_seconds: float = WAIT_SECONDS_MAX
+        self, what: str, *, per_owner: int, in_all: int, wait_seconds: float = WAIT_SECONDS_MAX
     ) -> None:
+        self._what = what  # of which there are too many, for those who waited in vain
         self._per_owner = per_owner
         self._in_all = asyncio.Semaphore(in_all)
         self._wait_seconds = wait_seconds
         self._owners: dict[Hashable, _Owner] = {}
 
     @asynccontextmanager
-    async def held(self, owner: Hashable, *, is_small: bool = False) -> AsyncIterator[None]:
+    async def held(
+        self, owner: Hashable, *, is_small: bool = False, wait_seconds: float | None = None
+    ) -> AsyncIterator[None]:
         """A place of the owner's, and one of all unless what is carried is small."""
+        wait_seconds = self._wait_seconds if wait_seconds is None else wait_seconds
         found = self._owners.get(owner)
         if found is None:
             found = self._owners[owner] = _Owner(self._per_owner)
         found.users += 1
         try:
             async with AsyncExitStack() as stack:
-                await self._take(stack, found, is_small)
+                await self._take(stack, found, is_small, wait_seconds)
                 yield
         finally:
             found.users -= 1
             if not found.users:
                 del self._owners[owner]
 
-    async def _take(self, stack: AsyncExitStack, owner: _Owner, is_small: bool) -> None:
+    async def _take(
+        self, stack: AsyncExitStack, owner: _Owner, is_small: bool, wait_seconds: float
+    ) -> None:
         try:
-            async with asyncio.timeout(self._wait_seconds):
+            async with asyncio.timeout(wait_seconds):
                 await stack.enter_async_context(owner.places)
                 if not is_small:
                     await stack.enter_async_context(self._in_all)
         except TimeoutError:
             raise Unavailable(
-                "Too many large texts are on their way at once; try again shortly.",
-                code="OVERLOADED",
+                f"Too many {self._what}; try again shortly.", code="OVERLOADED"
             ) from None
 
 

@@ -60,7 +60,11 @@ class Vault:
         self._store_clock = store_clock
         self._ids = ids
         self._uploads = uploads
-        self._transfers = Places(per_owner=TENANT_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
+        self._transfers = Places(
+            "large payloads are being stored for you",
+            per_owner=TENANT_TRANSFERS_MAX,
+            in_all=TRANSFERS_MAX,
+        )
         self._suspects: dict[str, None] = {}  # read once and found damaged
 
     # -- payloads ------------------------------------------------------------------------------
