@@ -17,6 +17,7 @@ from fairway.runtime.loops import in_slices, pause
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.insight import Insight, JobSight
 from fairway.services.store_clock import StoreClock
+from fairway.services.turns import HotTurns
 from fairway.services.watch import Watchers
 from fairway.store import history, outcomes, promotion
 from fairway.store.database import DISCONNECTED, Database
@@ -38,6 +39,7 @@ class Control:
     def __init__(
         self,
         database: Database,
+        turns: HotTurns,
         dispatcher: Dispatcher,
         insight: Insight,
         watchers: Watchers,
@@ -46,6 +48,7 @@ class Control:
         self._store_clock = store_clock
         self.on_scheduled: Callable[[], None] = lambda: None
         self._database = database
+        self._turns = turns
         self._dispatcher = dispatcher
         self._insight = insight
         self._watchers = watchers
@@ -83,7 +86,7 @@ class Control:
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
         execute_at = datetime.fromtimestamp(timing.due_ms / 1000, UTC)
         try:
-            async with self._database.hot(self._database.wait_seconds) as connection:
+            async with self._turns.change(tenant) as connection:
                 return await promotion.reschedule(
                     connection, shard, self._term(shard), tenant, job, execute_at
                 )
@@ -110,7 +113,7 @@ class Control:
         shard = shard_of(job)
         term = self._term(shard)
         try:
-            async with self._database.hot(self._database.wait_seconds) as connection:
+            async with self._turns.change(tenant) as connection:
                 done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
         except DISCONNECTED as error:
             raise Unavailable() from error
@@ -140,7 +143,7 @@ class Control:
         asked = sum(self._ask_to_stop(tenant, job.id) for job in page)
         waiting = [job for job in page if job.id not in self._dispatcher.leases]
         try:
-            async with self._database.hot(self._database.wait_seconds) as connection:
+            async with self._turns.page(tenant) as connection:
                 done = await outcomes.cancel_many(
                     connection, shard, self._term(shard), tenant, [job.id for job in waiting]
                 )

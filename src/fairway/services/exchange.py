@@ -25,9 +25,10 @@ from fairway.services.losing import lose_in_parts
 from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
 from fairway.services.sessions import End, Hello, Holding, Lease, News, Session
+from fairway.services.turns import HotTurns
 from fairway.services.watch import Watchers
 from fairway.store import leases
-from fairway.store.database import DISCONNECTED, Database
+from fairway.store.database import DISCONNECTED
 
 log = logger("exchange")
 
@@ -41,19 +42,18 @@ RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and 
 class Exchange:
     def __init__(
         self,
-        database: Database,
+        turns: HotTurns,
         registry: Registry,
         dispatcher: Dispatcher,
         watchers: Watchers,
         metrics: Metrics,
         settings: Settings,
     ) -> None:
-        self._database = database
         self._registry = registry
         self._directory = registry.directory
         self._settings = settings
         self._dispatcher = dispatcher
-        self._reconciler = Reconciler(database, dispatcher)
+        self._reconciler = Reconciler(turns, dispatcher)
         self._watchers = watchers
         self._metrics = metrics
         self.has_room: Callable[[Lease, int, int], bool] = lambda lease, number, size_bytes: True
@@ -256,9 +256,8 @@ class Exchange:
             else:
                 by_shard[shard_of(report.job)].append(report)
         for shard, group in by_shard.items():
-            rows = await self._reconciler.rows(
-                shard, [(self._directory.id_of(one.tenant), one.job) for one in group]
-            )
+            wanted = [(self._directory.id_of(one.tenant), one.job) for one in group]
+            rows = await self._reconciler.rows(session, shard, wanted)
             for report in group:
                 in_doubt |= self._answer_report(session, report, rows.get(report.job))
         return in_doubt

@@ -60,6 +60,7 @@ from fairway.services.store_watch import StoreWatch
 from fairway.services.submission import Submissions
 from fairway.services.sweeper import Sweeper
 from fairway.services.ticker import Ticker
+from fairway.services.turns import HotTurns
 from fairway.services.uploads import UploadLimits, Uploads
 from fairway.services.vault import Vault
 from fairway.services.waiting import HeavyLane, waiting_room
@@ -95,6 +96,7 @@ class Platform:
         self.watchers = Watchers()
         self.waiting = waiting_room(settings, self.metrics)
         self.heavy = HeavyLane(self.waiting)
+        self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self.directory = Directory(database, Guesses(self.instruments))
         self._join_dispatching()
@@ -176,9 +178,8 @@ class Platform:
         )
         self.recorder.large_results.keep = self.vault.keep_result
         self.exchange = Exchange(
-            self.database, self.registry, self.dispatcher, self.watchers, self.metrics,
-            self.settings,
-        )  # fmt: skip
+            self.turns, self.registry, self.dispatcher, self.watchers, self.metrics, self.settings
+        )
         self.exchange.has_room = self.recorder.large_results.has_room
         self.exchange.is_behind = self.recorder.is_behind
         self.exchange.is_aside = self.recorder.refused_ends.is_aside
@@ -195,8 +196,9 @@ class Platform:
         )  # fmt: skip
         self.explainer.result_waits = self.recorder.large_results.waiting.get
         self.control = Control(
-            self.database, self.dispatcher, self.insight, self.watchers, self.store_clock
-        )
+            self.database, self.turns, self.dispatcher, self.insight, self.watchers,
+            self.store_clock,
+        )  # fmt: skip
         self.bulletin = Bulletin(self.database)
         self.dead_letters = DeadLetters(
             self.database, self.dispatcher, self.watchers, self.store_clock,

@@ -1,14 +1,16 @@
 """Brings a worker and this server to one truth: what the one runs, what the other thinks it runs.
 
 What the memory knows needs no statement. What it does not know is read from the store, a slice at
-a time, and judged by the job's row: a lease that stands is put into force again, one that is over
-is revoked. Leases of shards that this server does not own are not its to judge.
+a time and in turn with other workers (`turns.py`), and judged by the job's row: a lease that stands
+is put into force again, one that is over is revoked. Leases of shards that this server does not own
+are not its to judge.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -21,8 +23,9 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import UNNAMED, Dispatcher
 from fairway.services.losing import lose_in_parts
 from fairway.services.sessions import Holding, Lease, Session
+from fairway.services.turns import HotTurns
 from fairway.store import leases as store
-from fairway.store.database import Database
+from fairway.store.database import Connection
 
 log = logger("reconciler")
 
@@ -33,8 +36,8 @@ Item = TypeVar("Item")
 
 
 class Reconciler:
-    def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
-        self._database = database
+    def __init__(self, turns: HotTurns, dispatcher: Dispatcher) -> None:
+        self._turns = turns
         self._dispatcher = dispatcher
 
     async def greeted(self, session: Session, holdings: Sequence[Holding]) -> None:
@@ -79,13 +82,19 @@ class Reconciler:
                 if lease is not None:
                     self._dispatcher.reported(lease)
 
-    async def rows(self, shard: int, wanted: Sequence[tuple[int, str]]) -> dict[str, store.HeldJob]:
+    async def rows(
+        self, session: Session, shard: int, wanted: Sequence[tuple[int, str]]
+    ) -> dict[str, store.HeldJob]:
         """What the store knows of these (tenant, job) pairs, read in slices."""
         found: dict[str, store.HeldJob] = {}
         for part in _slices(wanted, READ_SLICE):
-            async with self._database.hot() as connection:
+            async with self._turn_of(session) as connection:
                 found |= await store.read_held(connection, shard, part)
         return found
+
+    def _turn_of(self, session: Session) -> AbstractAsyncContextManager[Connection]:
+        """A connection for one slice: whatever a worker names, others come in between."""
+        return self._turns.leases(session.tenant, session.key)
 
     # -- leases that are not in memory -------------------------------------------------------
 
@@ -121,7 +130,7 @@ class Reconciler:
         for shard, group in groups.items():
             for part in _slices(group, READ_SLICE):
                 wanted = [(one.tenant, one.job) for one in part]
-                async with self._database.hot() as connection:
+                async with self._turn_of(session) as connection:
                     rows = await store.read_held(connection, shard, wanted)
                 for holding in part:
                     self._judge(session, holding, rows.get(holding.job))
@@ -156,7 +165,7 @@ class Reconciler:
         for shard, group in bare.items():
             for part in _slices(group, PAYLOAD_SLICE):
                 wanted = [(one.job.tenant, one.job.id) for one in part]
-                async with self._database.hot() as connection:
+                async with self._turn_of(session) as connection:
                     rows = await store.read_held(connection, shard, wanted, with_payloads=True)
                 for lease in part:
                     self._send_whole(lease, rows.get(lease.job.id))

@@ -102,7 +102,7 @@ CANCEL = Operation(
             | {"state": "running", "started_at": "2026-01-31T12:00:00.126Z"},
         ),
     ),
-    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER"),
+    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
 )
 
 RESCHEDULE = Operation(
@@ -128,7 +128,7 @@ RESCHEDULE = Operation(
     ),
     problems=(
         "INVALID_JSON", "INVALID_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE",
-        "REQUEST_TIMEOUT", "NOT_FOUND", "CONFLICT", "NOT_OWNER",
+        "REQUEST_TIMEOUT", "NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED",
     ),
 )  # fmt: skip
 

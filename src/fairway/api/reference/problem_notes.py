@@ -188,8 +188,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Wait for `Retry-After` seconds, with some chance added, and send it again.",
     ),
     "OVERLOADED": ProblemNote(
-        "The server has as much to write, to send or to pass on as it can take right now; `detail`"
-        " says what. Nothing of this request was accepted.",
+        "The server has more to do than it can take right now, or more of yours than it does at a"
+        " time: `detail` says what. Nothing of this request was accepted.",
         "Wait for `Retry-After` seconds, with some chance added, and send it again.",
     ),
     "QUESTION_TOO_LARGE": ProblemNote(

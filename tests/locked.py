@@ -1,0 +1,46 @@
+"""Rows and tables that somebody holds, and who stands before them: waiting that tests can count."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.postgres import connected
+from tests.services.platform_room import until
+
+from fairway.store.database import Connection
+
+
+@asynccontextmanager
+async def held_rows(dsn: str, *jobs: str) -> AsyncIterator[Connection]:
+    """Whoever would change these jobs meanwhile waits at their rows; for 2 s at most."""
+    async with connected(dsn) as connection, connection.transaction():
+        await connection.execute(
+            "SELECT FROM jobs WHERE id = ANY($1::uuid[]) FOR UPDATE", list(jobs)
+        )
+        yield connection
+
+
+@asynccontextmanager
+async def held_table(dsn: str, table: str) -> AsyncIterator[Connection]:
+    """Whoever would read this table meanwhile waits; for 2 s at most."""
+    async with connected(dsn) as connection, connection.transaction():
+        await connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        yield connection
+
+
+async def standing(connection: Connection, pool: str) -> int:
+    """How many connections of this pool stand at a lock now."""
+    found: int = await connection.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name = $1 AND wait_event_type = 'Lock'",
+        pool,
+    )
+    return found
+
+
+async def somebody_stands(connection: Connection, pool: str) -> None:
+    async def is_there() -> bool:
+        return await standing(connection, pool) > 0
+
+    await until(is_there)
