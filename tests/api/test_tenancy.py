@@ -209,6 +209,23 @@ async def test_a_tenant_cannot_pause_without_end(
         assert (await operator.post("/v1/pauses", json={"tenant": who})).status_code == 201
 
 
+async def test_a_pause_that_is_refused_and_a_resume_in_vain_make_no_name(
+    house: House, operator: httpx2.AsyncClient
+) -> None:
+    who, key = house.new_tenant()
+    async with house.caller(key) as caller:
+        for who_asks in (caller, operator):
+            reply = await who_asks.delete("/v1/pauses", params={"type": "never.made"})
+            assert problem(reply, 404, "NOT_FOUND")["detail"] == "This was not paused."
+        for job_type in range(TENANT_PAUSES_MAX):
+            said = {"tenant": who, "pool": "short", "type": f"full.{job_type}"}
+            assert (await operator.post("/v1/pauses", json=said)).status_code == 201
+        reply = await caller.post("/v1/pauses", json={"type": "never.made"})
+        problem(reply, 429, "TOO_MANY_PAUSES")
+    house.inside(lambda platform: platform.directory.load_types())
+    assert "never.made" not in house.platform.directory.type_ids
+
+
 async def test_a_pause_twice_is_a_pause(house: House, operator: httpx2.AsyncClient) -> None:
     pause = {"tenant": house.new_tenant()[0], "pool": "long"}
     for _ in range(2):

@@ -12,7 +12,7 @@ from tests.services.platform_room import add_tenant, freeze
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.identity import new_api_key
-from fairway.services import directory as module
+from fairway.services import type_names as module
 from fairway.services.directory import GUESSES_MAX, Directory
 from fairway.services.platform import Platform
 from fairway.store.database import DISCONNECTED, Database

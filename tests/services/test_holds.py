@@ -13,6 +13,7 @@ from tests.services.platform_room import (
     SHORT,
     Hand,
     add_tenant,
+    freeze,
     new,
     owner_on,
     platform_on,
@@ -26,6 +27,8 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.services.holds import TENANT_PAUSES_MAX
 from fairway.services.platform import Platform
+from fairway.store import tiers
+from fairway.store.database import Connection
 
 SMALL = replace(QUICK, window_jobs=20)
 
@@ -184,6 +187,23 @@ async def test_a_slow_look_does_not_undo_a_pause(platform: Platform, tenant: Ten
         assert not platform.dispatcher.backlog.holds
 
 
+async def test_many_who_look_at_once_share_a_look(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many pause at once, the next one is heard of after two looks."""
+    await freeze(platform)
+    real, looks = tiers.all_pauses, 0
+
+    async def counted(connection: Connection) -> list[Hold]:
+        nonlocal looks
+        looks += 1
+        return await real(connection)
+
+    monkeypatch.setattr(tiers, "all_pauses", counted)
+    await asyncio.gather(*(platform.holds.run_once(0) for _ in range(50)))
+    assert looks == 2
+
+
 async def test_a_paused_tenant_is_owed_nothing(platform: Platform, tenant: Tenant) -> None:
     """Its jobs keep coming while it is paused: that is no claim to slots."""
     hand = Hand(platform)
@@ -204,14 +224,15 @@ async def test_a_tenant_has_so_many_pauses_and_no_more(database_url: str) -> Non
         tenant, other = [await add_tenant(platform, name) for name in ("acme", "bolt")]
         holds = platform.holds
         for number in range(1, TENANT_PAUSES_MAX + 1):
-            await holds.pause(Hold(tenant.id, number), TENANT_PAUSES_MAX)
+            await holds.pause(Hold(tenant.id, number), tenant.id)
         with pytest.raises(LimitReached) as refusal:
-            await holds.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), TENANT_PAUSES_MAX)
+            await holds.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), tenant.id)
         assert refusal.value.code == "TOO_MANY_PAUSES"
-        await holds.pause(Hold(tenant.id, 1), TENANT_PAUSES_MAX)  # as it is already
-        await holds.pause(Hold(other.id, 1), TENANT_PAUSES_MAX)
+        await holds.pause(Hold(tenant.id, 1), tenant.id)  # as it is already
+        await holds.pause(Hold(other.id, 1), other.id)
         await holds.pause(Hold(tenant.id))  # an operator may, always
         assert len(await holds.pauses()) == TENANT_PAUSES_MAX + 2
+        assert await holds.pauses(other.id) == (Hold(other.id, 1),)
         assert await holds.resume(Hold(tenant.id, 1))
         assert await holds.resume(Hold(tenant.id, 2))
-        await holds.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), TENANT_PAUSES_MAX)
+        await holds.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), tenant.id)

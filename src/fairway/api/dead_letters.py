@@ -26,6 +26,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.dead_letters import COUNT_EACH_MAX, COUNT_MAX
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
+from fairway.services.type_names import NO_TYPE
 from fairway.wire.dead_letters import (
     ActionList,
     ActionView,
@@ -43,14 +44,14 @@ NARROWING = ("type", "pool", "fingerprint", "since", "until")
 FILTERS = (*NARROWING, "limit", "cursor")
 DISCARDS_PER_SECOND = 10_000
 ROOM_BYTES = 4096  # for what a body holds beside its payload
-NO_TYPE = -1  # of a type that no job ever had
 
 
 async def list_dead(request: Request) -> Response:
     platform, tenant = await _asked(request)
     query = request.query_params
     filters.check_names(query, FILTERS)
-    limit, wanted = filters.limit(query.get("limit")), await _wanted(request, platform)
+    limit = filters.limit(query.get("limit"))
+    wanted = await _wanted(request, platform, tenant)
     if cursor := query.get("cursor"):
         wanted = wanted._replace(before=min(wanted.before, filters.place_of(cursor)))
 
@@ -123,7 +124,7 @@ async def replay_many(request: Request) -> Response:
     counted = (platform.bodies.requests, tenant.id)
     wanted = await decoded(request, ReplayMany, _body_max(platform), counted=counted)
     payload = await _payload(wanted.payload, platform, tenant)
-    which = await _wanted(request, platform)
+    which = await _wanted(request, platform, tenant)
     if wanted.dry_run:
         return await _dry_run(platform, tenant, which)
     action = await platform.dead_letters.begin(
@@ -136,7 +137,7 @@ async def discard_many(request: Request) -> Response:
     platform, tenant = await _asked(request)
     filters.check_names(request.query_params, NARROWING)
     wanted = await decoded(request, DiscardMany)
-    which = await _wanted(request, platform)
+    which = await _wanted(request, platform, tenant)
     if wanted.dry_run:
         return await _dry_run(platform, tenant, which)
     action = await platform.dead_letters.begin(
@@ -182,10 +183,10 @@ async def _asked(request: Request) -> tuple[Platform, Tenant]:
     return platform, await tenant_of(request.scope, platform.directory)
 
 
-async def _wanted(request: Request, platform: Platform) -> DeadFilter:
+async def _wanted(request: Request, platform: Platform, tenant: Tenant) -> DeadFilter:
     query, type_ = request.query_params, None
     if type_name := query.get("type"):
-        found = await platform.directory.find_type(type_name)
+        found = await platform.directory.find_type(type_name, tenant.id)
         type_ = NO_TYPE if found is None else found
     return DeadFilter(
         before=filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID),

@@ -23,7 +23,7 @@ FILTERS = ("state", "type", "pool", "since", "until", "limit", "cursor")
 async def list_jobs(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
-    wanted = await _filter(request, platform)
+    wanted = await _filter(request, platform, tenant.id)
     if wanted is None:  # a type that no job ever had
         return await page(request, [], filters.PAGE_DEFAULT)
 
@@ -52,11 +52,11 @@ async def page(request: Request, sights: list[JobSight], limit: int) -> Response
     return Response(body, media_type="application/json", headers=headers)
 
 
-async def _filter(request: Request, platform: Platform) -> JobFilter | None:
+async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter | None:
     query = request.query_params
     filters.check_names(query, FILTERS)
     type_name = query.get("type")
-    type_id = await platform.directory.find_type(type_name) if type_name else None
+    type_id = await platform.directory.find_type(type_name, tenant) if type_name else None
     if type_name and type_id is None:
         return None
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)

@@ -31,7 +31,7 @@ async def cancel_many(request: Request) -> Response:
         return RelayedReply(request.app.state.relay, body, shard)
     filters.check_names(request.query_params, FILTERS)
     wanted = await decoded(request, CancelMany)
-    which = await _filter(request, platform)
+    which = await _filter(request, platform, tenant.id)
     if which is None:  # a type that no job ever had
         return json_reply(CancelledMany(matched=0, cancelled=0, asked_to_stop=0))
     if wanted.dry_run:
@@ -49,10 +49,10 @@ async def cancel_many(request: Request) -> Response:
     )
 
 
-async def _filter(request: Request, platform: Platform) -> JobFilter | None:
+async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter | None:
     query = request.query_params
     type_name = query.get("type")
-    type_id = await platform.directory.find_type(type_name) if type_name else None
+    type_id = await platform.directory.find_type(type_name, tenant) if type_name else None
     if type_name and type_id is None:
         return None
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)

@@ -50,7 +50,7 @@ async def lift_quarantine(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     name = request.path_params["type"]
-    type_ = await platform.directory.find_type(name)
+    type_ = await platform.directory.find_type(name, tenant.id)
     if type_ is None or not await platform.bulletin.lift_quarantine(tenant.id, type_):
         raise NotFound(f"Your job type {name[:128]!r} is not in quarantine.")
     return Response(status_code=204)

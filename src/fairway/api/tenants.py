@@ -19,8 +19,8 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.identity import new_api_key
 from fairway.services.directory import Principal
-from fairway.services.holds import TENANT_PAUSES_MAX
 from fairway.services.platform import Platform
+from fairway.services.type_names import NO_TYPE
 from fairway.wire.heft import BATCH_VALUES_MAX, VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
@@ -111,13 +111,8 @@ def _tier_view(tier: Tier) -> TierView:
 
 async def list_pauses(request: Request) -> Response:
     platform, principal = await _may_pause(request)
-    own = principal.tenant.id if principal.tenant else -1
-    shown = [
-        await _pause_view(platform, hold)
-        for hold in await platform.holds.pauses()
-        if principal.scope == "operator" or own == hold.tenant
-    ]
-    return json_reply(PauseList(pauses=shown))
+    found = await platform.holds.pauses(_asker(principal))
+    return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
 
 
 async def limits(request: Request) -> Response:
@@ -145,16 +140,22 @@ async def limits(request: Request) -> Response:
 
 async def pause(request: Request) -> Response:
     platform, principal = await _may_pause(request)
-    wanted = await decoded(request, Pause)
-    pauses_max = None if principal.tenant is None else TENANT_PAUSES_MAX
-    await platform.holds.pause(await _hold(platform, principal, wanted), pauses_max)
+    wanted, asker = await decoded(request, Pause), _asker(principal)
+    hold = await _hold(platform, principal, wanted)
+    if hold.type == NO_TYPE and wanted.type:  # before its first job, too: the name is made for it
+        if asker is not None:
+            await platform.holds.check_room(asker)  # else a pause that is refused would make one
+        await platform.directory.know_types([wanted.type])
+        hold = hold._replace(type=platform.directory.type_ids[wanted.type])
+    await platform.holds.pause(hold, asker)
     return json_reply(wanted, 201)
 
 
 async def resume(request: Request) -> Response:
     platform, principal = await _may_pause(request)
     wanted = converted(request.query_params, Pause)
-    if not await platform.holds.resume(await _hold(platform, principal, wanted)):
+    hold = await _hold(platform, principal, wanted)
+    if hold.type == NO_TYPE or not await platform.holds.resume(hold, _asker(principal)):
         raise NotFound("This was not paused.")
     return json_reply(wanted)
 
@@ -167,25 +168,33 @@ async def _may_pause(request: Request) -> tuple[Platform, Principal]:
     return platform, principal
 
 
+def _asker(principal: Principal) -> int | None:
+    """The tenant whose turn a question takes; None: an operator's."""
+    return None if principal.tenant is None else principal.tenant.id
+
+
 async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold:
-    """The hold that is meant; a tenant's key means that tenant, whatever else is named."""
+    """The hold that is meant; a tenant's key means that tenant, whatever else is named.
+
+    Its type is NO_TYPE when nobody has named that before.
+    """
     if principal.tenant is not None:
         if wanted.tenant not in (None, principal.tenant.name):
             raise Forbidden("Your key can pause your own jobs only.")
         wanted.tenant = principal.tenant.name
     if wanted == Pause():
         raise InvalidRequest("Name a tenant, a type or a pool.", field="/tenant")
-    return await _numbers(platform, wanted)
+    return await _numbers(platform, wanted, _asker(principal))
 
 
-async def _numbers(platform: Platform, wanted: Pause) -> Hold:
+async def _numbers(platform: Platform, wanted: Pause, asker: int | None) -> Hold:
     directory = platform.directory
     tenant = (await _named(platform, wanted.tenant, "/tenant")).id if wanted.tenant else 0
     pool = directory.pools.named(wanted.pool, "/pool").number if wanted.pool else 0
+    type_id: int | None = 0
     if wanted.type:
-        await directory.know_types([wanted.type])
-    type_id = directory.type_ids[wanted.type] if wanted.type else 0
-    return Hold(tenant, type_id, pool)
+        type_id = await directory.find_type(wanted.type, asker)
+    return Hold(tenant, NO_TYPE if type_id is None else type_id, pool)
 
 
 async def _pause_view(platform: Platform, hold: Hold) -> Pause:

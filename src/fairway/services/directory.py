@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from fairway.core.connections import STAFF
@@ -18,8 +17,8 @@ from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.keys import ApiKey
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
-from fairway.services.again import again
 from fairway.services.guesses import Guesses
+from fairway.services.type_names import TypeNames
 from fairway.store import tenants as store
 from fairway.store import tiers
 from fairway.store.database import DISCONNECTED, Connection, Database
@@ -29,8 +28,6 @@ REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
 ABSENT_KEYS_REMEMBERED = 10_000
-JOB_TYPES_MAX = 10_000
-TYPE_CHARACTERS_MAX = 128
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
 _PLAIN = TenantSettings()
 
@@ -55,8 +52,8 @@ class Directory:
         self.pools = PoolTable()
         self.tenants: dict[int, Tenant] = {}
         self.tenant_ids: dict[str, int] = {}
-        self.type_ids: dict[str, int] = {}
-        self.type_names: dict[int, str] = {}
+        self._types = TypeNames(database)
+        self.type_ids, self.type_names = self._types.ids, self._types.names
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
@@ -120,46 +117,19 @@ class Directory:
     # -- job types ---------------------------------------------------------------------------
 
     async def load_types(self) -> None:
-        async with self._database.people() as connection:
-            self._learn_types(await store.all_job_types(connection))
+        await self._types.load()
 
     async def know_types(self, names: Iterable[str]) -> None:
         """Make sure that every one of these names has its number."""
-        missing = sorted({name for name in names if name not in self.type_ids})
-        if not missing:
-            return
-        if len(self.type_ids) + len(missing) > JOB_TYPES_MAX:
-            raise InvalidRequest(
-                f"There are {len(self.type_ids)} job types already; a type is a kind of work, not"
-                " a place for data. Put what varies into the payload.",
-                code="TOO_MANY_JOB_TYPES",
-                field="/type",
-            )
-        try:
-            await again(partial(self._register, missing), self._database.wait_seconds)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        await self._types.know(names)
 
-    async def _register(self, names: list[str], seconds: float) -> None:
-        async with self._database.people(seconds) as connection:
-            self._learn_types(await store.register_job_types(connection, names))
-
-    def _learn_types(self, types: dict[str, int]) -> None:
-        self.type_ids.update(types)
-        self.type_names.update({number: name for name, number in types.items()})
-
-    async def find_type(self, name: str) -> int | None:
-        """A job type that any server registered; None when there never was one."""
-        is_name = name.isprintable() and len(name) <= TYPE_CHARACTERS_MAX
-        if name not in self.type_ids and is_name:  # asked for alone: names cost nothing to make up
-            async with self._database.people() as connection:
-                self._learn_types(await store.read_job_types(connection, [name]))
-        return self.type_ids.get(name)
+    async def find_type(self, name: str, asker: int | None = None) -> int | None:
+        """A job type that any server registered; None when there is none. `asker` is a tenant."""
+        return await self._types.find(name, asker)
 
     async def type_name(self, number: int) -> str:
-        if number not in self.type_names:
-            await self.load_types()
-        return self.type_names.get(number, f"type-{number}")
+        known = self.type_names.get(number)
+        return await self._types.name_of(number) if known is None else known
 
     # -- keys --------------------------------------------------------------------------------
 

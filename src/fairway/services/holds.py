@@ -15,6 +15,7 @@ from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.holds import Hold, Holds
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
+from fairway.services.type_names import NO_TYPE
 from fairway.store import tiers as store
 from fairway.store.database import DISCONNECTED, Connection, Database
 
@@ -31,11 +32,20 @@ class HoldKeeper:
         self._dispatcher = dispatcher
         self._by_source: dict[str, tuple[Hold, ...]] = {}
         self._one_reads = asyncio.Lock()
+        self._looks_asked = 0
+        self._looks_done = 0  # of those asked for
 
     async def run_once(self, now_us: int) -> float:
-        # One at a time: what was read before a pause must not be told after it.
-        async with self._one_reads, self._database.calm() as connection:
-            self.tell(PAUSES, await store.all_pauses(connection))
+        self._looks_asked += 1
+        mine = self._looks_asked
+        # One at a time: what was read before a pause must not be told after it. Who finds that a
+        # look began after it came has nothing to add: however many pause, others' are heard soon.
+        async with self._one_reads:
+            if self._looks_done < mine:
+                begun = self._looks_asked
+                async with self._database.calm() as connection:
+                    self.tell(PAUSES, await store.all_pauses(connection))
+                self._looks_done = begun
         return REFRESH_SECONDS
 
     def tell(self, source: str, holds: Iterable[Hold]) -> None:
@@ -45,29 +55,32 @@ class HoldKeeper:
         if not joined.says_the_same(self._dispatcher.backlog.holds):
             self._dispatcher.set_holds(joined)
 
-    async def pauses(self) -> tuple[Hold, ...]:
-        async with self._calm() as connection:
-            return tuple(await store.all_pauses(connection))
+    async def pauses(self, asker: int | None = None) -> tuple[Hold, ...]:
+        """A tenant's own; all, when it is not a tenant that asks."""
+        async with self._asked(asker) as connection:
+            if asker is None:
+                return tuple(await store.all_pauses(connection))
+            return tuple(await store.pauses_of(connection, asker))
 
-    async def pause(self, hold: Hold, pauses_max: int | None = None) -> None:
-        """No job of these streams starts; those that run, run on. The tenant may have so many."""
-        async with self._calm() as connection:
-            if pauses_max is not None:
-                others = await store.count_other_pauses(connection, hold)
-                if others >= pauses_max:
-                    raise LimitReached(
-                        f"There are {others} pauses already, as many as a tenant may have. Resume"
-                        " some, or pause all of a pool.",
-                        code="TOO_MANY_PAUSES",
-                    )
+    async def pause(self, hold: Hold, asker: int | None = None) -> None:
+        """No job of these streams starts; those that run, run on. A tenant may have so many."""
+        async with self._asked(asker) as connection:
+            if asker is not None:
+                await _check_room(connection, hold)
             await store.pause(connection, *hold[:3])
         await self._told()
 
-    async def resume(self, hold: Hold) -> bool:
+    async def check_room(self, asker: int) -> None:
+        """Raises when this tenant may not make one more."""
+        async with self._asked(asker) as connection:
+            await _check_room(connection, Hold(asker, NO_TYPE))
+
+    async def resume(self, hold: Hold, asker: int | None = None) -> bool:
         """Whether it was paused."""
-        async with self._calm() as connection:
+        async with self._asked(asker) as connection:
             was_paused = await store.resume(connection, *hold[:3])
-        await self._told()
+        if was_paused:
+            await self._told()
         return was_paused
 
     async def _told(self) -> None:
@@ -78,9 +91,20 @@ class HoldKeeper:
             log.warning("a change of pauses is told later", error=repr(error))
 
     @asynccontextmanager
-    async def _calm(self) -> AsyncIterator[Connection]:
+    async def _asked(self, asker: int | None) -> AsyncIterator[Connection]:
+        """A connection for a tenant, in its turn; None: for an operator."""
         try:
-            async with self._database.people() as connection:
+            async with self._database.asked(asker) as connection:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error
+
+
+async def _check_room(connection: Connection, hold: Hold) -> None:
+    others = await store.count_other_pauses(connection, hold)
+    if others >= TENANT_PAUSES_MAX:
+        raise LimitReached(
+            f"There are {others} pauses already, as many as a tenant may have. Resume some, or"
+            " pause all of a pool.",
+            code="TOO_MANY_PAUSES",
+        )

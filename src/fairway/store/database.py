@@ -135,6 +135,10 @@ class Database:
         """For a tenant's quick question: however many it asks, others find a connection."""
         return SlowUse(self._quick, tenant, self.people())
 
+    def asked(self, tenant: int | None) -> Use | SlowUse:
+        """For a quick question of a tenant's; None: of an operator's, or of the house itself."""
+        return self.people() if tenant is None else self.quick(tenant)
+
     def slow(self, tenant: int) -> SlowUse:
         """For a tenant's question that may go through very many rows: few at a time."""
         return SlowUse(self._places, tenant, self._people.use(SLOW_SECONDS + self.wait_seconds))

@@ -25,6 +25,10 @@ async def all_pauses(connection: Connection) -> list[Hold]:
     return [Hold(*row) for row in await fetch(connection, _SQL["all_pauses"])]
 
 
+async def pauses_of(connection: Connection, tenant: int) -> list[Hold]:
+    return [Hold(*row) for row in await fetch(connection, _SQL["pauses_of"], tenant=tenant)]
+
+
 async def count_other_pauses(connection: Connection, hold: Hold) -> int:
     """How many its tenant has besides this one."""
     tenant, type_id, pool = hold[:3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairway.api.reference import shared
 from fairway.api.reference.dead_letters import BY_NAME, DEAD_LETTERS
 from fairway.api.reference.shape import Group, Operation, Parameter, Reply
 from fairway.wire.dead_letters import EventList, Restraints
@@ -50,7 +51,7 @@ LIFT = Operation(
         ),
     ),
     replies=(Reply(status=204, about="Its jobs have all their attempts again."),),
-    problems=("NOT_FOUND",),
+    problems=("NOT_FOUND", *shared.QUICK),
 )
 
 EVENTS = Operation(
@@ -92,7 +93,7 @@ EVENTS = Operation(
             },
         ),
     ),
-    problems=("INVALID_REQUEST", "INVALID_CURSOR"),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", *shared.QUICK),
 )
 
 FAILURES = Group(

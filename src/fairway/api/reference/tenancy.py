@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairway.api.reference import shared
 from fairway.api.reference.shape import Operation, Parameter, Reply
 from fairway.wire.tenancy import (
     Limits,
@@ -184,6 +185,7 @@ LIST_PAUSES = Operation(
             example={"pauses": [{"tenant": "acme", "type": "email.send"}]},
         ),
     ),
+    problems=shared.QUICK,
 )
 
 PAUSE = Operation(
@@ -192,13 +194,16 @@ PAUSE = Operation(
     path="/v1/pauses",
     summary="Pause a tenant, a job type or a pool",
     about="Jobs that match all that is named are still accepted, and do not start; what runs, runs"
-    " on. With a tenant's own key the pause covers that tenant's jobs only.",
+    " on. With a tenant's own key the pause covers that tenant's jobs only. A job type can be"
+    " paused before its first job: look twice at its name, for one that is misspelt is paused too.",
     key="operator",
     body=Pause,
     body_example={"type": "email.send"},
     replies=(Reply(status=201, about="It is paused.", kind=Pause, example={"type": "email.send"}),),
-    problems=(*BODY, "NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES"),
-)
+    problems=(
+        *BODY, "NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES", *shared.QUICK,
+    ),
+)  # fmt: skip
 
 RESUME = Operation(
     name="resume",
@@ -211,7 +216,7 @@ RESUME = Operation(
     replies=(
         Reply(status=200, about="It runs again.", kind=Pause, example={"type": "email.send"}),
     ),
-    problems=("INVALID_REQUEST", "NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
+    problems=("INVALID_REQUEST", "NOT_FOUND", "UNKNOWN_POOL", *shared.QUICK),
 )
 
 TENANCY = (

@@ -18,6 +18,10 @@ UPDATE tenants SET updated_at = now() WHERE tier = :name
 -- name: all_pauses
 SELECT tenant, type, pool FROM pauses
 
+-- name: pauses_of
+-- Those that name this tenant.
+SELECT tenant, type, pool FROM pauses WHERE tenant = :tenant
+
 -- name: count_other_pauses
 -- Those of one tenant, besides this one.
 SELECT count(*) AS others FROM pauses
