@@ -125,7 +125,7 @@ async def test_leases_that_workers_make_up_leave_the_connections_to_others(
     while not flood.done():
         most_waiting = max(most_waiting, platform.database.waiting)
         await asyncio.sleep(0)
-    assert most_waiting <= 2, "the tenant's own wait elsewhere"
+    assert most_waiting <= WORKERS // 4, "the tenant's own wait elsewhere; loops of ours come, too"
     for news in await flood:
         assert news is not None
         assert len(news.revoked) == NAMED
