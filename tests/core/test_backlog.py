@@ -7,6 +7,7 @@ the refiller whose reads see an old snapshot, workers, the recorder, the sweeper
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -42,6 +43,12 @@ def make(number: int, *, ms: int = 0, size: int = 2, **more: Any) -> QueuedJob:
     job_id = make_job_id(0, START_MS + ms, number, 0)
     plain = QueuedJob(job_id, 1, POOL, 1, 5, 0, 0, 0, 0, None, b"x" * size)
     return replace(plain, **more)
+
+
+def exhaust(steps: Iterable[object]) -> None:
+    """Take all steps; nobody else wants to go on."""
+    for _ in steps:
+        pass
 
 
 class Read:
@@ -244,7 +251,7 @@ class BacklogMachine(RuleBasedStateMachine):
         for key, first in self._heads().items():
             if first not in self.leases and not self.backlog.knows(key, first):
                 self.backlog.noticed(key, first)
-        self.backlog.prune(self.backlog.places())
+        exhaust(self.backlog.pruning())
 
     def _heads(self) -> dict[StreamKey, JobId]:
         heads: dict[StreamKey, JobId] = {}
@@ -532,7 +539,7 @@ def test_depth_is_taken_from_the_store_at_a_take_over(backlog: Backlog) -> None:
 
 def surveyed(backlog: Backlog) -> Survey:
     found = Survey()
-    backlog.survey(backlog.places(), found)
+    exhaust(backlog.surveying(found))
     return found
 
 

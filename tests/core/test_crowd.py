@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 from hypothesis import settings
-from tests.core.test_backlog import POOL, BacklogMachine, make
+from tests.core.test_backlog import POOL, BacklogMachine, exhaust, make
 
 from fairway.core import crowd
 from fairway.core.backlog import STREAMS_KEPT, Backlog, WindowLimits
@@ -52,7 +52,7 @@ class Store:
         for job in sorted(self.queued.values(), key=lambda job: (job.lane, job.type, job.priority)):
             if not self.backlog.knows(key_of(job), job.id):
                 self.backlog.noticed(key_of(job), job.id)
-        self.backlog.prune(self.backlog.places())
+        exhaust(self.backlog.pruning())
         while reads := self.backlog.begin_reads(24):
             for stream, asked in reads:
                 found = [job for job in self.queued.values() if key_of(job) == stream.key]

@@ -51,6 +51,17 @@ def test_holds_are_the_same_when_they_say_the_same(one: list[Hold], other: list[
     assert bool(Holds(one)) == bool(one)
 
 
+@given(SOME_HOLDS, SOME_HOLDS, st.sets(NUMBERS))
+def test_some_tenants_holds_change_as_if_all_were_told(
+    one: list[Hold], other: list[Hold], tenants: set[int]
+) -> None:
+    parts = {tenant: [hold for hold in other if hold.tenant == tenant] for tenant in tenants}
+    kept = [hold for hold in one if hold.tenant not in tenants]
+    changed = Holds(one).with_those_of(parts)
+    assert changed.says_the_same(Holds(kept + [hold for part in parts.values() for hold in part]))
+    assert bool(changed) == bool(kept or any(parts.values()))
+
+
 # -- the backlog under a hold --------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.plain_lanes import PlainLanes
-from tests.core.test_backlog import POOL, make
+from tests.core.test_backlog import POOL, exhaust, make
 from tests.steps import steps_of
 
 from fairway.core.backlog import Backlog, WindowLimits
@@ -117,7 +117,7 @@ class World:
             self.backlog.end_read(stream, rows[:asked], asked, self.running)
 
     def prune(self, _: None) -> None:
-        self.backlog.prune([(POOL, TENANT)])
+        exhaust(self.backlog.pruning())
 
     def wait(self, us: int) -> None:
         self.now_us += us

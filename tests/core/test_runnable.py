@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.test_backlog import POOL, make
+from tests.core.test_backlog import POOL, exhaust, make
 from tests.steps import steps_of
 
 from fairway.core.backlog import Backlog, WindowLimits
@@ -43,7 +43,7 @@ def test_streams_are_blocked_as_if_all_were_looked_at(deeds: list[tuple[str, Any
             case "take":
                 backlog.take(POOL, 1, what, ())
             case "prune":
-                backlog.prune([(POOL, 1), (POOL, 2)])
+                exhaust(backlog.pruning())
             case "forget":
                 backlog.forget_shard(0)
         streams = [*backlog.streams_of(1, [POOL]), *backlog.streams_of(2, [POOL])]

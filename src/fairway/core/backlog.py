@@ -8,18 +8,20 @@ later from its cursor. Memory is bounded by the limits. Losing a window loses no
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Container, Iterable, Sequence, Set
-from itertools import groupby
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from itertools import chain, groupby
 
-from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.runnable import RunnableWindows
+from fairway.core.steps import in_steps
 from fairway.core.streams import Firsts, Stream, StreamKey, is_same_stream, key_of
 from fairway.core.streams import WindowLimits as WindowLimits
 from fairway.core.tenant_backlog import TenantBacklog
 
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
+JOBS_LIKE_A_STREAM = 20  # take as long to give up as one stream takes to look at
+SETTLED_PER_TAKE = 4  # streams whose holds changed
 
 
 class Backlog(RunnableWindows):
@@ -152,28 +154,6 @@ class Backlog(RunnableWindows):
         if len(stream.window) <= self.low:
             self._want(stream)
 
-    def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
-        """What must not start from now on; answers each (pool, tenant) with nothing left to run.
-
-        Only whom the change is about is looked at: a tenant may pause its own as often as it likes.
-        """
-        changes, self.holds = holds.unlike(self.holds), holds
-        touched = [
-            (place, backlog, types)
-            for place, backlog in self._tenants.items()
-            if (types := changes.types_of(*place))
-        ]
-        for _, backlog, types in touched:
-            for stream in backlog.streams.values():
-                if 0 not in types and stream.type not in types:
-                    continue
-                stream.blocked = not self._may_run(stream.key)
-                if holds.on(stream.key):
-                    self._evict(stream)
-                elif stream.more and not stream.window:
-                    self._want(stream)
-        return [place for place, backlog, _ in touched if not backlog.ready]
-
     # -- jobs go -----------------------------------------------------------------------------
 
     def taker(
@@ -194,7 +174,11 @@ class Backlog(RunnableWindows):
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
             while backlog is not None and backlog.ready:
-                stream = backlog.only or backlog.next_stream(firsts, now_us)
+                stream = (
+                    backlog.only or backlog.next_stream(firsts, now_us)
+                    if backlog.unsettled is None
+                    else self._next_settled(backlog, firsts, now_us)
+                )
                 if stream is None or not stream.window or stream.type not in types:
                     return None
                 if fits is not None and not fits(stream.window[0]):
@@ -219,6 +203,21 @@ class Backlog(RunnableWindows):
             return None
 
         return take
+
+    def _next_settled(self, backlog: TenantBacklog, firsts: Firsts, now_us: int) -> Stream | None:
+        """The stream to take from, while holds changed: never one that was not looked at since.
+
+        A few are looked at here: of a tenant with few streams nobody waits for `review`.
+        """
+        for _ in range(SETTLED_PER_TAKE):
+            stream, unsettled = (
+                backlog.only or backlog.next_stream(firsts, now_us),
+                backlog.unsettled,
+            )
+            if stream is None or unsettled is None or stream not in unsettled.left:
+                return stream
+            self._settle(stream, unsettled)
+        return None
 
     def take(
         self, pool: int, tenant: int, types: Set[int], held: Container[str]
@@ -288,32 +287,38 @@ class Backlog(RunnableWindows):
             if not backlog.streams:
                 del self._tenants[pool, tenant]
 
-    def prune(self, places: Iterable[tuple[int, int]]) -> None:
-        """Forget streams with nothing in them, of these; the next job makes them anew.
+    def pruning(self) -> Iterator[None]:
+        """Forget streams with nothing in them, a step at a time; the next job makes them anew.
 
         The sweep has met all that have work in the store. In a crowd, those that had their turn
         give their places up, too: their jobs are in the store.
         """
-        for key in places:
-            if (backlog := self._tenants.get(key)) is None:
+        return in_steps(chain.from_iterable(map(self._prune, self.places())))
+
+    def _prune(self, place: tuple[int, int]) -> Iterator[int]:
+        """Yields how much was looked at since; others may go on then."""
+        if (backlog := self._tenants.get(place)) is None:
+            return
+        is_full = not backlog.has_room
+        backlog.round_over()
+        is_crowded = backlog.crowd is not None
+        yield 1
+        if backlog.ready and len(backlog.streams) <= STREAMS_KEPT and not is_crowded:
+            return  # they are in use, or will be in a moment
+        for stream in list(backlog.streams.values()):
+            yield 1 + len(stream.window) // JOBS_LIKE_A_STREAM
+            if stream.reading or not self._is_ours(stream) or self._is_unsettled(stream):
                 continue
-            is_full = not backlog.has_room
-            backlog.round_over()
-            is_crowded = backlog.crowd is not None
-            if backlog.ready and len(backlog.streams) <= STREAMS_KEPT and not is_crowded:
-                continue  # they are in use, or will be in a moment
-            for stream in list(backlog.streams.values()):
-                if stream.reading:
-                    continue
-                if is_crowded and (stream.blocked or (is_full and self._had_its_turn(stream))):
-                    self._evict(stream)
-                elif stream.window or stream.more:
-                    continue
-                backlog.drop(stream)
-                self._dropped(stream)
+            if is_crowded and (stream.blocked or (is_full and self._had_its_turn(stream))):
+                self._evict(stream)
+            elif stream.window or stream.more:
+                continue
+            backlog.drop(stream)
+            self._dropped(stream)
+        if self._tenants.get(place) is backlog:
             self._left(backlog, 0)
             if backlog.is_over:
-                del self._tenants[key]
+                del self._tenants[place]
 
     def _had_its_turn(self, stream: Stream) -> bool:
         """Where there is no place for all, a stream that was read has its own for a round."""

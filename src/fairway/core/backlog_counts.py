@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from fairway.core.job import due_ms_of
+from fairway.core.steps import in_steps
 from fairway.core.streams import Stream
 from fairway.core.tenant_backlog import TenantBacklog
 
@@ -39,15 +41,23 @@ class BacklogCounts:
         """Every (pool, tenant) with streams here."""
         return list(self._tenants)
 
-    def survey(self, places: Iterable[tuple[int, int]], found: Survey) -> None:
-        """Add what waits at these places; a look at all of them is taken in slices."""
-        for place in places:
-            backlog = self._tenants.get(place)
-            if backlog is not None:
-                found.depth[place[0]] += backlog.depth
-                if backlog.ready:
-                    heads = [due_ms_of(s.window[0]) for s in backlog.streams.values() if s.window]
-                    found.oldest_ms[place[0]] = min([*heads, found.oldest_ms[place[0]]])
+    def surveying(self, found: Survey) -> Iterator[None]:
+        """Add what waits, a step at a time."""
+        return in_steps(chain.from_iterable(self._survey(place, found) for place in self.places()))
+
+    def _survey(self, place: tuple[int, int], found: Survey) -> Iterator[int]:
+        """Yields how much was looked at since; others may go on then."""
+        if (backlog := self._tenants.get(place)) is None:
+            return
+        pool, oldest_ms = place[0], found.oldest_ms
+        found.depth[pool] += backlog.depth
+        if not backlog.ready:
+            yield 1
+            return
+        for stream in list(backlog.streams.values()):
+            yield 1
+            if stream.window:
+                oldest_ms[pool] = min(oldest_ms[pool], due_ms_of(stream.window[0]))
 
     def counted(self, depths: dict[tuple[int, int], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""

@@ -6,13 +6,14 @@ for all. Holding is a fact about streams, so it costs nothing per job. It says n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import chain
 from typing import NamedTuple
 
 from fairway.core.streams import StreamKey
 
 PAUSED = "paused"
-NOBODY: frozenset[int] = frozenset()
+NO_NAMES: frozenset[tuple[int, int]] = frozenset()
 
 
 class Hold(NamedTuple):
@@ -23,31 +24,40 @@ class Hold(NamedTuple):
 
 
 class Changes:
-    """Names (tenant, type, pool) of holds that came or went."""
+    """Names of holds that came or went."""
 
-    def __init__(self, names: set[tuple[int, ...]]) -> None:
-        self._names = names
-        self._tenants = {tenant for tenant, *_ in names}
+    def __init__(self, names: Mapping[int, Set[tuple[int, int]]]) -> None:
+        self._names = names  # by tenant: (type, pool)
+
+    @property
+    def tenants(self) -> Set[int]:
+        """Whom this is about; 0: everybody."""
+        return self._names.keys()
 
     def types_of(self, pool: int, tenant: int) -> Set[int]:
         """The types of a tenant's streams in a pool that this is about; 0: all of them."""
-        if tenant not in self._tenants and 0 not in self._tenants:
-            return NOBODY
-        return {
-            names[1] for names in self._names if names[0] in (0, tenant) and names[2] in (0, pool)
-        }
+        found = (self._names.get(tenant, NO_NAMES), self._names.get(0, NO_NAMES))
+        return {type_ for names in found for type_, where in names if where in (0, pool)}
 
 
 class Holds:
     """All holds in force. Asked once a stream when they change, not once a job."""
 
     def __init__(self, holds: Iterable[Hold] = ()) -> None:
-        self._by_name: dict[tuple[int, ...], Hold] = {}
+        # By tenant, then by type and pool. Never changed: others may have the same parts.
+        self._of: dict[int, dict[tuple[int, int], Hold]] = {}
         for hold in holds:  # of two that name the same, a pause is what people should hear of
-            if hold.reason == PAUSED or hold[:3] not in self._by_name:
-                self._by_name[hold[:3]] = hold
-        # Which of (tenant, type, pool) are named by any hold: few shapes, so few look-ups.
-        self._shapes = {tuple(map(bool, names)) for names in self._by_name}
+            mine, name = self._of.setdefault(hold.tenant, {}), (hold.type, hold.pool)
+            if hold.reason == PAUSED or name not in mine:
+                mine[name] = hold
+
+    def with_those_of(self, tenants: Mapping[int, Iterable[Hold]]) -> Holds:
+        """The same, but for all that name these tenants. Costs what these do, not what all do."""
+        changed, parts = Holds(), Holds(chain.from_iterable(tenants.values()))._of
+        changed._of = {**self._of, **parts}
+        for tenant in tenants.keys() - parts.keys():
+            changed._of.pop(tenant, None)
+        return changed
 
     def on(self, key: StreamKey) -> Hold | None:
         """The hold that keeps this stream from starting, if one does."""
@@ -55,20 +65,24 @@ class Holds:
 
     def all_on(self, key: StreamKey) -> Iterator[Hold]:
         """All that match: one that ends may not be the last."""
-        names = (key.tenant, key.type, key.pool)
-        for shape in self._shapes:
-            asked = tuple(n if named else 0 for n, named in zip(names, shape, strict=True))
-            hold = self._by_name.get(asked)
-            if hold is not None:
-                yield hold
+        type_, pool = key.type, key.pool
+        for tenant in (key.tenant, 0):
+            if (mine := self._of.get(tenant)) is not None:
+                for name in ((type_, pool), (type_, 0), (0, pool), (0, 0)):
+                    if (hold := mine.get(name)) is not None:
+                        yield hold
 
     def __bool__(self) -> bool:
-        return bool(self._by_name)
+        return bool(self._of)
 
     def unlike(self, other: Holds) -> Changes:
         """Which streams the two may hold differently."""
-        unlike = self._by_name.items() ^ other._by_name.items()
-        return Changes({names for names, _ in unlike})
+        names: dict[int, Set[tuple[int, int]]] = {}
+        for tenant in self._of.keys() | other._of.keys():
+            mine, theirs = self._of.get(tenant, {}), other._of.get(tenant, {})
+            if mine is not theirs and mine != theirs:
+                names[tenant] = {name for name, _ in mine.items() ^ theirs.items()}
+        return Changes(names)
 
     def says_the_same(self, other: Holds) -> bool:
-        return self._by_name == other._by_name
+        return self._of == other._of

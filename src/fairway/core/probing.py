@@ -26,6 +26,8 @@ class ProbingBacklog(Backlog):
             if (not hold.type or stream.type == hold.type)
             and stream.more
             and not stream.reading
+            # What is in its window may not start, and a probe would go with it.
+            and not self._is_unsettled(stream)
             # A stream that is paused too starts nothing, not even a probe.
             and all(each.reason == hold.reason for each in self.holds.all_on(stream.key))
         ]

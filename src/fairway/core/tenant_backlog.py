@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
+
 from fairway.core import crowd
 from fairway.core.crowd import Crowd
 from fairway.core.lanes import LaneShare
 from fairway.core.streams import Firsts, Stream, StreamGroup, StreamKey
 
 
+class Unsettled:
+    """Streams whose holds changed and that nobody has looked at since: nothing of them starts."""
+
+    __slots__ = ("_types", "left")
+
+    def __init__(self) -> None:
+        self._types: Set[int] = frozenset()
+        self.left: dict[Stream, None] = {}
+
+    def add(self, types: Set[int], streams: Iterable[Stream]) -> None:
+        """Holds of these types changed; 0: of all. There may be very many streams: no loop."""
+        self._types = self._types | types
+        self.left |= dict.fromkeys(streams)
+
+    def is_about(self, stream: Stream) -> bool:
+        return 0 in self._types or stream.type in self._types
+
+
 class TenantBacklog:
-    __slots__ = ("_group", "crowd", "depth", "lanes", "only", "ready", "streams")
+    __slots__ = ("_group", "crowd", "depth", "lanes", "only", "ready", "streams", "unsettled")
 
     def __init__(self) -> None:
         self.streams: dict[StreamKey, Stream] = {}
@@ -17,6 +37,7 @@ class TenantBacklog:
         self.only: Stream | None = None  # when there is one and no lanes: the usual case
         self.lanes: LaneShare | None = None  # only once a job with a fair_key came
         self.crowd: Crowd | None = None  # while some of its streams have no place here
+        self.unsettled: Unsettled | None = None  # since holds changed
         self.ready = 0  # jobs in all windows
         self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
 

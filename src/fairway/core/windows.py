@@ -98,9 +98,11 @@ class Windows(BacklogCounts):
 
     def _evict(self, stream: Stream) -> None:
         """Give up a window: its jobs are in the store, and are read again when they can run."""
-        for job in stream.window:
-            self._count(job, -1)
-        stream.window.clear()
+        if window := stream.window:
+            self.jobs_held -= len(window)
+            self.bytes_held -= sum([len(job.payload) for job in window])
+            self._tenants[stream.key.pool, stream.key.tenant].ready -= len(window)
+            window.clear()
         self._drained(stream)
         stream.more, stream.missed = True, stream.reading
         stream.rewind()

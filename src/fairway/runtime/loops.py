@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from fairway.runtime.clock import Clock
@@ -52,6 +52,14 @@ async def in_slices(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
             await pause(max(SLICE_REST_SECONDS, 5 * (time.monotonic() - began)))
 
 
+async def step_by_step(work: Iterable[object]) -> None:
+    """As `in_slices`, for upkeep that says itself, each time it yields, where others may go on."""
+    began = time.monotonic()
+    for _ in work:
+        await pause(max(SLICE_REST_SECONDS, 5 * (time.monotonic() - began)))
+        began = time.monotonic()
+
+
 class WorkInParts:
     """Work that has no natural parts: whoever does it asks often whether to let others go on."""
 
@@ -67,6 +75,13 @@ class WorkInParts:
         if self.is_long:
             await pause(SLICE_REST_SECONDS)
             self._began = time.monotonic()
+
+
+async def in_parts(work: Iterable[object]) -> None:
+    """Work that says itself, each time it yields, where others may go on; not all of them need."""
+    parts = WorkInParts()
+    for _ in work:
+        await parts.let_others()
 
 
 class Effort:

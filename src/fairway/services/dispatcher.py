@@ -243,11 +243,21 @@ class Dispatcher(Granting):
 
     def set_holds(self, holds: Holds) -> None:
         """What must not start from now on; what runs, runs on."""
-        now_us = self._clock.now_us()
-        for pool, tenant in self.backlog.set_holds(holds):
-            self.shares[pool].sleep(tenant, now_us)
-        if self.backlog.wants_reads:
+        self._sleep(self.backlog.set_holds(holds))
+        if self.backlog.wants_reads or self.backlog.is_reviewing:
             self.want_reads()
+
+    def review(self) -> None:
+        """Go on with what changed for very many streams: whoever reads the store calls this."""
+        asleep, awake = self.backlog.review()
+        self._sleep(asleep)
+        if awake:
+            self._wake(awake)
+
+    def _sleep(self, places: Iterable[tuple[int, int]]) -> None:
+        now_us = self._clock.now_us()
+        for pool, tenant in places:
+            self.shares[pool].sleep(tenant, now_us)
 
 
 _LOST = Outcome(OutcomeKind.FAILED, 0, failure=FailureClass.WORKER_CRASH)

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from fairway.core.backlog_counts import Survey
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Effort, in_slices
+from fairway.runtime.loops import Effort, step_by_step
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
 
@@ -42,8 +42,7 @@ class Gauges:
 
     async def _survey(self) -> Survey:
         backlog, found = self._dispatcher.backlog, Survey()
-        async for places in in_slices(backlog.places()):
-            backlog.survey(places, found)
+        await step_by_step(backlog.surveying(found))
         return found
 
     def _slots(self) -> tuple[dict[int, int], dict[int, int]]:

@@ -41,7 +41,7 @@ class Refiller:
     async def run_once(self, now_us: int) -> float:
         backlog = self._dispatcher.backlog
         if backlog.is_reviewing:
-            backlog.review()
+            self._dispatcher.review()
         rest_seconds = await self._refill(now_us)
         if backlog.is_reviewing:
             await pause(REST_SECONDS)

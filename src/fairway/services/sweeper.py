@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from fairway.core.ids import JobId
 from fairway.core.streams import StreamKey
-from fairway.runtime.loops import Effort, in_slices, pause
+from fairway.runtime.loops import Effort, pause, step_by_step
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.ownership import Ownership
 from fairway.store import backlog as store
@@ -33,8 +33,7 @@ class Sweeper:
         effort = Effort()
         for shard in list(self._dispatcher.open_shards):
             await self._sweep(shard)
-        async for places in in_slices(self._dispatcher.backlog.places()):
-            self._dispatcher.backlog.prune(places)
+        await step_by_step(self._dispatcher.backlog.pruning())
         if self._ownership.has_peers or self._others_submit(now_us):
             return WITH_PEERS_SECONDS
         return effort.rest_seconds(ALONE_SECONDS)
