@@ -13,17 +13,21 @@ from tests.services.platform_room import Hand, new, submit
 from tests.services.test_dispatcher import SHORT, Machine
 
 from fairway.core.backlog import WindowLimits
+from fairway.core.circuit_book import CIRCUITS_MAX, NAMED_MAX, OTHER
+from fairway.core.circuits import CircuitSettings
 from fairway.core.holds import Hold, Holds
+from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime import loops
 from fairway.services.calls import Reported
 from fairway.services.failure_reports import hear_failures
 from fairway.services.platform import Platform
-from fairway.services.probes import all_holds
+from fairway.services.probes import holds_of
 from fairway.services.sessions import Lease, Session
 
 AWAY = b'{"dependency":"stripe","message":"503"}'
+FAR_US = 7_200_000_000  # past every window
 LONG = b'{"type":"E","message":"' + b"m 123 abc-def 0x7f " * 100 + b'"}'
 
 
@@ -47,9 +51,13 @@ class Crowd(Machine):
         self.dispatcher.backlog.limits = WindowLimits()
         self.dispatcher.aftermath.on_news = self._tell_holds
 
-    def _tell_holds(self) -> None:
+    def _tell_holds(self, tenants: set[int]) -> None:
         self.tellings += 1
-        self.dispatcher.set_holds(Holds(all_holds(self.dispatcher.aftermath)))
+        assert tenants == {1}
+        self.dispatcher.set_holds(self.open_now())
+
+    def open_now(self) -> Holds:
+        return Holds(holds_of(self.dispatcher.aftermath, 1))
 
     def run(self, types: int, each: int) -> tuple[Session, list[Lease]]:
         count = types * each
@@ -107,6 +115,49 @@ async def test_ten_thousand_failures_hold_nobody_up(crowd: Crowd) -> None:
     assert worker.recording == {report.number for report in reports}
 
 
+async def test_very_many_dependencies_make_no_more_circuits_than_a_tenant_may_have(
+    crowd: Crowd,
+) -> None:
+    aftermath = crowd.dispatcher.aftermath
+    aftermath.circuit_settings = CircuitSettings(calls_min=1)
+    worker, leases = crowd.run(types=2 * CIRCUITS_MAX, each=1)
+    reports = [
+        report._replace(outcome=failed(FailureClass.DEPENDENCY, b'{"dependency":"d%d"}' % number))
+        for number, report in enumerate(said(leases, failed(FailureClass.DEPENDENCY)))
+    ]
+    await hear_failures(crowd.dispatcher, worker, reports)
+    assert aftermath.circuits.count(1) == CIRCUITS_MAX
+    assert len(holds_of(aftermath, 1)) == CIRCUITS_MAX
+    names = [name for _, by_name in aftermath.circuits.of_tenant(1) for name in by_name]
+    assert len([name for name in names if name != OTHER]) == NAMED_MAX
+    states = [end.decision.state for end in crowd.ends if end.decision is not None]
+    parked, tried_again = states[:CIRCUITS_MAX], states[CIRCUITS_MAX:]
+    assert {*parked} == {State.QUEUED}
+    assert {*tried_again} == {State.SCHEDULED}, "without a circuit: as any other failure"
+
+
+async def test_who_fails_while_idle_ones_are_forgotten_is_not(crowd: Crowd) -> None:
+    aftermath = crowd.dispatcher.aftermath
+    worker, leases = crowd.run(types=3, each=2)
+    broken, away = failed(FailureClass.APP_ERROR), failed(FailureClass.DEPENDENCY, AWAY)
+    reports = said(leases[:3], broken) + said(leases[3:5], away)
+    await hear_failures(crowd.dispatcher, worker, reports)
+    assert aftermath.watched == {1}
+    forgetting = aftermath.forgetting(crowd.clock.now_us() + FAR_US)
+    next(forgetting)
+    assert aftermath.circuits.count(1) == 0
+    crowd.clock.advance(FAR_US / 1e6)
+    crowd.own(0)
+    await hear_failures(crowd.dispatcher, worker, said(leases[5:], away))
+    for _ in forgetting:
+        assert aftermath.watched == {1}
+    assert aftermath.watched == {1}
+    assert (aftermath.circuits.count(1), len(aftermath.quarantines)) == (1, 0)
+    for _ in aftermath.forgetting(crowd.clock.now_us() + FAR_US):
+        pass
+    assert (aftermath.circuits.count(1), aftermath.watched) == (0, set())
+
+
 async def test_failures_with_long_errors_hold_nobody_up(crowd: Crowd) -> None:
     worker, leases = crowd.run(types=1, each=2000)
     async with longest_stretch() as stretch:
@@ -138,8 +189,7 @@ async def test_holds_are_in_force_whenever_others_have_their_turn(
     while not hearing.done():
         await asyncio.sleep(0)
         turns += 1
-        open_now = Holds(all_holds(crowd.dispatcher.aftermath))
-        assert crowd.dispatcher.backlog.holds.says_the_same(open_now)
+        assert crowd.dispatcher.backlog.holds.says_the_same(crowd.open_now())
     assert turns > 50
     assert crowd.tellings == 5
 
@@ -150,7 +200,7 @@ async def test_successes_that_close_many_circuits_are_told_once(crowd: Crowd) ->
         crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     )
     aftermath = crowd.dispatcher.aftermath
-    for by_name in aftermath.circuits.values():
+    for _, by_name in aftermath.circuits.of_tenant(1):
         for circuit in by_name.values():
             circuit.tick(circuit.probe_at_us)
     crowd.tellings = 0

@@ -28,7 +28,6 @@ from fairway.core.lifecycle import State
 from fairway.core.result_patience import patience_seconds
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
-from fairway.services.aftermath import TypeKey
 from fairway.services.platform import Platform
 from fairway.services.sessions import Holding, Lease
 
@@ -181,7 +180,7 @@ async def test_a_result_that_storage_does_not_have_is_no_success_of_storage(
     (lease,) = await hand.take()
     aftermath = platform.dispatcher.aftermath
     circuit = Circuit(CircuitSettings(calls_min=1, failures_percent=60))
-    aftermath.circuits[TypeKey(tenant.id, lease.job.type)]["object storage"] = circuit
+    aftermath.circuits.put(tenant.id, lease.job.type, "object storage", circuit)
     aftermath.watched.add(tenant.id)
     await hand.say(reports=[hand.done(lease, result=LARGE)])
     assert job not in platform.dispatcher.leases, "its report was taken"

@@ -31,9 +31,9 @@ async def due_circuits(platform: Platform, tenant: Tenant, *types: str) -> list[
         circuit = Circuit(aftermath.circuit_settings)
         circuit.restore(CircuitRecord(LONG_REST_US, 0), platform.clock.now_us())
         key = TypeKey(tenant.id, platform.directory.type_ids[name])
-        aftermath.circuits[key]["stripe"] = circuit
+        aftermath.circuits.put(*key, "stripe", circuit)
         circuits.append(circuit)
-    platform.restraints.changed()
+    platform.restraints.changed([tenant.id])
     return circuits
 
 
@@ -112,13 +112,13 @@ async def test_what_ends_here_while_others_news_are_gone_through_stays_so(
         await store.close_circuit(connection, first)
         await store.open_circuit(connection, second, far)
     reading = asyncio.create_task(platform.restraints.run_once(0))
-    await until(lambda: "b" in aftermath.circuits[place])
+    await until(lambda: "b" in aftermath.circuits.of_type(*place))
     quarantine.lift()
     aftermath.news.append(Change("quarantine", *place, is_on=False))
     await reading
     assert not quarantine.is_on
-    assert aftermath.circuits[place]["b"].is_open
-    assert "a" not in aftermath.circuits[place], "it was closed elsewhere"
+    assert aftermath.circuits.of_type(*place)["b"].is_open
+    assert "a" not in aftermath.circuits.of_type(*place), "it was closed elsewhere"
     await platform.restraints.run_once(0)
     async with platform.database.calm() as connection:
         assert await store.all_quarantines(connection) == {}

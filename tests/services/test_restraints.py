@@ -153,8 +153,8 @@ async def test_the_next_owner_holds_the_same_jobs_back(database_url: str) -> Non
         await until(lambda: _is_told(first, tenant, "dependency_circuit_open"))
     async with owner_on(database_url) as second:
         await until(lambda: bool(second.dispatcher.backlog.holds))
-        types = second.directory.type_ids
-        circuits = second.dispatcher.aftermath.circuits[TypeKey(tenant.id, types["pay"])]
+        pay = second.directory.type_ids["pay"]
+        circuits = second.dispatcher.aftermath.circuits.of_type(tenant.id, pay)
         assert circuits["stripe"].is_open
 
 

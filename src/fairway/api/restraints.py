@@ -9,6 +9,7 @@ from fairway.api import filters
 from fairway.api.auth import tenant_of
 from fairway.api.decoding import json_reply
 from fairway.core.errors import InvalidRequest, NotFound
+from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
 from fairway.wire.dead_letters import (
     CircuitView,
@@ -26,24 +27,20 @@ async def restraints(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     circuits, quarantines = await platform.bulletin.restraints(tenant.id)
-    names = platform.directory
-    return json_reply(
-        Restraints(
-            circuits=[
-                CircuitView(
-                    type=await names.type_name(key.type),
-                    dependency=key.dependency,
-                    opened_at=found.opened_at,
-                    next_probe_seconds=found.record.probe_in_us / 1e6,
-                )
-                for key, found in circuits.items()
-            ],
-            quarantines=[
-                QuarantineView(type=await names.type_name(type_), since=since)
-                for type_, since in quarantines.items()
-            ],
+    names, work, said = platform.directory, WorkInParts(), Restraints(circuits=[], quarantines=[])
+    for key, found in circuits.items():
+        view = CircuitView(
+            type=await names.type_name(key.type),
+            dependency=key.dependency,
+            opened_at=found.opened_at,
+            next_probe_seconds=found.record.probe_in_us / 1e6,
         )
-    )
+        said.circuits.append(view)
+        await work.let_others()
+    for type_, since in quarantines.items():
+        said.quarantines.append(QuarantineView(type=await names.type_name(type_), since=since))
+        await work.let_others()
+    return json_reply(said)
 
 
 async def lift_quarantine(request: Request) -> Response:

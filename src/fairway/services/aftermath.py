@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from fairway.core.billing import LOST
+from fairway.core.circuit_book import OTHER, CircuitBook
 from fairway.core.circuits import Circuit, CircuitSettings
 from fairway.core.fault import Fault, error_document, fault_of
 from fairway.core.fingerprint import fingerprint
@@ -43,8 +44,7 @@ from fairway.runtime.clock import Clock
 from fairway.services.policies import Policies
 from fairway.services.sessions import End, Lease
 
-DEPENDENCIES_MAX = 16  # that one job type may name; a name is not a place for data
-OTHER = "other"
+RESTRAINTS = ("circuit", "quarantine", "throttle")
 
 
 class TypeKey(NamedTuple):
@@ -72,12 +72,12 @@ class Aftermath:
         self.jitter: Callable[[], float] = lambda: 0.5
         self.policies = Policies()
         self.watched: set[int] = set()  # tenants that had a failure lately
-        self.circuits: dict[TypeKey, dict[str, Circuit]] = defaultdict(dict)
+        self.circuits = CircuitBook()
         self.quarantines: dict[TypeKey, Quarantine] = {}
         self.budgets: dict[int, RetryBudget] = {}
         self.recycling: dict[tuple[int, int], Recycling] = {}  # by tenant and pool
         self.news: list[Change] = []
-        self.on_news: Callable[[], None] = lambda: None
+        self.on_news: Callable[[set[int]], None] = lambda tenants: None  # whom it is about
         self._is_gathering = False
 
     def policy_of(self, job: QueuedJob) -> RetryPolicy:
@@ -125,20 +125,18 @@ class Aftermath:
         if outcome.failure is not FailureClass.DEPENDENCY:
             return False
         key = TypeKey(job.tenant, job.type)
-        name, circuit = self._circuit(key, fault.dependency or OTHER)
+        name = self.circuits.name_of(*key, fault.dependency or OTHER)
+        if name is None:
+            return False  # so many are away that it is tried again like any other
+        circuit = self.circuits.of_type(*key).get(name)
+        if circuit is None:
+            circuit = Circuit(self.circuit_settings)
+            self.circuits.put(*key, name, circuit)
         before = circuit.state
         opened = circuit.failed(now_us, outcome.delay_ms * 1000)
         if circuit.state is not before:
             self._tell(Change("circuit", *key, name, is_news=opened))
         return circuit.is_open
-
-    def _circuit(self, key: TypeKey, dependency: str) -> tuple[str, Circuit]:
-        circuits = self.circuits[key]
-        if dependency not in circuits and len(circuits) >= DEPENDENCIES_MAX:
-            dependency = OTHER
-        if dependency not in circuits:
-            circuits[dependency] = Circuit(self.circuit_settings)
-        return dependency, circuits[dependency]
 
     def _is_quarantined(self, job: QueuedJob, failure: FailureClass, now_us: int) -> bool:
         key = TypeKey(job.tenant, job.type)
@@ -175,7 +173,7 @@ class Aftermath:
                 self._type_succeeded(TypeKey(*key), count, now_us)
 
     def _type_succeeded(self, key: TypeKey, count: int, now_us: int) -> None:
-        for name, circuit in self.circuits.get(key, {}).items():
+        for name, circuit in self.circuits.of_type(*key).items():
             if circuit.succeeded(now_us, count):
                 self._tell(Change("circuit", *key, name, is_on=False))
         quarantine = self.quarantines.get(key)
@@ -198,7 +196,7 @@ class Aftermath:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What many ends lead to is told once, after the last: each telling looks at all holds.
+        """What many ends lead to is told once, after the last: each looks at all of a tenant's.
 
         Whoever uses it does not await inside. So nothing is granted between a circuit that opens
         and its hold, and whoever asks afterwards finds every hold in force.
@@ -212,35 +210,51 @@ class Aftermath:
         finally:
             self._is_gathering = False
             if len(self.news) > told:
-                self.on_news()
+                self.on_news({change.tenant for change in self.news[told:]})
 
     def _tell(self, change: Change) -> None:
         self.news.append(change)
         if not self._is_gathering:
-            self.on_news()
+            self.on_news({change.tenant})
 
-    def in_force(self) -> dict[str, int]:
-        """How many of each kind of restraint there are."""
-        circuits = [one for by_name in self.circuits.values() for one in by_name.values()]
-        return {
-            "circuit": sum(one.is_open for one in circuits),
-            "quarantine": sum(one.is_on for one in self.quarantines.values()),
-            "throttle": sum(one.is_throttled for one in self.recycling.values()),
-        }
+    # -- all of them: each yields often, for whoever goes through them lets others go on ----------
 
-    def forget_idle(self, now_us: int) -> None:
+    def restrained(self) -> set[int]:
+        """Tenants whose jobs may be held back."""
+        return {*self.circuits.tenants(), *(tenant for tenant, _ in self.recycling)}
+
+    def recycling_of(self, tenant: int) -> Iterator[tuple[int, Recycling]]:
+        """By pool."""
+        for pool in self._pools.by_number:
+            if (one := self.recycling.get((tenant, pool))) is not None:
+                yield pool, one
+
+    def counting(self, found: dict[str, int]) -> Iterator[None]:
+        """Add how many of each kind of restraint are in force."""
+        for tenant in self.circuits.tenants():
+            for _, by_name in self.circuits.of_tenant(tenant):
+                found["circuit"] += sum(one.is_open for one in by_name.values())
+            yield
+        for quarantine in list(self.quarantines.values()):
+            found["quarantine"] += quarantine.is_on
+            yield
+        found["throttle"] += sum(one.is_throttled for one in self.recycling.values())
+
+    def forgetting(self, now_us: int) -> Iterator[None]:
         """Keep no memory of those who have had no failure for as long as their windows are."""
-        for key, circuits in list(self.circuits.items()):
-            for name, circuit in list(circuits.items()):
-                if circuit.is_idle(now_us):
-                    del circuits[name]
-            if not circuits:
-                del self.circuits[key]
-        _drop_idle(self.quarantines, now_us)
-        _drop_idle(self.budgets, now_us)
-        _drop_idle(self.recycling, now_us)
-        self.watched = {key.tenant for key in (*self.circuits, *self.quarantines)}
-        self.watched.update(self.budgets)
+        before, kept = set(self.watched), set[int]()
+        for tenant in self.circuits.tenants():
+            self.circuits.forget_idle(tenant, now_us)
+            yield
+        yield from _drop_idle(self.quarantines, now_us)
+        yield from _drop_idle(self.budgets, now_us)
+        yield from _drop_idle(self.recycling, now_us)
+        for key in list(self.quarantines):
+            kept.add(key.tenant)
+            yield
+        # Who failed since has a budget or a circuit by now.
+        gone = [one for one in before - kept if one not in self.circuits]
+        self.watched.difference_update(one for one in gone if one not in self.budgets)
 
 
 class Forgetful(Protocol):
@@ -261,7 +275,8 @@ def _is_first(job: QueuedJob) -> bool:
     return not job.attempts and (not job.failures or not any(job.failures[:4]))
 
 
-def _drop_idle(memory: dict[Key, Memory], now_us: int) -> None:
+def _drop_idle(memory: dict[Key, Memory], now_us: int) -> Iterator[None]:
     for key, value in list(memory.items()):
-        if value.is_idle(now_us):
+        if value.is_idle(now_us) and memory.get(key) is value:
             del memory[key]
+        yield

@@ -23,12 +23,8 @@ class Bulletin:
     ) -> tuple[dict[CircuitKey, OpenCircuit], dict[int, datetime]]:
         """Its circuits that are not closed, and its types in quarantine with since when."""
         async with self._calm(tenant) as connection:
-            circuits = await store.all_circuits(connection)
-            quarantines = await store.all_quarantines(connection)
-        return (
-            {key: found for key, found in circuits.items() if key.tenant == tenant},
-            {type_: since for (owner, type_), since in quarantines.items() if owner == tenant},
-        )
+            circuits = await store.circuits_of(connection, tenant)
+            return circuits, await store.quarantines_of(connection, tenant)
 
     async def lift_quarantine(self, tenant: int, type_: int) -> bool:
         """Whether it was in quarantine; every owner sees within its next look."""

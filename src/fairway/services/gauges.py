@@ -9,8 +9,9 @@ from collections import defaultdict
 
 from fairway.core.backlog_counts import Survey
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Effort, step_by_step
+from fairway.runtime.loops import Effort, in_parts, step_by_step
 from fairway.runtime.telemetry import Metrics
+from fairway.services.aftermath import RESTRAINTS
 from fairway.services.dispatcher import Dispatcher
 
 REST_SECONDS = 2.0
@@ -35,7 +36,7 @@ class Gauges:
             metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
         metrics.workers.set(len(dispatcher.sessions))
         metrics.window.set(dispatcher.backlog.jobs_held)
-        for kind, count in dispatcher.aftermath.in_force().items():
+        for kind, count in (await self._restraints()).items():
             metrics.restraints.labels(kind).set(count)
         metrics.shards.set(len(dispatcher.open_shards))
         return effort.rest_seconds(REST_SECONDS)
@@ -43,6 +44,11 @@ class Gauges:
     async def _survey(self) -> Survey:
         backlog, found = self._dispatcher.backlog, Survey()
         await step_by_step(backlog.surveying(found))
+        return found
+
+    async def _restraints(self) -> dict[str, int]:
+        found = dict.fromkeys(RESTRAINTS, 0)
+        await in_parts(self._dispatcher.aftermath.counting(found))
         return found
 
     def _slots(self) -> tuple[dict[int, int], dict[int, int]]:

@@ -1,18 +1,17 @@
 """Keeps the dispatcher told of what must not start: pauses here, and whatever else sets holds.
 
-Each source says all of its holds at once; they are joined and handed on when something changed. A
-pause made on another server is seen within `REFRESH_SECONDS`.
+Each source says all of its holds, or all that name a tenant, at once; they are joined and handed on
+when something changed. A pause made on another server is seen within `REFRESH_SECONDS`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from itertools import chain
 
 from fairway.core.errors import LimitReached, Unavailable
-from fairway.core.holds import Hold, Holds
+from fairway.core.holds import Hold
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.type_names import NO_TYPE
@@ -30,7 +29,7 @@ class HoldKeeper:
     def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
         self._database = database
         self._dispatcher = dispatcher
-        self._by_source: dict[str, tuple[Hold, ...]] = {}
+        self._by_source: dict[str, dict[int, tuple[Hold, ...]]] = {}  # then by tenant
         self._one_reads = asyncio.Lock()
         self._looks_asked = 0
         self._looks_done = 0  # of those asked for
@@ -50,10 +49,32 @@ class HoldKeeper:
 
     def tell(self, source: str, holds: Iterable[Hold]) -> None:
         """All holds of one source, in place of those it named before."""
-        self._by_source[source] = tuple(holds)
-        joined = Holds(chain.from_iterable(self._by_source.values()))
-        if not joined.says_the_same(self._dispatcher.backlog.holds):
+        found: dict[int, list[Hold]] = {tenant: [] for tenant in self.tenants_of(source)}
+        for hold in holds:
+            found.setdefault(hold.tenant, []).append(hold)
+        self.tell_of(source, {tenant: tuple(named) for tenant, named in found.items()})
+
+    def tell_of(self, source: str, found: Mapping[int, tuple[Hold, ...]]) -> None:
+        """All holds of one source that name these tenants; costs what these do, not what all do."""
+        told = self._by_source.setdefault(source, {})
+        changed = [tenant for tenant, holds in found.items() if told.get(tenant, ()) != holds]
+        if not changed:
+            return
+        for tenant in changed:
+            told[tenant] = found[tenant]
+            if not found[tenant]:
+                del told[tenant]
+        before = self._dispatcher.backlog.holds
+        joined = before.with_those_of({tenant: self._all_of(tenant) for tenant in changed})
+        if not joined.says_the_same(before):
             self._dispatcher.set_holds(joined)
+
+    def _all_of(self, tenant: int) -> list[Hold]:
+        return [hold for told in self._by_source.values() for hold in told.get(tenant, ())]
+
+    def tenants_of(self, source: str) -> list[int]:
+        """Whom holds of this source name; 0: all tenants."""
+        return list(self._by_source.get(source, ()))
 
     async def pauses(self, asker: int | None = None) -> tuple[Hold, ...]:
         """A tenant's own; all, when it is not a tenant that asks."""

@@ -287,16 +287,16 @@ class Platform:
         self.ownership.on_news = loops["ownership"].wake
         self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
-        dispatcher.aftermath.on_news = lambda: self._restrain(loops["restraints"])
+        dispatcher.aftermath.on_news = lambda some: self._restrain(some, loops["restraints"])
         self.submissions.on_scheduled = loops["promoter"].wake
         self.control.on_scheduled = self.ticker.on_scheduled = loops["promoter"].wake
         self.schedules.on_change = loops["ticker"].wake
         self.ticker.on_cancel = loops["overlapping runs"].wake
         return loops
 
-    def _restrain(self, keeper: Loop) -> None:
+    def _restrain(self, tenants: set[int], keeper: Loop) -> None:
         """Streams are held at once; the store and the tenant hear of it a moment later."""
-        self.restraints.changed()
+        self.restraints.changed(tenants)
         keeper.wake()
 
     async def start(self) -> None:

@@ -33,16 +33,16 @@ RECYCLING = "recycling_throttled"
 ROUND_US = 1_000_000  # then what others wrote is read again, and who is due by now takes part
 
 
-def all_holds(aftermath: Aftermath) -> list[Hold]:
-    """What must not start, by what the last minutes showed."""
+def holds_of(aftermath: Aftermath, tenant: int) -> list[Hold]:
+    """What of a tenant's must not start, by what the last minutes showed."""
     circuits = [
-        Hold(key.tenant, key.type, 0, CIRCUIT_OPEN)
-        for key, by_name in aftermath.circuits.items()
+        Hold(tenant, type_, 0, CIRCUIT_OPEN)
+        for type_, by_name in aftermath.circuits.of_tenant(tenant)
         if any(circuit.is_open for circuit in by_name.values())
     ]
     throttled = [
         Hold(tenant, 0, pool, RECYCLING)
-        for (tenant, pool), one in aftermath.recycling.items()
+        for pool, one in aftermath.recycling_of(tenant)
         if one.is_throttled
     ]
     return circuits + throttled
@@ -74,16 +74,25 @@ class Probe(NamedTuple):
             one.unsent(now_us)
 
 
-def due_probes(aftermath: Aftermath, now_us: int) -> dict[int, list[Probe]]:
+async def due_probes(aftermath: Aftermath, now_us: int) -> dict[int, list[Probe]]:
     """By tenant, holds whose time for probes has come. Their rounds begin when it is their turn."""
-    found: dict[int, list[Probe]] = defaultdict(list)
-    for key, by_name in aftermath.circuits.items():
-        due = [one for one in by_name.values() if one.is_due(now_us)]
-        if due:
-            found[key.tenant].append(Probe(Hold(key.tenant, key.type, 0, CIRCUIT_OPEN), due))
-    for (tenant, pool), one in aftermath.recycling.items():
+    found: dict[int, list[Probe]] = {}
+    work = WorkInParts()
+    for tenant in aftermath.restrained():
+        if probes := _due_of(aftermath, tenant, now_us):
+            found[tenant] = probes
+        await work.let_others()
+    return found
+
+
+def _due_of(aftermath: Aftermath, tenant: int, now_us: int) -> list[Probe]:
+    found: list[Probe] = []
+    for type_, by_name in aftermath.circuits.of_tenant(tenant):
+        if due := [one for one in by_name.values() if one.is_due(now_us)]:
+            found.append(Probe(Hold(tenant, type_, 0, CIRCUIT_OPEN), due))
+    for pool, one in aftermath.recycling_of(tenant):
         if one.is_due(now_us):
-            found[tenant].append(Probe(Hold(tenant, 0, pool, RECYCLING), [one]))
+            found.append(Probe(Hold(tenant, 0, pool, RECYCLING), [one]))
     return found
 
 

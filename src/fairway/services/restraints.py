@@ -7,16 +7,18 @@ What other owners wrote, or a person lifted, is read back. Rounds of probes star
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fairway.core.circuits import Circuit, CircuitRecord
 from fairway.core.quarantine import Quarantine
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import WorkInParts
+from fairway.runtime.loops import WorkInParts, in_parts
 from fairway.runtime.telemetry import logger
 from fairway.services.aftermath import Aftermath, Change, TypeKey
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.holds import HoldKeeper
-from fairway.services.probes import Prober, all_holds, due_probes
+from fairway.services.probes import Prober, due_probes, holds_of
 from fairway.services.restraint_words import event_of
 from fairway.store import restraints as store
 from fairway.store.database import DISCONNECTED, Connection, Database
@@ -52,18 +54,26 @@ class RestraintKeeper:
     def _aftermath(self) -> Aftermath:
         return self._dispatcher.aftermath
 
-    def changed(self) -> None:
-        """Something began or ended: streams are held, or not, from this moment."""
-        self._holds.tell(SOURCE, all_holds(self._aftermath))
+    def changed(self, tenants: Iterable[int]) -> None:
+        """Something of these began or ended: streams are held, or not, from this moment."""
+        found = {tenant: tuple(holds_of(self._aftermath, tenant)) for tenant in tenants}
+        self._holds.tell_of(SOURCE, found)
 
     async def run_once(self, now_us: int) -> float:
         await self._write_news()
         await self._read_shared()
         self._end_throttles()
-        self.changed()
-        self._aftermath.forget_idle(self._clock.now_us())
-        await self._prober.run_round(due_probes(self._aftermath, self._clock.now_us()))
+        await self._tell_all()
+        await in_parts(self._aftermath.forgetting(self._clock.now_us()))
+        await self._prober.run_round(await due_probes(self._aftermath, self._clock.now_us()))
         return REST_SECONDS
+
+    async def _tell_all(self) -> None:
+        """A tenant at a time: what was read of others, and what ended by itself."""
+        work = WorkInParts()
+        for tenant in self._aftermath.restrained().union(self._holds.tenants_of(SOURCE)):
+            self.changed([tenant])
+            await work.let_others()
 
     # -- with the store ----------------------------------------------------------------------
 
@@ -71,8 +81,12 @@ class RestraintKeeper:
         news, self._aftermath.news = self._aftermath.news, []
         if not news:
             return
+        events, work = [], WorkInParts()
         try:
-            events = [await event_of(change, self._directory) for change in news if change.is_news]
+            for change in news:
+                if change.is_news:
+                    events.append(await event_of(change, self._directory))
+                await work.let_others()
             async with self._database.calm() as connection, connection.transaction():
                 for change in news:
                     await self._write(connection, change)
@@ -83,11 +97,12 @@ class RestraintKeeper:
             raise
         for event in events:
             log.warning(event.kind, tenant=event.tenant, subject=event.subject, why=event.detail)
+            await work.let_others()
 
     async def _write(self, connection: Connection, change: Change) -> None:
         if change.kind == "circuit":
             key = CircuitKey(change.tenant, change.subject, change.dependency)
-            circuit = self._aftermath.circuits.get(TypeKey(*key[:2]), {}).get(key.dependency)
+            circuit = self._aftermath.circuits.of_type(*key[:2]).get(key.dependency)
             if circuit is not None and circuit.is_open:
                 record = circuit.record(self._clock.now_us())
                 await store.open_circuit(connection, key, record)
@@ -125,15 +140,18 @@ class RestraintKeeper:
 
     def _open(self, key: CircuitKey, record: CircuitRecord, now_us: int) -> None:
         aftermath = self._aftermath
+        circuit = aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
+        if circuit is None:
+            if not aftermath.circuits.has_room(key.tenant):
+                return  # it has as many as it may; whoever opened it looks after it
+            circuit = Circuit(aftermath.circuit_settings)
+            aftermath.circuits.put(*key, circuit)
         aftermath.watched.add(key.tenant)
-        by_name = aftermath.circuits[TypeKey(key.tenant, key.type)]
-        circuit = by_name.setdefault(key.dependency, Circuit(aftermath.circuit_settings))
         if not circuit.is_open and not self._is_news("circuit", *key):
             circuit.restore(record, now_us)
 
     def _close(self, key: CircuitKey) -> None:
-        by_name = self._aftermath.circuits.get(TypeKey(key.tenant, key.type), {})
-        circuit = by_name.get(key.dependency)
+        circuit = self._aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
         if circuit is not None and not self._is_news("circuit", *key):
             circuit.close()
 

@@ -1,16 +1,19 @@
 """What restrains a failing job type, shared by all owners: open circuits and quarantines.
 
-Rows are few: one for each circuit that is not closed and for each type in quarantine.
+One row for each circuit that is not closed and for each type in quarantine: mostly few.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.circuits import CircuitRecord
-from fairway.store.database import Connection, execute, fetch
+from fairway.store.database import Connection, Record, execute, fetch
 from fairway.store.sql import load
+
+PAGE = 1_000
 
 _SQL = load("restraints.sql")
 
@@ -29,7 +32,29 @@ class OpenCircuit(NamedTuple):
 
 
 async def all_circuits(connection: Connection) -> dict[CircuitKey, OpenCircuit]:
-    rows = await fetch(connection, _SQL["all_circuits"])
+    """A page at a time: there may be many, and an answer is decoded at a stretch."""
+    found: dict[CircuitKey, OpenCircuit] = {}
+    after = CircuitKey(-1, 0, "")
+    while True:
+        rows = await fetch(
+            connection,
+            _SQL["circuits_after"],
+            tenant=after.tenant,
+            type=after.type,
+            dependency=after.dependency,
+            limit=PAGE,
+        )
+        found |= _circuits(rows)
+        if len(rows) < PAGE:
+            return found
+        after = next(reversed(found))
+
+
+async def circuits_of(connection: Connection, tenant: int) -> dict[CircuitKey, OpenCircuit]:
+    return _circuits(await fetch(connection, _SQL["circuits_of"], tenant=tenant))
+
+
+def _circuits(rows: Iterable[Record]) -> dict[CircuitKey, OpenCircuit]:
     return {
         CircuitKey(row["tenant"], row["type"], row["dependency"]): OpenCircuit(
             CircuitRecord(row["rest_us"], row["probe_in_us"]), row["opened_at"]
@@ -63,9 +88,23 @@ async def close_circuit(connection: Connection, key: CircuitKey) -> bool:
 
 
 async def all_quarantines(connection: Connection) -> dict[tuple[int, int], datetime]:
-    """(tenant, type) → since when."""
-    rows = await fetch(connection, _SQL["all_quarantines"])
-    return {(row["tenant"], row["type"]): row["since"] for row in rows}
+    """(tenant, type) → since when. A page at a time, as `all_circuits`."""
+    found: dict[tuple[int, int], datetime] = {}
+    after = (-1, 0)
+    while True:
+        rows = await fetch(
+            connection, _SQL["quarantines_after"], tenant=after[0], type=after[1], limit=PAGE
+        )
+        found |= {(row["tenant"], row["type"]): row["since"] for row in rows}
+        if len(rows) < PAGE:
+            return found
+        after = next(reversed(found))
+
+
+async def quarantines_of(connection: Connection, tenant: int) -> dict[int, datetime]:
+    """Of one tenant: type → since when."""
+    rows = await fetch(connection, _SQL["quarantines_of"], tenant=tenant)
+    return {row["type"]: row["since"] for row in rows}
 
 
 async def impose_quarantine(connection: Connection, tenant: int, type_: int) -> None:

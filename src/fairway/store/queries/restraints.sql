@@ -1,8 +1,16 @@
--- name: all_circuits
--- Every circuit that is not closed, and how long until its next probes by the database's clock.
+-- name: circuits_after
+-- The next circuits that are not closed, and how long until their probes by the database's clock.
 SELECT tenant, type, dependency, rest_us,
        greatest(extract(epoch FROM probe_at - now()) * 1e6, 0)::bigint AS probe_in_us, opened_at
 FROM circuits
+WHERE (tenant, type, dependency) > (:tenant, :type, :dependency)
+ORDER BY tenant, type, dependency LIMIT :limit
+
+-- name: circuits_of
+-- A tenant's circuits that are not closed.
+SELECT tenant, type, dependency, rest_us,
+       greatest(extract(epoch FROM probe_at - now()) * 1e6, 0)::bigint AS probe_in_us, opened_at
+FROM circuits WHERE tenant = :tenant ORDER BY type, dependency
 
 -- name: open_circuit
 INSERT INTO circuits (tenant, type, dependency, rest_us, probe_at)
@@ -13,8 +21,15 @@ DO UPDATE SET rest_us = excluded.rest_us, probe_at = excluded.probe_at
 -- name: close_circuit
 DELETE FROM circuits WHERE tenant = :tenant AND type = :type AND dependency = :dependency
 
--- name: all_quarantines
+-- name: quarantines_after
+-- The next types in quarantine.
 SELECT tenant, type, since FROM quarantines
+WHERE (tenant, type) > (:tenant, :type)
+ORDER BY tenant, type LIMIT :limit
+
+-- name: quarantines_of
+-- A tenant's types in quarantine.
+SELECT type, since FROM quarantines WHERE tenant = :tenant ORDER BY type
 
 -- name: impose_quarantine
 INSERT INTO quarantines (tenant, type) VALUES (:tenant, :type) ON CONFLICT DO NOTHING
