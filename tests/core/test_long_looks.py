@@ -77,12 +77,15 @@ def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPat
     assert most <= 5 * 500
 
 
-def test_what_goes_during_a_look_does_no_harm(jobs: list[QueuedJob]) -> None:
+@pytest.mark.parametrize("are_empty", [False, True])
+def test_what_goes_during_a_look_does_no_harm(jobs: list[QueuedJob], are_empty: bool) -> None:
     backlog, found = Backlog(WindowLimits()), Survey()
     backlog.arrived(jobs)
+    if are_empty:
+        backlog.remove_all([(job.id, key_of(job)) for job in jobs])
     pruning, surveying = backlog.pruning(), backlog.surveying(found)
     next(pruning)
-    next(surveying)
+    next(surveying, None)
     backlog.forget_shard(0)
     exhaust(pruning)
     exhaust(surveying)

@@ -255,6 +255,34 @@ def test_a_change_looks_at_nobody_else() -> None:
     assert lines(5000) == lines(5)
 
 
+def test_a_crowd_that_was_resumed_a_moment_ago_keeps_its_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crowd, "STREAMS_MAX", 5)
+    backlog = Backlog(WindowLimits())
+    backlog.set_holds(PAUSED)
+    backlog.arrived([make(n, ms=n, lane=n) for n in range(6)])
+    monkeypatch.setattr(runnable, "REVIEWED_AT_ONCE", 0)
+    backlog.set_holds(NONE)
+    exhaust(backlog.pruning())
+    assert len([*backlog.streams_of(1, [POOL])]) == 5
+
+
+def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
+    backlog = Backlog(WindowLimits())
+    backlog.arrived([make(1, lane=3)])
+    assert take(backlog) is not None  # it runs: its lane is remembered
+    exhaust(backlog.pruning())
+    assert (backlog.places(), [*backlog.streams_of(1, [POOL])]) == ([PLACE], [])
+    backlog.set_holds(PAUSED)
+    settle_all(backlog)
+    backlog.arrived([make(2, lane=3)])
+    assert not backlog.wants_reads
+    backlog.set_holds(NONE)
+    settle_all(backlog)
+    assert backlog.reading.wanting == 1
+
+
 # -- probes --------------------------------------------------------------------------------------
 
 

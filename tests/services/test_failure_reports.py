@@ -148,11 +148,13 @@ async def test_who_fails_while_idle_ones_are_forgotten_is_not(crowd: Crowd) -> N
     assert aftermath.circuits.count(1) == 0
     crowd.clock.advance(FAR_US / 1e6)
     crowd.own(0)
+    aftermath.circuit_settings = CircuitSettings(calls_min=1)  # parked at once: needs no budget
     await hear_failures(crowd.dispatcher, worker, said(leases[5:], away))
     for _ in forgetting:
         assert aftermath.watched == {1}
     assert aftermath.watched == {1}
     assert (aftermath.circuits.count(1), len(aftermath.quarantines)) == (1, 0)
+    aftermath.circuits.of_type(1, 3)["stripe"].close()
     for _ in aftermath.forgetting(crowd.clock.now_us() + FAR_US):
         pass
     assert (aftermath.circuits.count(1), aftermath.watched) == (0, set())
