@@ -24,6 +24,7 @@ from fairway.store.refusals import reason_of
 log = logger("refiller")
 
 Wish: TypeAlias = tuple[Stream, int]  # a stream, and how many of its jobs
+Streams: TypeAlias = dict[StreamKey, Stream]
 
 STREAMS_PER_READ = 24
 REST_SECONDS = 0.006  # between reads while many streams want one: the moment's work goes first
@@ -67,26 +68,29 @@ class Refiller:
         left: dict[tuple[int, bool], list[Wish]] = defaultdict(list)
         for wish in reads:
             left[wish[0].shard, wish[0].heavy].append(wish)
+        undone = {stream.key: stream for stream, _ in reads}
         try:
-            for shard, heavy in list(left):
-                read = partial(self._read, shard, budget)
-                await each_apart(left[shard, heavy], read, partial(self._set_aside, now_us))
-                del left[shard, heavy]
+            for (shard, _), group in left.items():
+                read = partial(self._read, shard, budget, undone)
+                await each_apart(group, read, partial(self._set_aside, undone, now_us))
         finally:  # what was begun and not read is asked for again
-            for stream, _ in (wish for group in left.values() for wish in group):
-                self._dispatcher.backlog.fail_read(stream)
+            for stream in undone.values():
+                backlog.fail_read(stream)
         if len(begun) == STREAMS_PER_READ:
             await pause(REST_SECONDS)
         return 0.0
 
-    def _set_aside(self, now_us: int, wish: Wish, error: Exception) -> None:
+    def _set_aside(self, undone: Streams, now_us: int, wish: Wish, error: Exception) -> None:
         """A job of this stream cannot be read: those of the same stream wait, and nobody else."""
         stream = wish[0]
         self._aside.put(stream.key, now_us)
+        del undone[stream.key]
         self._dispatcher.backlog.fail_read(stream)
         log.error("stream cannot be read; set aside", key=str(stream.key), error=reason_of(error))
 
-    async def _read(self, shard: int, budget: Budget, group: Sequence[Wish]) -> None:
+    async def _read(
+        self, shard: int, budget: Budget, undone: Streams, group: Sequence[Wish]
+    ) -> None:
         backlog = self._dispatcher.backlog
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:
@@ -102,4 +106,6 @@ class Refiller:
             for wish, part in zip(group, found, strict=True)
             if backlog.end_weighed(wish, part, budget, held)
         ]
+        for stream, _ in group:
+            del undone[stream.key]
         self._dispatcher.refilled(filled)
