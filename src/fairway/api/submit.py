@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import TypeAlias
 
 import msgspec
@@ -220,33 +222,38 @@ class SubmitBatch:
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
         texts = _items(body)
         self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
+        understand = self._reader(key, plain=plain)
         work, found = WorkInParts(), list[Wanted]()
         for start in range(0, len(texts), PART_ITEMS):
-            part = enumerate(texts[start : start + PART_ITEMS], start)
-            found += [self._job(text, key, place, plain=plain) for place, text in part]
+            found += map(understand, texts[start : start + PART_ITEMS], count(start))
             await work.let_others()
         return found
 
     def _understand(self, body: bytes, key: str | None) -> list[Wanted]:
         """In a thread, with care."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        texts = enumerate(_items(body))
-        return [self._job(text, key, place, plain=False) for place, text in texts]
+        return list(map(self._reader(key, plain=False), _items(body), count()))
 
-    def _job(self, text: msgspec.Raw, key: str | None, place: int, *, plain: bool) -> Wanted:
-        registry = self._platform.registry
-        try:
-            new = new_job(decode(text), self._platform.settings.payload_bytes_max, registry)
-            if not plain:
-                weigh(bytes(text))
-                _look_at(bytes(text))
-            elif _may_be_deep(new.payload):
-                check_carefully(bytes(text))
-            if registry.schemas and new.upload is None:
-                self._schemas.check(new.type, new.payload)
-            return _keyed(new, text, key, place) if key else new
-        except FairwayError as error:
-            return error
+    def _reader(self, key: str | None, *, plain: bool) -> Callable[[msgspec.Raw, int], Wanted]:
+        """Each item as a job, or as what is wrong with it; by its text and its place."""
+        bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
+        schemas = registry.schemas
+
+        def understand(text: msgspec.Raw, place: int) -> Wanted:
+            try:
+                new = new_job(decode(text), bytes_max, registry)
+                if not plain:
+                    weigh(bytes(text))
+                    _look_at(bytes(text))
+                elif _may_be_deep(new.payload):
+                    check_carefully(bytes(text))
+                if schemas and new.upload is None:
+                    self._schemas.check(new.type, new.payload)
+                return _keyed(new, text, key, place) if key else new
+            except FairwayError as error:
+                return error
+
+        return understand
 
 
 def _may_be_deep(payload: bytes) -> bool:
