@@ -231,3 +231,17 @@ def test_what_was_heard_before_it_was_journaled_is_not_kept(tmp_path: Path) -> N
     books.heard([1])
     books.note()
     assert (tmp_path / f"one{SUFFIX}").stat().st_size == empty
+
+
+def test_a_full_disk_loses_nothing_of_a_file_that_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "COMPACT_BYTES", 1000)
+    journal, writev = Journal(tmp_path, "one", URLS), os.writev
+    journal.note([report(number) for number in range(1, 21)])
+    monkeypatch.setattr(os, "writev", lambda file, parts: os.write(file, parts[0][:9]))
+    journal.heard([1])
+    monkeypatch.setattr(os, "writev", writev)
+    dead(journal)
+    left = {one.n for one in inherited(Journal(tmp_path, "two", URLS))}
+    assert left >= set(range(2, 21))

@@ -29,7 +29,7 @@ from fairway.worker.heavy import Parts, is_heavy, size_of, text_of
 
 log = logger("journal")
 
-SUFFIX, HEAVY_SUFFIX, NEW_SUFFIX = ".journal", ".result", ".new"
+SUFFIX, HEAVY_SUFFIX, NEW = ".journal", ".result", ".new"
 LINES_AT_ONCE = 200  # of two parts each; the system takes a thousand
 COMPACT_BYTES = 4 << 20  # a file larger than this, and than twice what counts in it, is made anew
 FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -106,24 +106,32 @@ class Journal:
             return
         if not self._pending:
             self._begin()
-        elif self._size_bytes > max(COMPACT_BYTES, 2 * self._bytes_anew):
-            self._compact()
-        else:
+        elif not (self._is_long and self._is_compacted()):
             self._write([[msgspec.json.encode(known)]])
 
-    def _compact(self) -> None:
-        """Somebody always has something to say: keep that, and nothing else."""
-        before, path = self._file, self._path.with_suffix(NEW_SUFFIX)
+    @property
+    def _is_long(self) -> bool:
+        return self._size_bytes > max(COMPACT_BYTES, 2 * self._bytes_anew)
+
+    def _is_compacted(self) -> bool:
+        """Somebody always has something to say: keep that alone. False: the disk will not."""
+        before, path = (self._file, self._size_bytes, self._is_torn), self._path.with_suffix(NEW)
         try:
             self._file = _locked(path)
         except OSError as error:
             log.error("the journal cannot be made anew", error=str(error))
-            return
+            return False
         self._size_bytes, self._is_torn = 0, False
-        self._write([self._title(), *map(text_of, self._pending.values())])
+        lines = [self._title(), *map(text_of, self._pending.values())]
+        is_done = self._write(lines) and _is_renamed(path, self._path)
+        if is_done:
+            os.close(before[0])
+        else:  # the old file has all of it
+            os.close(self._file)
+            _remove(path)
+            self._file, self._size_bytes, self._is_torn = before
         self._bytes_anew = self._size_bytes
-        path.replace(self._path)
-        os.close(before)
+        return is_done
 
     def close(self) -> None:
         if not (self._pending or self._heavy):
@@ -158,7 +166,8 @@ class Journal:
         os.close(file)
         return None
 
-    def _write(self, lines: list[Parts]) -> None:
+    def _write(self, lines: list[Parts]) -> bool:
+        """Whether all of them were."""
         try:
             for start in range(0, len(lines), LINES_AT_ONCE):
                 some = lines[start : start + LINES_AT_ONCE]
@@ -172,6 +181,8 @@ class Journal:
                     raise OSError(errno.ENOSPC, "the disk took a part only")
         except OSError as error:  # a full disk: jobs go on, and may run twice after a crash
             log.error("outcomes are not in the journal", error=str(error))
+            return False
+        return True
 
     def _heavy_path(self, number: int) -> Path:
         return self._folder / f"{self._life}.{number}{HEAVY_SUFFIX}"
@@ -200,6 +211,15 @@ def _locked(path: Path) -> int:
 def _write_whole(file: int, part: memoryview) -> None:
     while part:
         part = part[os.write(file, part) :]
+
+
+def _is_renamed(path: Path, to: Path) -> bool:
+    try:
+        path.replace(to)
+    except OSError as error:
+        log.error("the journal cannot be made anew", error=str(error))
+        return False
+    return True
 
 
 def _remove(path: Path) -> None:
