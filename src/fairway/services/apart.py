@@ -7,12 +7,14 @@ a while; all others go on. What an error of the moment is, is the caller's: it i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from fairway.store.refusals import has_answered, is_about_rows
 
 ASIDE_US = 30_000_000
+ALONE_MAX = 8  # refused while nothing was done: more than that are not to blame
 ASIDE_MAX = 10_000  # beyond which the oldest is tried again at once
 
 Answer = TypeVar("Answer")
@@ -25,18 +27,27 @@ async def each_apart(
     act: Callable[[Sequence[Item]], Awaitable[None]],
     refuse: Callable[[Item, Exception], None],
 ) -> None:
-    """Act on all of them at once; `refuse` those that the store will not do, with its reason."""
-    try:
-        await act(items)
-    except Exception as error:
-        if not (items and has_answered(error) and is_about_rows(error)):
-            raise
-        if len(items) == 1:
-            refuse(items[0], error)
-            return
-        middle = len(items) // 2
-        await each_apart(items[:middle], act, refuse)
-        await each_apart(items[middle:], act, refuse)
+    """Act on all of them at once; `refuse` those that the store will not do, with its reason.
+
+    When it does none of them, it is the store that is at fault: its error is raised.
+    """
+    parts, refused, is_any_done = deque([items]), 0, False
+    while parts:
+        some = parts.popleft()
+        try:
+            await act(some)
+            is_any_done = True
+        except Exception as error:
+            if not (some and has_answered(error) and is_about_rows(error)):
+                raise
+            if len(some) > 1:
+                middle = len(some) // 2
+                parts += [some[:middle], some[middle:]]
+            elif is_any_done or refused < ALONE_MAX:
+                refused += 1
+                refuse(some[0], error)
+            else:
+                raise
 
 
 async def in_each_shard(

@@ -7,6 +7,7 @@ Jobs that were due at once and have no last moment never come here.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from fairway.core.retry import Decision
 from fairway.core.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.aftermath import tally_of
-from fairway.services.apart import each_apart, in_each_shard
+from fairway.services.apart import Aside, each_apart, in_each_shard
 from fairway.services.directory import Directory
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.sessions import End, Lease
@@ -109,6 +110,7 @@ class Expirer:
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._lateness = lateness
+        self._aside: Aside[JobId] = Aside()
 
     async def run_once(self, now_us: int) -> float:
         counts = await in_each_shard(self._dispatcher.open_shards, self._expire)
@@ -123,20 +125,30 @@ class Expirer:
             found = await store.passed_last_moments(connection, shard, JOBS_PER_ROUND)
             # A short job that runs may not be written as running; from now on none is granted.
             busy = (self._dispatcher.leases, self._dispatcher.backlog.ending)
-            late = [job for job in found if not any(job.id in held for held in busy)]
+            now_us = time.monotonic_ns() // 1000
+            late = [
+                job
+                for job in found
+                if not any(job.id in held for held in busy)
+                and not self._aside.holds(job.id, now_us)
+            ]
             expired: set[str] = set()
 
             async def expire(some: Sequence[store.LateJob]) -> None:
                 expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
 
             if late:
-                await each_apart(late, expire, _not_expired)
+                await each_apart(late, expire, self._set_aside)
         gone = [job for job in late if job.id in expired]
         self._dispatcher.backlog.remove_all([(job.id, job.key) for job in gone])
         for job in gone:
             self._lateness.tell("skipped", job.key.tenant, job.id, None)
         self._watchers.tell(JobId(job) for job in expired)
         return len(expired)
+
+    def _set_aside(self, job: store.LateJob, error: Exception) -> None:
+        self._aside.put(job.id, time.monotonic_ns() // 1000)
+        log.error("late job cannot be ended; set aside", job=job.id, error=reason_of(error))
 
     async def _write_news(self) -> None:
         news, self._lateness.news = self._lateness.news, []
@@ -170,7 +182,3 @@ def _event(late: LateExecution) -> NewEvent:
     what = "was skipped" if late.action == "skipped" else "ran all the same"
     detail = f"Its last moment to start had passed{after}: it {what}."
     return NewEvent(late.tenant, "late_execution", late.job, detail)
-
-
-def _not_expired(job: store.LateJob, error: Exception) -> None:
-    log.error("late job cannot be ended", job=job.id, error=reason_of(error))
