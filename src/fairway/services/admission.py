@@ -65,9 +65,16 @@ class Admission:
             )
 
     def _too_early(self, tenant: Tenant, early_us: int) -> LimitReached:
-        return LimitReached(
+        return self._later(
+            tenant,
+            early_us,
             f"Your limit is {tenant.rate_per_second} a second and {tenant.burst} at once;"
             f" there is room for this in {early_us / 1e6:.3f} s.",
+        )
+
+    def _later(self, tenant: Tenant, early_us: int, sentence: str) -> LimitReached:
+        return LimitReached(
+            sentence,
             code="TENANT_RATE_LIMIT_EXCEEDED",
             retry_after_seconds=early_us / 1e6,
             quota=self.quota(tenant),
@@ -79,12 +86,11 @@ class Admission:
             tenant.rate_per_second, tenant.burst, self._clock.now_us()
         )
         if early_us:
-            raise LimitReached(
+            raise self._later(
+                tenant,
+                early_us,
                 f"What was refused before counts towards your rate: come back in"
                 f" {early_us / 1e6:.3f} s.",
-                code="TENANT_RATE_LIMIT_EXCEEDED",
-                retry_after_seconds=early_us / 1e6,
-                quota=self.quota(tenant),
             )
 
     def charge(self, tenant: Tenant, refused_bytes: int) -> None:
