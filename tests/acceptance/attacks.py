@@ -17,6 +17,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -328,7 +329,17 @@ async def main() -> None:
     sys.stdout.write(json.dumps(attacker.did) + "\n")
 
 
-if __name__ == "__main__":
-    # They stand for other machines: what they burn here is not the platform's.
+def _stand_back() -> None:
+    """They stand for other machines: what they burn here is not the platform's.
+
+    Where the kernel shares out processors by session first, a policy counts within one only.
+    """
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    session = Path("/proc/self/autogroup")
+    if session.exists():
+        session.write_text("19")
+
+
+if __name__ == "__main__":
+    _stand_back()
     asyncio.run(main())

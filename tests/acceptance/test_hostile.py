@@ -204,7 +204,7 @@ def _attackers(house: House, tenant_key: str, worker_key: str) -> subprocess.Pop
         return subprocess.Popen(
             [sys.executable, "-m", "tests.acceptance.attacks", ",".join(house.urls), tenant_key,
              worker_key],
-            cwd=ROOT, stdout=file, stderr=file,
+            cwd=ROOT, stdout=file, stderr=file, start_new_session=True,
         )  # fmt: skip
 
 
