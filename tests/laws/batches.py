@@ -29,6 +29,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "debts_us": [1] * count, "lanes": [job.lane for job in jobs],
         "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
         "limits": [BATCH] * count, "limit": BATCH, "tenant": jobs[0].tenant, "id": jobs[0].id,
+        "key_tenants": [job.tenant for job in jobs],
         "keys": [f"k{n}" for n in range(count)], "body_hashes": [b"h"] * count, "jobs": ids,
         "failures": [None] * count, "fingerprints": [7] * count, "entries": [b"{}"] * count,
         "billed_us": [5] * count, "places": arrays.places(["(0,1)"] * count),

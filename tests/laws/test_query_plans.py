@@ -279,7 +279,12 @@ async def nothing_due(hot: Connection) -> AsyncIterator[None]:
 def test_every_hot_statement_is_looked_at() -> None:
     upkeep = {"count_queued", "forget_keys", "live_sessions"}
     upkeep |= {"list_jobs", "live_jobs", "count_live_jobs", "slot_time"}
-    inserts = {"insert_job", "insert_jobs", "insert_nothing"}  # these find no row
+    inserts = {
+        "insert_job",
+        "insert_jobs",
+        "claim_and_insert",
+        "insert_nothing",
+    }  # these find no row
     leadership = set(load("leadership.sql")) | inserts
     looked_at = {*BY_BATCH, *BY_ID, *BY_SHARD, *ASIDE, IN_PLACE}
     assert set(STATEMENTS) - upkeep - leadership == looked_at

@@ -33,6 +33,7 @@ from fairway.services.submission_group import (
     Verdict,
     claims_of,
     first_claims,
+    is_all_keyed,
     jobs_in,
     jobs_to_write,
     made_by,
@@ -193,11 +194,15 @@ class Submissions:
             if not claims:
                 await store.insert_jobs(connection, shard, jobs_in(group), scheduled)
                 return {}
-            async with connection.transaction():
-                taken = await store.claim_keys(connection, shard, list(claims.values()))
-                winners = jobs_to_write(group, claims, taken)
-                if winners:
-                    await store.insert_jobs(connection, shard, winners, scheduled)
+            if scheduled is None and is_all_keyed(group) and len(claims) <= store.FEW_JOBS:
+                jobs = jobs_to_write(group, claims, {})
+                taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
+            else:
+                async with connection.transaction():
+                    taken = await store.claim_keys(connection, shard, list(claims.values()))
+                    winners = jobs_to_write(group, claims, taken)
+                    if winners:
+                        await store.insert_jobs(connection, shard, winners, scheduled)
             return taken | {
                 key: KeyHolder(claim.body_hash, claim.job)
                 for key, claim in claims.items()

@@ -12,7 +12,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
-from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.streams import StreamKey, key_of
@@ -98,6 +98,11 @@ def first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
     return first
 
 
+def is_all_keyed(group: list[Submission]) -> bool:
+    """Whether a second try finds all that a first one wrote, so that nothing is written twice."""
+    return all(item.claims is not None and None not in item.claims for item in group)
+
+
 def jobs_to_write(
     group: list[Submission],
     claims: dict[tuple[int, str], KeyClaim],
@@ -133,7 +138,9 @@ def _verdict(
 ) -> Verdict:
     if claim is None:
         return Accepted(job.id)
-    holder = holders[claim.tenant, claim.key]
+    holder = holders.get((claim.tenant, claim.key))
+    if holder is None:  # its day ended between two looks
+        return Unavailable()
     if holder.body_hash != claim.body_hash:
         return InvalidRequest(
             "This Idempotency-Key was used with another body; use a new key for a new job.",

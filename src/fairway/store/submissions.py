@@ -2,14 +2,15 @@
 
 COPY beats INSERT … SELECT FROM unnest by a quarter for a hundred rows and is routed by key on a
 distributed database; for a few rows its second round trip costs more than it saves. Without keys a
-batch is a single statement; with keys it is one short transaction.
+batch is a single statement; with keys a few jobs are one statement, too, and many are one short
+transaction: each round trip is a turn of an event loop that others use as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
@@ -66,17 +67,7 @@ async def insert_jobs(
         )  # fmt: skip
         return
     if len(jobs) <= FEW_JOBS:
-        await execute(
-            connection, _SQL["insert_jobs"], shard=shard, state=queued,
-            ids=arrays.ids([job.id for job in jobs]),
-            tenants=arrays.numbers([job.tenant for job in jobs]),
-            types=arrays.numbers([job.type for job in jobs]),
-            pools=arrays.numbers([job.pool for job in jobs]),
-            priorities=arrays.numbers([job.priority for job in jobs]),
-            lanes=arrays.numbers([job.lane for job in jobs]),
-            timeouts_ms=arrays.numbers([job.timeout_ms for job in jobs]),
-            payloads=[job.payload for job in jobs],
-        )  # fmt: skip
+        await execute(connection, _SQL["insert_jobs"], shard=shard, **_columns(jobs))
         return
     await connection.copy_records_to_table(
         "jobs",
@@ -87,6 +78,20 @@ async def insert_jobs(
             for job in jobs
         ],
     )  # fmt: skip
+
+
+def _columns(jobs: Sequence[QueuedJob]) -> dict[str, Any]:
+    return {
+        "state": State.QUEUED.value,
+        "ids": arrays.ids([job.id for job in jobs]),
+        "tenants": arrays.numbers([job.tenant for job in jobs]),
+        "types": arrays.numbers([job.type for job in jobs]),
+        "pools": arrays.numbers([job.pool for job in jobs]),
+        "priorities": arrays.numbers([job.priority for job in jobs]),
+        "lanes": arrays.numbers([job.lane for job in jobs]),
+        "timeouts_ms": arrays.numbers([job.timeout_ms for job in jobs]),
+        "payloads": [job.payload for job in jobs],
+    }
 
 
 async def insert_nothing(connection: Connection, lock_seconds: float) -> None:
@@ -115,35 +120,48 @@ def _moment(unix_ms: int | None) -> datetime | None:
     return None if unix_ms is None else _EPOCH + timedelta(milliseconds=unix_ms)
 
 
+async def claim_and_insert(
+    connection: Connection, shard: int, claims: Sequence[KeyClaim], jobs: Sequence[QueuedJob]
+) -> dict[tuple[int, str], KeyHolder]:
+    """Write a few jobs that are due, but none whose key is taken; answers who holds those keys."""
+    wanted = _wanted(claims)
+    won = await fetch(connection, _SQL["claim_and_insert"], shard=shard, **wanted, **_columns(jobs))
+    return await _read_holders(connection, shard, claims, won)
+
+
 async def claim_keys(
     connection: Connection, shard: int, claims: Sequence[KeyClaim]
 ) -> dict[tuple[int, str], KeyHolder]:
     """Take the keys that are free; answers the holders of those that were not."""
+    won = await fetch(connection, _SQL["claim_keys"], shard=shard, **_wanted(claims))
+    return await _read_holders(connection, shard, claims, won)
+
+
+def _wanted(claims: Sequence[KeyClaim]) -> dict[str, Any]:
     claims = sorted(claims)  # in one order for all: batches with the same keys must not deadlock
-    taken = await fetch(
-        connection,
-        _SQL["claim_keys"],
-        shard=shard,
-        keep=KEY_LIFE,
-        tenants=[claim.tenant for claim in claims],
-        keys=[claim.key for claim in claims],
-        body_hashes=[claim.body_hash for claim in claims],
-        jobs=[claim.job for claim in claims],
-    )
-    won = {(row["tenant"], row["key"]) for row in taken}
-    lost = [claim for claim in claims if (claim.tenant, claim.key) not in won]
-    return await _read_holders(connection, shard, lost) if lost else {}
+    return {
+        "keep": KEY_LIFE,
+        "key_tenants": [claim.tenant for claim in claims],
+        "keys": [claim.key for claim in claims],
+        "body_hashes": [claim.body_hash for claim in claims],
+        "jobs": [claim.job for claim in claims],
+    }
 
 
 async def _read_holders(
-    connection: Connection, shard: int, claims: Sequence[KeyClaim]
+    connection: Connection, shard: int, claims: Sequence[KeyClaim], won: Sequence[Any]
 ) -> dict[tuple[int, str], KeyHolder]:
+    """Who has the keys that were not won; one whose day ends right now has nobody."""
+    ours = {(row["tenant"], row["key"]) for row in won}
+    lost = [claim for claim in claims if (claim.tenant, claim.key) not in ours]
+    if not lost:
+        return {}
     rows = await fetch(
         connection,
         _SQL["read_keys"],
         shard=shard,
-        tenants=[claim.tenant for claim in claims],
-        keys=[claim.key for claim in claims],
+        tenants=[claim.tenant for claim in lost],
+        keys=[claim.key for claim in lost],
     )
     return {
         (row["tenant"], row["key"]): KeyHolder(row["body_hash"], JobId(row["job"])) for row in rows

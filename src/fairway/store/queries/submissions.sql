@@ -11,6 +11,28 @@ FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :poo
             :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
      AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
 
+-- name: claim_and_insert
+-- A few jobs with keys, in one round trip: each (tenant, key) that is free or past its day is taken, and those jobs
+-- are written that have taken theirs or have none. Rows come back only for keys taken.
+WITH claimed AS (
+    INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
+    SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
+    FROM unnest(:key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+         AS wanted (tenant, key, body_hash, job)
+    ON CONFLICT (shard, tenant, key) DO UPDATE
+        SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
+        WHERE held.expires_at < now()
+    RETURNING tenant, key, job
+), written AS (
+    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload)
+    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, :state, new.timeout_ms, new.payload
+    FROM unnest(:ids::text::uuid[], :tenants::text::int[], :types::text::int[], :pools::text::smallint[],
+                :priorities::text::smallint[], :lanes::text::smallint[], :timeouts_ms::text::int[], :payloads::bytea[])
+         AS new (id, tenant, type, pool, priority, lane, timeout_ms, payload)
+    WHERE new.id <> ALL (:jobs::uuid[]) OR new.id IN (SELECT claimed.job FROM claimed)
+)
+SELECT tenant, key FROM claimed
+
 -- name: insert_nothing
 -- What a submission needs of the table and not a row of it: the lock, and a store that takes writes.
 INSERT INTO jobs SELECT * FROM jobs WHERE shard = :shard AND false
@@ -19,7 +41,7 @@ INSERT INTO jobs SELECT * FROM jobs WHERE shard = :shard AND false
 -- Take each (tenant, key) that is free or past its day. Rows come back only for those taken.
 INSERT INTO idempotency AS held (shard, tenant, key, body_hash, job, expires_at)
 SELECT :shard, wanted.tenant, wanted.key, wanted.body_hash, wanted.job, now() + :keep::interval
-FROM unnest(:tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
+FROM unnest(:key_tenants::int[], :keys::text[], :body_hashes::bytea[], :jobs::uuid[])
      AS wanted (tenant, key, body_hash, job)
 ON CONFLICT (shard, tenant, key) DO UPDATE
     SET body_hash = excluded.body_hash, job = excluded.job, expires_at = excluded.expires_at
