@@ -24,12 +24,24 @@ class Cage:
     @classmethod
     def make(cls, memory_bytes: int, processes: int) -> Cage | None:
         is_unified = (ROOT / "cgroup.controllers").exists()
+        name = f"{os.getpid()}-{secrets.token_hex(8)}"
+        cage = cls(_folders(name, is_unified=is_unified), is_unified=is_unified)
         try:
-            if is_unified:
-                return cls([_unified(memory_bytes, processes)], is_unified=True)
-            return cls(_separate(memory_bytes, processes), is_unified=False)
+            cage._furnish(memory_bytes, processes)
         except OSError:
+            cage.empty()
             return None
+        return cage
+
+    def _furnish(self, memory_bytes: int, processes: int) -> None:
+        if self._is_unified:
+            self._folders[0].parent.mkdir(exist_ok=True)
+            _write(self._folders[0].parent / "cgroup.subtree_control", "+memory +pids")
+        for folder in self._folders:
+            folder.mkdir()
+        memory = "memory.max" if self._is_unified else "memory.limit_in_bytes"
+        _write(self._folders[0] / memory, str(memory_bytes))
+        _write(self._folders[0 if self._is_unified else 1] / "pids.max", str(processes))
 
     @property
     def doors(self) -> list[str]:
@@ -72,25 +84,19 @@ class Cage:
             time.sleep(0.01)
 
 
-def _unified(memory_bytes: int, processes: int) -> Path:
-    parent = ROOT / NAME
-    parent.mkdir(exist_ok=True)
-    _write(parent / "cgroup.subtree_control", "+memory +pids")
-    folder = parent / secrets.token_hex(8)
-    folder.mkdir()
-    _write(folder / "memory.max", str(memory_bytes))
-    _write(folder / "pids.max", str(processes))
-    return folder
+def sweep() -> None:
+    """Take away the empty cages of judges that are gone."""
+    for folder in [*ROOT.glob(f"{NAME}/*-*"), *ROOT.glob(f"*/{NAME}-*-*")]:
+        pid = folder.name.removeprefix(f"{NAME}-").partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _remove(folder)  # only what is empty can be
 
 
-def _separate(memory_bytes: int, processes: int) -> list[Path]:
-    name = f"{NAME}-{secrets.token_hex(8)}"
-    folders = [ROOT / kind / name for kind in ("memory", "pids", "cpuacct")]
-    for folder in folders:
-        folder.mkdir()
-    _write(folders[0] / "memory.limit_in_bytes", str(memory_bytes))
-    _write(folders[1] / "pids.max", str(processes))
-    return folders
+def _folders(name: str, *, is_unified: bool) -> list[Path]:
+    """One for everything, or one for each thing that is counted."""
+    if is_unified:
+        return [ROOT / NAME / name]
+    return [ROOT / kind / f"{NAME}-{name}" for kind in ("memory", "pids", "cpuacct")]
 
 
 def _write(path: Path, text: str) -> None:

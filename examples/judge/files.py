@@ -7,6 +7,7 @@ never come to mean something else.
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,15 @@ def open_store(place: str) -> ObjectStore:
     folder = place.removeprefix("file://")  # as FAIRWAY_STORAGE_URL is written
     if "://" in folder:
         return from_url(place)
-    return LocalStore(Path(folder), mkdir=True)
+    return LocalStore(_closed(Path(folder)))
+
+
+def _closed(folder: Path) -> Path:
+    """Sources and expected answers are for the judge's own account."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid == os.geteuid():
+        folder.chmod(0o700)
+    return folder
 
 
 async def put(store: ObjectStore, data: bytes) -> str:

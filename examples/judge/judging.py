@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple, TypedDict
 
+from examples.judge import places
 from examples.judge.languages import COMPILING, Language
+from examples.judge.places import Place
 from examples.judge.sandbox import Sandbox, Task
 from examples.judge.verdicts import Limits, Ran, Verdict, verdict_of
 
@@ -38,16 +38,15 @@ def judge(
     on_test: Callable[[int, int], None] = lambda done, total: None,
 ) -> Judged:
     """Raises SandboxUnavailable when the host is at fault, never for what the program does."""
-    with tempfile.TemporaryDirectory(prefix="judge-") as name:
-        folder = Path(name)
-        _furnish(folder, language, source)
-        failure = _compile(sandbox, language, folder)
+    with places.opened() as place:
+        _furnish(place, language, source)
+        failure = _compile(sandbox, language, place)
         if failure is not None:
             return _judged(sandbox, Verdict.COMPILE_ERROR, failure, tests)
         worst = Ran(0, 0.0, 0, b"", b"")
         for number, test in enumerate(tests):
             on_test(number, len(tests))
-            ran = sandbox.run(_task(language, folder, limits, test.input))
+            ran = sandbox.run(_task(language, place, limits, test.input))
             worst = worst._replace(
                 cpu_seconds=max(worst.cpu_seconds, ran.cpu_seconds),
                 memory_bytes=max(worst.memory_bytes, ran.memory_bytes),
@@ -58,34 +57,32 @@ def judge(
         return _judged(sandbox, Verdict.ACCEPTED, "", tests, passed=len(tests), worst=worst)
 
 
-def _furnish(folder: Path, language: Language, source: bytes) -> None:
-    """The account that compiles and runs owns nothing of the host; this folder it may enter."""
-    folder.chmod(0o777 if language.compile else 0o755)
-    file = folder / language.source
+def _furnish(place: Place, language: Language, source: bytes) -> None:
+    """The account that compiles and runs may read it; the folder is closed to everybody else."""
+    file = place.folder / language.source
     file.write_bytes(source)
     file.chmod(0o644)
 
 
-def _compile(sandbox: Sandbox, language: Language, folder: Path) -> str | None:
+def _compile(sandbox: Sandbox, language: Language, place: Place) -> str | None:
     """None when it compiled, else what the compiler said."""
     if not language.compile:
         return None
     ran = sandbox.run(
-        Task(language.compile, folder, COMPILING, may_write=True, gently=True,
+        Task(language.compile, place, COMPILING, may_write=True, gently=True,
              own_memory=language.own_memory)
     )  # fmt: skip
-    folder.chmod(0o755)
     if ran.exit_code == 0 and not ran.was_stopped:
         return None
     if ran.was_stopped or ran.was_out_of_memory:
         return "the compiler took too long or too much"
-    return ran.stderr.decode(errors="replace").replace(str(folder), "")[:COMPILER_WORDS_MAX]
+    return ran.stderr.decode(errors="replace")[:COMPILER_WORDS_MAX]
 
 
-def _task(language: Language, folder: Path, limits: Limits, stdin: bytes) -> Task:
+def _task(language: Language, place: Place, limits: Limits, stdin: bytes) -> Task:
     wide = limits._replace(processes=limits.processes + language.extra_processes)
     words = language.run_words(limits)
-    return Task(words, folder, wide, stdin, own_memory=language.own_memory)
+    return Task(words, place, wide, stdin, own_memory=language.own_memory)
 
 
 def _judged(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,9 @@ from examples.judge import files
 from examples.judge.jobs import JOBS, app
 from examples.judge.languages import LANGUAGES, installed
 from examples.judge.pools import CONTEST
+from examples.judge.sandbox import Sandbox
 from examples.judge.settings import Settings
+from examples.judge.trouble import SandboxUnavailable
 from examples.web import BadInput, bad_input, job_id, message, page_file, problem, refused
 from msgspec import Meta, Struct
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -53,6 +56,7 @@ class Submission(Struct, forbid_unknown_fields=True):
 class Service:
     def __init__(self, settings: Settings) -> None:
         self._store = files.open_store(settings.store)
+        self._wanted_sandbox = settings.sandbox
         self._http: httpx2.AsyncClient | None = None
 
     def build(self) -> Starlette:
@@ -61,7 +65,7 @@ class Service:
                 Route("/submissions", self.submit, methods=["POST"]),
                 Route("/submissions/{id}", self.read, methods=["GET"]),
                 Route("/submissions/{id}/events", self.events, methods=["GET"]),
-                Route("/languages", lambda _: JSONResponse({"languages": installed()})),
+                Route("/languages", self.languages, methods=["GET"]),
                 Route("/", lambda _: page_file(PAGE, "index.html")),
                 Route("/{name}", lambda request: page_file(PAGE, request.path_params["name"])),
             ],
@@ -77,6 +81,11 @@ class Service:
             base_url=settings.url, headers=headers, trust_env=False
         ) as self._http:
             yield
+
+    async def languages(self, _: Request) -> Response:
+        """What this host offers, and how it would hold what is handed in."""
+        sandbox, reason = await asyncio.to_thread(_sandbox, self._wanted_sandbox)
+        return JSONResponse({"languages": installed(), "sandbox": sandbox, "reason": reason})
 
     async def submit(self, request: Request) -> Response:
         wanted = await message(request, Submission, BODY_BYTES_MAX)
@@ -153,6 +162,15 @@ class Service:
         said = reply.json()
         likely = (said.get("start") or {}).get("likely_at")
         return {"position": said.get("position"), "likely_at": likely, "why": said.get("detail")}
+
+
+@cache
+def _sandbox(wanted: str) -> tuple[str | None, str]:
+    """The level in use here, or why there is none."""
+    try:
+        return Sandbox.find(wanted).level, ""
+    except SandboxUnavailable as error:
+        return None, str(error)
 
 
 def _document(found: Any) -> dict[str, Any]:

@@ -35,13 +35,13 @@ class Limits(NamedTuple):
 class Ran(NamedTuple):
     """How a program ended, as seen from outside its sandbox."""
 
-    exit_code: int  # 128 + n: ended by signal n
+    exit_code: int  # below 0: ended by that signal
     cpu_seconds: float
     memory_bytes: int
     stdout: bytes
     stderr: bytes
-    was_stopped: bool = False  # by us, when the wall clock ran out
-    was_out_of_memory: bool = False  # said by the kernel
+    was_stopped: bool = False  # by us, when its time ran out
+    was_out_of_memory: bool = False  # seen from outside
 
 
 #: What runtimes say when memory runs out, for where only address space can be limited.
@@ -51,17 +51,15 @@ OUT_OF_MEMORY = (
     b"java.lang.OutOfMemoryError",
     b"Cannot allocate",
 )
-ENDED_BY = 128
 
 
 def verdict_of(ran: Ran, expected: bytes, limits: Limits) -> tuple[Verdict, str]:
     """The verdict, and a word about it."""
-    signal_number = ran.exit_code - ENDED_BY
     if ran.was_out_of_memory or (ran.exit_code and _says_out_of_memory(ran, limits)):
         return Verdict.MEMORY_LIMIT, f"more than {limits.memory_bytes >> 20} MB"
-    if ran.was_stopped or signal_number == signal.SIGXCPU or ran.cpu_seconds > limits.cpu_seconds:
+    if ran.was_stopped or ran.exit_code == -signal.SIGXCPU or ran.cpu_seconds > limits.cpu_seconds:
         return Verdict.TIME_LIMIT, f"more than {limits.cpu_seconds:g} s"
-    if signal_number == signal.SIGXFSZ or len(ran.stdout) > limits.output_bytes:
+    if ran.exit_code == -signal.SIGXFSZ or len(ran.stdout) > limits.output_bytes:
         return Verdict.RUNTIME_ERROR, "wrote too much"
     if ran.exit_code:
         return Verdict.RUNTIME_ERROR, _how_it_ended(ran)
@@ -71,16 +69,17 @@ def verdict_of(ran: Ran, expected: bytes, limits: Limits) -> tuple[Verdict, str]
 
 
 def _says_out_of_memory(ran: Ran, limits: Limits) -> bool:
+    """Who was killed close to its limit met it. A runtime with memory of its own may exceed it."""
     said = any(words in ran.stderr[-4000:] for words in OUT_OF_MEMORY)
-    return said or ran.memory_bytes >= 0.98 * limits.memory_bytes
+    return said or (ran.exit_code < 0 and ran.memory_bytes >= 0.98 * limits.memory_bytes)
 
 
 def _how_it_ended(ran: Ran) -> str:
-    number = ran.exit_code - ENDED_BY
-    try:
-        how = f"ended by {signal.Signals(number).name}"
-    except ValueError:
-        how = f"exit status {ran.exit_code}"
+    how = f"exit status {ran.exit_code}"
+    if ran.exit_code < 0:
+        number = -ran.exit_code
+        is_named = number in set(signal.Signals)
+        how = f"ended by {signal.Signals(number).name if is_named else f'signal {number}'}"
     last = ran.stderr.decode(errors="replace").strip().splitlines()[-1:]
     return f"{how}: {last[0][:300]}" if last else how
 

@@ -65,7 +65,8 @@ form.addEventListener("submit", async (event) => {
 });
 
 language.addEventListener("change", () => { form.elements.source.value = STARTERS[language.value]; });
-fetch("/languages").then((reply) => reply.json()).then(({ languages }) => {
+fetch("/languages").then((reply) => reply.json()).then(({ languages, sandbox, reason }) => {
+  document.getElementById("sandbox").textContent = sandbox ? `Programs run in: ${sandbox}` : `Nothing can be judged here: ${reason}`;
   language.replaceChildren(...languages.map((name) => new Option(name, name)));
   language.dispatchEvent(new Event("change"));
 });
