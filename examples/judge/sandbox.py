@@ -181,9 +181,7 @@ def _kill(pid: int) -> None:
         return
 
 
-def _ran(
-    task: Task, streams: Streams, told: list[str], is_late: bool, cage: Cage | None
-) -> Ran:
+def _ran(task: Task, streams: Streams, told: list[str], is_late: bool, cage: Cage | None) -> Ran:
     errors = _read(streams.stderr, ERRORS_BYTES_MAX)
     if told[:1] == ["trouble"] or (len(told) != 4 and not is_late):
         raise SandboxUnavailable(" ".join(told[1:]) or _last_words(errors) or "it ended unheard")

@@ -34,6 +34,7 @@ PYTHON = [
     Program("silent", "python", "pass", "wrong answer"),
     Program("broken", "python", "print(1/0)", "runtime error"),
     Program("no syntax", "python", "def", "runtime error"),
+    Program("exits as if by SIGXCPU", "python", "import os; os._exit(152)", "runtime error"),
     Program("exit 3", "python", "import sys; sys.exit(3)", "runtime error"),
     Program("endless loop", "python", "while True: pass", "time limit"),
     Program("memory hog", "python", "x = b'x' * (1 << 30)\nprint(42)", "memory limit"),
@@ -51,7 +52,8 @@ PYTHON = [
     Program("writes to the system", "python",
             "try:\n    open('/usr/bin/left-behind', 'w')\n    print('out')" + REFUSED, "accepted"),
     Program("secrets of the worker", "python",
-            "import os\ntext = ' '.join(os.environ) + open('/proc/1/environ').read()\n"
+            "import os\ntext = ' '.join(os.environ)\n"
+            "try:\n    text += open('/proc/1/environ').read()\nexcept OSError: pass\n"
             "print('out' if 'FAIRWAY' in text else 42)", "accepted"),
     Program("other processes", "python",
             "import os\nothers = [p for p in os.listdir('/proc') if p.isdigit()]\n"
@@ -69,6 +71,7 @@ C = [
     Program("right", "c", C_ADD, "accepted"),
     Program("no C", "c", "int main(void) { return }", "compile error"),
     Program("null pointer", "c", "int main(void) { return *(volatile int *)0; }", "runtime error"),
+    Program("gives up", "c", "#include <stdlib.h>\nint main(void) { abort(); }", "runtime error"),
     Program("endless loop", "c", "int main(void) { for (volatile int i = 0;;) i++; }",
             "time limit"),
     Program("memory hog", "c",
@@ -101,6 +104,9 @@ JAVA = [
             "import java.util.*;\npublic class Main { public static void main(String[] a) {"
             " List<long[]> l = new ArrayList<>(); while (true) l.add(new long[100000]); } }",
             "memory limit", 4.0, 64),
+    Program("throws", "java",
+            "public class Main { public static void main(String[] a) {"
+            " throw new IllegalStateException(); } }", "runtime error", 4.0, 64),
     Program("no Java", "java", "class {", "compile error", 4.0, 128),
 ]  # fmt: skip
 

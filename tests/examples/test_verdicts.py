@@ -24,15 +24,19 @@ FINE = Ran(exit_code=0, cpu_seconds=0.1, memory_bytes=5 << 20, stdout=b"42\n", s
         (FINE._replace(stdout=b"\n42\n"), Verdict.WRONG_ANSWER),
         (FINE._replace(stdout=b""), Verdict.WRONG_ANSWER),
         (FINE._replace(exit_code=1), Verdict.RUNTIME_ERROR),
-        (FINE._replace(exit_code=128 + signal.SIGSEGV), Verdict.RUNTIME_ERROR),
-        (FINE._replace(exit_code=128 + signal.SIGXFSZ), Verdict.RUNTIME_ERROR),
+        (FINE._replace(exit_code=-signal.SIGSEGV), Verdict.RUNTIME_ERROR),
+        (FINE._replace(exit_code=-signal.SIGXFSZ), Verdict.RUNTIME_ERROR),
         (FINE._replace(stdout=b"4" * 1001), Verdict.RUNTIME_ERROR),
-        (FINE._replace(exit_code=128 + signal.SIGXCPU), Verdict.TIME_LIMIT),
-        (FINE._replace(exit_code=137, was_stopped=True), Verdict.TIME_LIMIT),
+        (FINE._replace(exit_code=-signal.SIGXCPU), Verdict.TIME_LIMIT),
+        (FINE._replace(exit_code=-signal.SIGKILL, was_stopped=True), Verdict.TIME_LIMIT),
         (FINE._replace(cpu_seconds=1.01), Verdict.TIME_LIMIT),
-        (FINE._replace(exit_code=137, was_out_of_memory=True), Verdict.MEMORY_LIMIT),
+        (FINE._replace(exit_code=-signal.SIGKILL, was_out_of_memory=True), Verdict.MEMORY_LIMIT),
         (FINE._replace(exit_code=1, stderr=b"MemoryError\n"), Verdict.MEMORY_LIMIT),
-        (FINE._replace(exit_code=139, memory_bytes=99 << 20), Verdict.MEMORY_LIMIT),
+        (FINE._replace(exit_code=-signal.SIGSEGV, memory_bytes=99 << 20), Verdict.MEMORY_LIMIT),
+        # An exit status is not a signal, whatever a shell would make of it.
+        (FINE._replace(exit_code=128 + signal.SIGXCPU), Verdict.RUNTIME_ERROR),
+        # A runtime with memory of its own may be larger than the program's limit.
+        (FINE._replace(exit_code=1, memory_bytes=150 << 20), Verdict.RUNTIME_ERROR),
         # Near the limit is not over it.
         (FINE._replace(memory_bytes=99 << 20), Verdict.ACCEPTED),
         (FINE._replace(stderr=b"MemoryError is handled\n"), Verdict.ACCEPTED),
@@ -45,7 +49,9 @@ def test_how_a_run_ended_is_what_its_author_hears(ran: Ran, verdict: Verdict) ->
 def test_a_runtime_error_says_how_it_ended_and_its_last_words() -> None:
     ran = FINE._replace(exit_code=1, stderr=b"Traceback\nZeroDivisionError: division by zero\n")
     assert verdict_of(ran, b"", LIMITS)[1] == "exit status 1: ZeroDivisionError: division by zero"
-    assert "SIGSEGV" in verdict_of(FINE._replace(exit_code=139), b"", LIMITS)[1]
+    assert verdict_of(FINE._replace(exit_code=134), b"", LIMITS)[1] == "exit status 134"
+    assert verdict_of(FINE._replace(exit_code=-40), b"", LIMITS)[1] == "ended by signal 40"
+    assert "SIGSEGV" in verdict_of(FINE._replace(exit_code=-signal.SIGSEGV), b"", LIMITS)[1]
 
 
 @given(st.lists(st.lists(st.integers(), min_size=1, max_size=5), max_size=5))
