@@ -7,10 +7,10 @@ PYTHON := $(shell /usr/bin/python3 -c 'import sys; assert sys.version_info >= (3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup up sandbox test soak hostile check format bench lab lock clean
+.PHONY: help setup up sandbox test soak hostile judge-soak check format bench lab lock clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP)  ## Install everything into .venv (leaves .venv/bin/fairway)
 
@@ -24,8 +24,9 @@ $(STAMP): requirements.lock pyproject.toml
 up: setup  ## Start everything: PostgreSQL, server, workers, the scoring service (Ctrl-C drains)
 	$(BIN)/fairway up examples.hello:app examples.scoring.jobs:app --beside examples.scoring
 
-sandbox:  # of the judge in examples/: where it cannot be installed, a weaker one is used and tested
-	@command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap; } || true
+sandbox:  ## Install bubblewrap for the judge in examples/, where that is possible
+	@command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap; } \
+		|| echo "bubblewrap cannot be installed here: the judge builds its walls from namespaces by itself"
 
 test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff check .
@@ -39,6 +40,9 @@ soak: setup  ## Every fault in turn for some minutes: nothing lost, and all of i
 
 hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
 	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py
+
+judge-soak: setup sandbox  ## The judge against every hostile program at every level; a thousand submissions
+	$(BIN)/pytest -m slow tests/examples/test_hostile.py tests/examples/test_judge.py
 
 check: setup  ## Say what is wrong with the settings and the database
 	$(BIN)/fairway check

@@ -51,7 +51,7 @@ PROCESS_BOMBS = [
     Hostile("processes", "burns in grandchildren it gave away", PRELUDE +
             "for _ in range(4):\n    if os.fork() == 0:\n        if os.fork() == 0:\n"
             "            while True: pass\n        os._exit(0)\n    os.wait()\n"
-            "time.sleep(0.6)\n" + ADD, TIME, cpu_seconds=0.3),
+            "time.sleep(2)\n" + ADD, TIME, cpu_seconds=0.3),
 ]  # fmt: skip
 
 FILE_BOMBS = [
@@ -65,8 +65,9 @@ FILE_BOMBS = [
         " for (;;) fputs(\"xxxxxxxxxxxxxxxx\", f); }\n"), ERROR, language="c"),
     Hostile("floods", "fills the scratch space", tries(
         "[open(f'/tmp/{n}', 'wb').write(bytes(1 << 20)) for n in range(100)]")),
-    Hostile("floods", "fills the scratch space with names", tries(
-        "[os.mkdir(f'/tmp/{n}') for n in range(20_000)]"), (*MEMORY, "accepted")),
+    Hostile("floods", "fills the scratch space with names", PRELUDE +
+            "try:\n    n = 0\n    while True:\n        n += 1\n        os.mkdir(f'/tmp/{n}')\n"
+            "except OSError: print(42)\n", ("accepted", *MEMORY, *TIME), cpu_seconds=0.5),
     Hostile("floods", "opens files without end", tries("[open('/dev/null') for _ in range(5000)]")),
     Hostile("leftovers", "leaves files", PRELUDE +
             "for name in ('/tmp/left', '/dev/shm/left'):\n"
@@ -126,7 +127,7 @@ COMPILING = [
     Hostile("compiling", "includes the host's accounts", '#include "/etc/passwd"\nint main() {}',
             NO_COMPILE, language="c", is_quick=True),
     Hostile("compiling", "includes the compiler's environment",
-            '#include "/proc/self/environ"\nint main() {}', NO_COMPILE, language="c"),
+            '#include "/proc/self/environ"\nint main() {}', (*NO_COMPILE, *WRONG), language="c"),
     Hostile("compiling", "puts the host's passwords into the program",
             '__asm__(".incbin \\"/etc/shadow\\"");\nint main() {}', NO_COMPILE, language="c"),
     Hostile("compiling", "includes a stored answer", '#include "@ANSWER@"\nint main() {}',

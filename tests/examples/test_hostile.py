@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,9 +60,10 @@ def _strangers() -> list[str]:
     found = []
     for folder in ("/tmp", "/dev/shm"):
         for entry in os.scandir(folder):
-            if not entry.name.startswith(places.PREFIX):
+            with suppress(FileNotFoundError):  # others work there, too
                 uid = entry.stat(follow_symlinks=False).st_uid
-                found += [entry.path for ids in places.RANGES if uid in ids]
+                is_place = entry.name.startswith(places.PREFIX)
+                found += [entry.path for ids in places.RANGES if uid in ids and not is_place]
     return found
 
 

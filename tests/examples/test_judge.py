@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import signal
+import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import msgspec
 import pytest
+from examples.judge import cgroups
 from examples.judge.languages import installed
 from examples.judge.pools import declare
-from tests.acceptance.processes import RUNNER, command_of, name_of, send, tree
+from examples.judge.walls import Level
+from tests.acceptance.processes import RUNNER, command_of, is_alive, name_of, send, tree
 from tests.acceptance.processes import Program as Process
 from tests.examples.conftest import Town, answering, town
+from tests.examples.hostile_bombs import BOMBS
 from tests.examples.programs import CPP, EVERY, PYTHON, C, Program
 from tests.examples.test_sandbox import SANDBOX
 
@@ -63,9 +68,21 @@ class Judge:
 
 
 @pytest.fixture
-async def judge(tmp_path: Path, http: httpx2.AsyncClient) -> AsyncIterator[Judge]:
+def scratch() -> Iterator[Path]:
+    """Where the worker makes its places: a folder that submissions' accounts may pass through."""
+    with tempfile.TemporaryDirectory(prefix="judged-", dir="/tmp") as name:
+        os.chmod(name, 0o711)
+        yield Path(name)
+
+
+@pytest.fixture
+async def judge(
+    request: pytest.FixtureRequest, tmp_path: Path, scratch: Path, http: httpx2.AsyncClient
+) -> AsyncIterator[Judge]:
+    """At the strongest level, or at the one that a test asks for."""
     environment = {
         "JUDGE_STORE": str(tmp_path / "store"),
+        "JUDGE_SANDBOX": getattr(request, "param", ""),
         "FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3",
     }
     with town(tmp_path, ["--no-worker", "--beside", "examples.judge"], environment) as here:
@@ -73,7 +90,7 @@ async def judge(tmp_path: Path, http: httpx2.AsyncClient) -> AsyncIterator[Judge
         keys = msgspec.json.decode((tmp_path / "data" / "client.json").read_bytes())
         declare(keys["url"], keys["operator_key"])
         words = ["examples.judge.jobs:app", "--pool", *POOLS, "--grace", "1"]
-        worker = here.worker("worker", words, environment)
+        worker = here.worker("worker", words, environment | {"TMPDIR": str(scratch)})
         try:
             await worker.says("worker ready", 60)
             yield Judge(here, http, worker)
@@ -88,10 +105,30 @@ async def test_verdicts_come_live_with_the_level_that_held_the_program(judge: Ju
         view = await judge.judged(submission)
         assert (program.name, view["verdict"]) == (program.name, program.verdict)
         assert view["sandbox"] == LEVEL
+    await judge.worker.says(f"programs run in: {LEVEL}")
+    assert (await judge.http.get(f"{judge.here.at}/languages")).json()["sandbox"] == LEVEL
     reply = await judge.http.get(f"{judge.here.at}/submissions/{handed_in[0][1]}")
     assert reply.json()["status"] == "judged"
     await _bad_input(judge)
     await _waiting(judge)
+
+
+@pytest.mark.parametrize("judge", [Level.ROOMS.value], indirect=True)
+async def test_a_level_by_its_name_is_in_force(judge: Judge) -> None:
+    view = await judge.judged(await judge.hand_in(PYTHON[0]))
+    assert (view["verdict"], view["sandbox"]) == ("accepted", Level.ROOMS.value)
+    assert (judge.here.folder / "store").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("judge", ["none"], indirect=True)
+async def test_without_a_sandbox_nothing_is_judged_and_the_page_says_why(judge: Judge) -> None:
+    told = (await judge.http.get(f"{judge.here.at}/languages")).json()
+    assert told["sandbox"] is None
+    assert "JUDGE_SANDBOX" in told["reason"]
+    submission = await judge.hand_in(PYTHON[0])
+    await judge.worker.says("SandboxUnavailable")
+    view = (await judge.http.get(f"{judge.here.at}/submissions/{submission}")).json()
+    assert view["status"] in ("queued", "scheduled", "running")
 
 
 async def _bad_input(judge: Judge) -> None:
@@ -135,7 +172,9 @@ async def test_killing_anything_loses_no_submission(judge: Judge, victim: str) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-async def test_two_hundred_mixed_submissions_get_their_verdicts(judge: Judge) -> None:
+async def test_two_hundred_mixed_submissions_get_their_verdicts(
+    judge: Judge, scratch: Path
+) -> None:
     dice = random.Random(7)
     programs = CONTAINED + dice.choices(CONTAINED, k=200 - len(CONTAINED))
     dice.shuffle(programs)
@@ -146,8 +185,49 @@ async def test_two_hundred_mixed_submissions_get_their_verdicts(judge: Judge) ->
         if view["verdict"] != program.verdict:
             wrong.append((program.language, program.name, view))
     assert wrong == []
-    left = [command_of(pid) for pid in tree(judge.worker.pid) if "bwrap" in command_of(pid)]
-    assert left == []
+    assert left(judge, scratch) == []
+
+
+def left(judge: Judge, scratch: Path) -> list[str]:
+    """Whatever submissions left behind: processes, zombies, cages, files."""
+    below = tree(judge.worker.pid)
+    sandboxes = ("judge-warden", "bwrap", "python3")
+    processes = [pid for pid in below if not is_alive(pid) or name_of(pid) in sandboxes]
+    cages = [
+        path
+        for pid in below
+        for pattern in (f"{cgroups.NAME}/{pid}-*", f"*/{cgroups.NAME}-{pid}-*")
+        for path in cgroups.ROOT.glob(pattern)
+    ]
+    return [*map(command_of, processes), *map(str, cages), *os.listdir(scratch)]
+
+
+def many(count: int) -> list[Program]:
+    """Mostly plain ones, and every fifth one that would leave something."""
+    dice = random.Random(11)
+    kinds = {"leftovers", "signals", "descriptors"}
+    rude = [
+        Program(one.name, one.language, one.source, one.verdicts[0], one.cpu_seconds)
+        for one in BOMBS
+        if one.kind in kinds and one.verdicts != ("time limit",) and "@" not in one.source
+    ]
+    names = {"right", "wrong", "silent", "broken", "exit 3", "leaves a child behind"}
+    plain = [one for one in PYTHON if one.name in names]
+    programs = [dice.choice(plain if n % 5 else rude) for n in range(count)]
+    return [one for one in programs if one.language in installed()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("judge", [LEVEL, Level.ROOMS.value], indirect=True)
+async def test_nothing_is_left_after_a_thousand_submissions(judge: Judge, scratch: Path) -> None:
+    began = time.monotonic()
+    handed_in = [(one, await judge.hand_in(one)) for one in many(1000)]
+    views = [(one, await judge.judged(submission, 1500)) for one, submission in handed_in]
+    assert [(one, view) for one, view in views if view["verdict"] != one.verdict] == []
+    assert left(judge, scratch) == []
+    seconds = time.monotonic() - began
+    logging.getLogger(__name__).info("%s submissions in %.0f s", len(views), seconds)
 
 
 @pytest.mark.slow
