@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -117,20 +118,22 @@ def test_nothing_stays_behind(level: Level) -> None:
 @every_level
 def test_a_run_ends_with_the_judge_that_started_it(level: Level) -> None:
     """Killed in the middle of it, without a chance to tidy up."""
-    sandbox, mark = at(level), f"orphaned-{os.getpid()}"
+    sandbox, mark = at(level), f"orphaned-{os.getpid()}-{level.name}-"
     code = (
-        "import sys\nfrom examples.judge.sandbox import *\nfrom examples.judge.walls import Level\n"
+        "from examples.judge.sandbox import *\nfrom examples.judge.walls import Level\n"
         f"sandbox = Sandbox(Level({sandbox.level!r}))\nwith places.opened() as place:\n"
-        "    print('started', flush=True)\n"
         f"    words = ('/usr/bin/python3', '-c', 'import time; time.sleep(60)  # {mark}')\n"
         "    sandbox.run(Task(words, place, Limits(cpu_seconds=10.0)))\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        _until(lambda: _listed(mark) >= 3)  # the judge, the walls and the program itself
+    with tempfile.TemporaryDirectory(prefix="orphaned-", dir="/tmp") as folder:
+        os.chmod(folder, 0o711)
+        child = subprocess.Popen(
+            [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"TMPDIR": folder}
+        )
+        _until(lambda: _listed(mark) >= 4)  # judge, walls, warden, program
         child.kill()
-    _until(lambda: _listed(mark) == 0)
+        child.wait()
+        _until(lambda: _listed(mark) == 0)
 
 
 def _until(condition: Callable[[], bool]) -> None:
