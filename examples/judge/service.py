@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +56,7 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self._store = files.open_store(settings.store)
         self._wanted_sandbox = settings.sandbox
+        self._level: asyncio.Task[tuple[str | None, str]] | None = None
         self._http: httpx2.AsyncClient | None = None
 
     def build(self) -> Starlette:
@@ -84,7 +84,9 @@ class Service:
 
     async def languages(self, _: Request) -> Response:
         """What this host offers, and how it would hold what is handed in."""
-        sandbox, reason = await asyncio.to_thread(_sandbox, self._wanted_sandbox)
+        if self._level is None:
+            self._level = asyncio.create_task(asyncio.to_thread(_sandbox, self._wanted_sandbox))
+        sandbox, reason = await asyncio.shield(self._level)  # whoever asks next shares it
         return JSONResponse({"languages": installed(), "sandbox": sandbox, "reason": reason})
 
     async def submit(self, request: Request) -> Response:
@@ -164,7 +166,6 @@ class Service:
         return {"position": said.get("position"), "likely_at": likely, "why": said.get("detail")}
 
 
-@cache
 def _sandbox(wanted: str) -> tuple[str | None, str]:
     """The level in use here, or why there is none."""
     try:
