@@ -292,6 +292,14 @@ async def test_compressed_bodies_are_415(tenant: httpx2.AsyncClient, coding: str
         ("POST", "/livez", "GET, HEAD"),
         ("GET", "/v1/tenants", "POST"),
         ("POST", "/docs", "GET, HEAD"),
+        ("GET", "/v1/jobs/cancel", "POST"),
+        ("PATCH", "/v1/jobs/cancel", "POST"),
+        ("PATCH", "/v1/jobs/batch", "POST"),
+        ("DELETE", "/v1/dead-letters/actions", "GET, HEAD"),
+        ("DELETE", "/v1/dead-letters/groups", "GET, HEAD"),
+        ("GET", "/v1/dead-letters/discard", "POST"),
+        ("GET", "/v1/dead-letters/replay", "POST"),
+        ("OPTIONS", "/v1/dead-letters/replay", "POST"),
     ],
 )
 async def test_a_wrong_method_is_told_the_right_ones(

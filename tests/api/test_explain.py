@@ -39,6 +39,13 @@ async def test_no_worker(tenant: httpx2.AsyncClient, worker: HandWorker) -> None
     assert (found["position"], found["position_is_exact"]) == (3, True)
 
 
+async def test_head_is_answered_as_allow_says(tenant: httpx2.AsyncClient) -> None:
+    path = f"/v1/jobs/{await post(tenant, 'nobody.runs.this')}/explain"
+    head = await tenant.head(path)
+    assert (head.status_code, head.content) == (200, b"")
+    assert "HEAD" in (await tenant.put(path)).headers["allow"]
+
+
 async def test_running_and_finished(tenant: httpx2.AsyncClient, worker: HandWorker) -> None:
     job = await post(tenant, worker.type)
     await worker.hello()

@@ -46,7 +46,7 @@ from fairway.api.plain import (
     read_body,
     send_problem,
 )
-from fairway.api.reference import allowed_methods
+from fairway.api.reference import NAMED, allowed_methods
 from fairway.api.relay import Relay
 from fairway.api.submit import SubmitBatch, SubmitJob
 from fairway.core.errors import FairwayError, NotFound, Unavailable
@@ -59,6 +59,7 @@ log = logger("api")
 JOB = "/v1/jobs/"
 BATCH = "/v1/jobs/batch"
 ONE_JOB = ("GET", "HEAD", "DELETE", "PATCH")
+READ = ("GET", "HEAD")
 WORKER = "/v1/workers/"
 EXCHANGE = "/exchange"
 EXPLAIN = "/explain"
@@ -171,9 +172,14 @@ class Api:
             await self._batch(scope, receive, send)
         elif method == "POST" and path.startswith(WORKER) and path.endswith(EXCHANGE):
             await self._exchange(scope, receive, send, path[len(WORKER) : -len(EXCHANGE)])
-        elif method in ONE_JOB and path.startswith(JOB) and path.count("/") == 3 and path != BATCH:
+        elif (
+            method in ONE_JOB
+            and path.startswith(JOB)
+            and path.count("/") == 3
+            and path not in NAMED
+        ):
             await self._job(scope, receive, send, path[len(JOB) :])
-        elif method == "GET" and path.startswith(JOB) and path.endswith(EXPLAIN):
+        elif method in READ and path.startswith(JOB) and path.endswith(EXPLAIN):
             await self._explain(scope, receive, send, path[len(JOB) : -len(EXPLAIN)])
         elif method == "POST" and path == "/internal/hint":
             await self._hint(scope, receive, send)
@@ -203,7 +209,14 @@ class _Calm(Starlette):
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:
-        return ExceptionMiddleware(self.router, handlers=self.exception_handlers)
+        return ExceptionMiddleware(self._by_name, handlers=self.exception_handlers)
+
+    async def _by_name(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The router would take `DELETE /v1/dead-letters/groups` for a dead letter named groups."""
+        methods = NAMED.get(scope["path"]) if scope["type"] == "http" else None
+        if methods is not None and scope["method"] not in methods:
+            raise HTTPException(405)
+        await self.router(scope, receive, send)
 
 
 async def _problem(request: Request, error: Exception) -> Response:

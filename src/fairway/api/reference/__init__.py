@@ -27,3 +27,8 @@ def allowed_methods(path: str) -> list[str]:
 
 
 _PATTERNS = {op.path: re.compile(re.sub(r"\{\w+\}", "[^/]+", op.path)) for op in OPERATIONS}
+
+#: Paths that are names from end to end, with their methods: none of them is ever taken for an id.
+NAMED: dict[str, frozenset[str]] = {
+    op.path: frozenset(allowed_methods(op.path)) for op in OPERATIONS if "{" not in op.path
+}
