@@ -117,6 +117,50 @@ async def test_a_bad_filter_is_named(tenant: httpx2.AsyncClient, query: str, fie
     problem(await tenant.get(f"/v1/jobs?{query}"), 422, "INVALID_REQUEST", field)
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/jobs"),
+        ("POST", "/v1/jobs/cancel"),
+        ("GET", "/v1/dead-letters"),
+        ("POST", "/v1/dead-letters/replay"),
+        ("POST", "/v1/dead-letters/discard"),
+    ],
+)
+async def test_an_unknown_type_hides_no_other_mistake(
+    tenant: httpx2.AsyncClient, method: str, path: str
+) -> None:
+    body = None if method == "GET" else {"dry_run": True}
+    mistakes = {"since": "soon", "until": "2026-01-31", "pool": "huge"}
+    if "dead-letters" not in path:
+        mistakes["state"] = "asleep"
+    if method == "GET":
+        mistakes |= {"limit": "null"}
+    for name, value in mistakes.items():
+        params = {"type": "nobody.ever.submitted", name: value}
+        reply = await tenant.request(method, path, params=params, json=body)
+        code = "UNKNOWN_POOL" if name == "pool" else "INVALID_REQUEST"
+        problem(reply, 422, code, name)
+    if path.count("/") == 2 or path.endswith("cancel"):
+        params = {"type": "nobody.ever.submitted", "cursor": "x"}
+        reply = await tenant.request(method, path, params=params, json=body)
+        problem(reply, 400, "INVALID_CURSOR", "cursor")
+    alone = {"type": "nobody.ever.submitted"}
+    assert (await tenant.request(method, path, params=alone, json=body)).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/jobs"), ("POST", "/v1/jobs/cancel")])
+async def test_an_empty_type_is_not_every_type(
+    tenant: httpx2.AsyncClient, method: str, path: str
+) -> None:
+    """As from a shell's variable that was not set: nobody wants all jobs cancelled by that."""
+    (job,) = await fill(tenant, {"type": "a"})
+    body: dict[str, bool] | None = None if method == "GET" else {}
+    reply = await tenant.request(method, path, params={"type": ""}, json=body)
+    problem(reply, 422, "INVALID_REQUEST", "type")
+    assert (await tenant.get(f"/v1/jobs/{job}")).json()["state"] == "queued"
+
+
 async def test_an_unknown_pool_is_named(tenant: httpx2.AsyncClient) -> None:
     problem(await tenant.get("/v1/jobs?pool=huge"), 422, "UNKNOWN_POOL", "pool")
 

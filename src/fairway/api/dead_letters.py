@@ -26,7 +26,6 @@ from fairway.core.tenant import Tenant
 from fairway.services.dead_letters import COUNT_EACH_MAX, COUNT_MAX
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
-from fairway.services.type_names import NO_TYPE
 from fairway.wire.dead_letters import (
     ActionList,
     ActionView,
@@ -184,16 +183,13 @@ async def _asked(request: Request) -> tuple[Platform, Tenant]:
 
 
 async def _wanted(request: Request, platform: Platform, tenant: Tenant) -> DeadFilter:
-    query, type_ = request.query_params, None
-    if type_name := query.get("type"):
-        found = await platform.directory.find_type(type_name, tenant.id)
-        type_ = NO_TYPE if found is None else found
+    query = request.query_params
     return DeadFilter(
         before=filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID),
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
-        type=type_,
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         fingerprint=filters.fingerprint(query.get("fingerprint")),
+        type=await filters.job_type(query.get("type"), platform.directory, tenant.id),
     )
 
 

@@ -19,6 +19,8 @@ from fairway.core.fingerprint import from_text
 from fairway.core.ids import lowest_id_at
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.pools import PoolTable
+from fairway.services.directory import Directory
+from fairway.services.type_names import NO_TYPE
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
@@ -58,6 +60,16 @@ def event_kind(text: str | None) -> str | None:
 
 def pool(name: str | None, pools: PoolTable) -> int | None:
     return None if name is None else pools.named(name, "pool").number
+
+
+async def job_type(name: str | None, directory: Directory, asker: int) -> int | None:
+    """The number of a job type. One that is unknown is no mistake, and hides none of the others."""
+    if name == "":  # a variable that was not set, in somebody's shell: it must not mean all of them
+        raise InvalidRequest("type is a job type's name; leave it out for all types.", field="type")
+    if name is None:
+        return None
+    found = await directory.find_type(name, asker)
+    return NO_TYPE if found is None else found
 
 
 def fingerprint(text: str | None) -> int | None:

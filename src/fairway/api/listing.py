@@ -15,6 +15,7 @@ from fairway.core.job import JobFilter
 from fairway.runtime.loops import WorkInParts
 from fairway.services.insight import JobSight, is_cut
 from fairway.services.platform import Platform
+from fairway.services.type_names import NO_TYPE
 from fairway.wire import messages
 
 FILTERS = ("state", "type", "pool", "since", "until", "limit", "cursor")
@@ -24,8 +25,8 @@ async def list_jobs(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     wanted = await _filter(request, platform, tenant.id)
-    if wanted is None:  # a type that no job ever had
-        return await page(request, [], filters.PAGE_DEFAULT)
+    if wanted.type == NO_TYPE:
+        return await page(request, [], wanted.limit)
 
     async def look() -> Response:
         sights = await platform.insight.jobs(tenant.id, wanted._replace(limit=wanted.limit + 1))
@@ -52,20 +53,16 @@ async def page(request: Request, sights: list[JobSight], limit: int) -> Response
     return Response(body, media_type="application/json", headers=headers)
 
 
-async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter | None:
+async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter:
     query = request.query_params
     filters.check_names(query, FILTERS)
-    type_name = query.get("type")
-    type_id = await platform.directory.find_type(type_name, tenant) if type_name else None
-    if type_name and type_id is None:
-        return None
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
     cursor = query.get("cursor")
     return JobFilter(
         before=min(until, filters.place_of(cursor)) if cursor else until,
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
         states=filters.states(query.get("state")),
-        type=type_id,
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=filters.limit(query.get("limit")),
+        type=await filters.job_type(query.get("type"), platform.directory, tenant),
     )

@@ -15,6 +15,7 @@ from fairway.core.ids import LOWEST_JOB_ID, shard_for_tenant
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import LIVE
 from fairway.services.platform import Platform
+from fairway.services.type_names import NO_TYPE
 from fairway.wire.many import CancelledMany, CancelMany, PoolUsage, Usage
 
 PAGE = 1000
@@ -32,7 +33,7 @@ async def cancel_many(request: Request) -> Response:
     filters.check_names(request.query_params, FILTERS)
     wanted = await decoded(request, CancelMany)
     which = await _filter(request, platform, tenant.id)
-    if which is None:  # a type that no job ever had
+    if which.type == NO_TYPE:
         return json_reply(CancelledMany(matched=0, cancelled=0, asked_to_stop=0))
     if wanted.dry_run:
         most = which._replace(limit=COUNT_MAX)
@@ -49,21 +50,17 @@ async def cancel_many(request: Request) -> Response:
     )
 
 
-async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter | None:
+async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter:
     query = request.query_params
-    type_name = query.get("type")
-    type_id = await platform.directory.find_type(type_name, tenant) if type_name else None
-    if type_name and type_id is None:
-        return None
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
     cursor = query.get("cursor")
     return JobFilter(
         before=min(until, filters.place_of(cursor)) if cursor else until,
         since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
         states=_live_states(query.get("state")),
-        type=type_id,
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=PAGE,
+        type=await filters.job_type(query.get("type"), platform.directory, tenant),
     )
 
 

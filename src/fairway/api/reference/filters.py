@@ -11,7 +11,10 @@ FILTERS = (
         name="state", place="query", example="queued,running", shell="queued,running",
         about=f"One or more of {', '.join(BY_LABEL)}, with commas between.",
     ),
-    Parameter(name="type", place="query", about="A job type.", example="email.send"),
+    Parameter(
+        name="type", place="query", about="A job type.", example="email.send",
+        schema={"type": "string", "minLength": 1},
+    ),
     Parameter(
         name="pool", place="query", about="A pool.", example="short",
     ),
