@@ -152,6 +152,11 @@ async def test_real_replies_obey_the_schemas(
     obeys("JobView", await tenant.get(accepted.headers["location"]))
     await worker.run(result=[1])
     obeys("JobView", await tenant.get(accepted.headers["location"]))
+    for part in ("payload", "result"):
+        told = document()["paths"][f"/v1/jobs/{{id}}/{part}"]["get"]["responses"]["200"]
+        schema = told["content"]["application/json"]["schema"]
+        real = await tenant.get(f"{accepted.headers['location']}/{part}")
+        OAS31Validator(schema | schemas).validate(real.json())
     obeys("JobList", await tenant.get("/v1/jobs"))
     obeys("BatchReply", await tenant.post("/v1/jobs/batch", json={"jobs": [{"type": "a"}, {}]}))
     obeys("Problem", await tenant.post("/v1/jobs", json={}))

@@ -73,7 +73,7 @@ def _operation(operation: Operation, tag: str) -> Node:
         "tags": [tag],
         "summary": operation.summary,
         "description": operation.about,
-        "security": [{operation.key: []}] if operation.key else [],
+        "security": _security(operation),
         "parameters": [_parameter(parameter) for parameter in operation.parameters],
         "responses": _responses(operation),
         "x-codeSamples": [{"lang": "Shell", "source": curl(operation)}],
@@ -89,6 +89,14 @@ def _operation(operation: Operation, tag: str) -> Node:
             },
         }
     return node
+
+
+def _security(operation: Operation) -> list[Node]:
+    """One of these kinds of key; `{}`, with others behind it, says that none is needed."""
+    others: list[Node] = [{name: []} for name in operation.other_keys]
+    if operation.key is None:
+        return [{}, *others] if others else []
+    return [{operation.key: []}, *others]
 
 
 def _parameter(parameter: Parameter) -> Node:
@@ -118,6 +126,8 @@ def _reply(reply: Reply) -> Node:
         node["headers"] = {header.name: _header(header) for header in reply.headers}
     if reply.kind is not None:
         schema: Node = {"$ref": REF.format(name=reply.kind.__name__)}
+    elif reply.schema is not None:
+        schema = reply.schema
     elif reply.example is not None:
         schema = {"type": "string"}
     else:
@@ -136,7 +146,8 @@ def _header(header: ReplyHeader) -> Node:
 
 def _problems(operation: Operation) -> Node:
     """One response a status; where several codes share it, an example for each."""
-    codes = operation.problems + (OF_EVERY_KEY if operation.key else ())
+    has_keys = operation.key is not None or operation.other_keys
+    codes = operation.problems + (OF_EVERY_KEY if has_keys else ())
     by_status: dict[int, list[str]] = defaultdict(list)
     for code in codes:
         by_status[CODES[code][0]].append(code)

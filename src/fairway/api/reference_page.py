@@ -40,8 +40,9 @@ def _begin(info: Node) -> str:
         f'<section id="begin"><h1>{escape(info["title"])} API <small>{escape(info["version"])}'
         f'</small></h1><p class="lead">{inline(first)}</p>'
         f"<blockquote>{paragraphs(' '.join(promise))}</blockquote>"
-        "<p>Every example below can be pasted once these are set. <code>fairway up</code> prints"
-        " the keys; <code>JOB</code> and <code>KEY_ID</code> come from earlier replies.</p>"
+        "<p>Every example below can be pasted once these are set. <code>fairway up</code> shows"
+        " the keys when it makes them, and keeps them in <code>client.json</code> of its data"
+        " folder; <code>JOB</code> and <code>KEY_ID</code> come from earlier replies.</p>"
         f"{block(BEGIN, 'Variables')}</section>"
     )
 
@@ -82,7 +83,10 @@ def _method(method: str) -> str:
 
 def _key(node: Node) -> str:
     names = [name for scheme in node["security"] for name in scheme]
-    return f'<span class="key">{escape(names[0])} key</span>' if names else ""
+    if not names:
+        return ""
+    may = "no key, or " if {} in node["security"] else ""
+    return f'<span class="key">{may}{escape(" or ".join(names))} key</span>'
 
 
 # -- what goes in ------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ _ERROR = {
     "reason": "attempts_exhausted",
     "type": "SMTPServerDisconnected",
     "message": "Connection unexpectedly closed",
-    "stack": '  File "/srv/app/mail.py", line 20, in deliver',
+    "stack": '  File "shop/mail.py", line 20, in deliver',
 }
 _DEAD: dict[str, Any] = shared.JOB_EXAMPLE | {
     "state": "dead",

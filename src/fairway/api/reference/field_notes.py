@@ -50,7 +50,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "reason": "What was decided: retrying, parked, permanent, poison, attempts_exhausted, …",
         "type": "The kind of error, such as ValueError.",
         "message": "What it said.",
-        "stack": "Where it happened; the end of it, if it is long.",
+        "stack": "Where it happened, in the handler and below; the end of it, if it is long.",
         "dependency": "Which dependency failed, when the class is dependency.",
     },
     "JobView": {

@@ -155,6 +155,7 @@ FOLLOW = Operation(
             status=200,
             about="The stream.",
             media="text/event-stream",
+            schema={},  # tools differ in what they mean: all of the text, or each event
             example=f'id: 1.0.0.0.0\nevent: queued\ndata: {{"id": "{shared.JOB_ID}", …}}\nretry:'
             f' 2000\n\nid: {shared.VERSION}\nevent: succeeded\ndata: {{"id":'
             f' "{shared.JOB_ID}", …}}\nretry: 2000\n',

@@ -7,6 +7,12 @@ from fairway.api.reference.shape import Operation, Parameter, Reply
 from fairway.wire.storage import UploadMade
 
 _UPLOAD_ID = "2026-01-31.5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"
+_PAYLOAD = Reply(
+    status=200,
+    about="The payload.",
+    schema={"type": "object"},
+    example={"to": "ada@example.com"},
+)
 
 NEW_UPLOAD = Operation(
     name="newUpload",
@@ -46,7 +52,7 @@ READ_PAYLOAD = Operation(
     about="As it came, however large it is.",
     key="tenant",
     parameters=(shared.JOB_PATH,),
-    replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
+    replies=(_PAYLOAD,),
     problems=(
         "NOT_FOUND",
         "OBJECT_GONE",
@@ -64,7 +70,14 @@ READ_RESULT = Operation(
     about="What the handler returned, however large it is.",
     key="tenant",
     parameters=(shared.JOB_PATH,),
-    replies=(Reply(status=200, about="The result.", example='{"message_id": "m-8841"}'),),
+    replies=(
+        Reply(
+            status=200,
+            about="The result, whatever JSON it is.",
+            schema={},
+            example={"message_id": "m-8841"},
+        ),
+    ),
     problems=(
         "NOT_FOUND",
         "OBJECT_GONE",
@@ -91,7 +104,7 @@ WORKER_PAYLOAD = Operation(
             name="tenant", place="query", about="From the lease.", example="acme", shell="acme"
         ),
     ),
-    replies=(Reply(status=200, about="The payload.", example='{"to": "ada@example.com"}'),),
+    replies=(_PAYLOAD,),
     problems=(
         "NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "OVERLOADED", "STORAGE_UNAVAILABLE",
     ),

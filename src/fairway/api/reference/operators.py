@@ -56,6 +56,6 @@ REVOKE_KEY = Operation(
 OPERATORS = Group(
     name="Operators",
     about="Tenants, tiers, pauses, pools, job types, keys. Most need the operator's key, which"
-    " `fairway up` prints.",
+    " `fairway up` shows when it makes it and keeps in `client.json` of its data folder.",
     operations=(*TENANCY, *REGISTRY, ADD_KEY, REVOKE_KEY),
 )

@@ -36,6 +36,7 @@ LIST_POOLS = Operation(
     summary="List pools",
     about="Every pool there is: the built-in three, by duration, and those that were added.",
     key="operator",
+    other_keys=("tenant", "worker"),
     replies=(
         Reply(status=200, about="The pools.", kind=PoolList, example={"pools": [_GPU]}),
     ),

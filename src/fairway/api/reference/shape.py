@@ -31,11 +31,12 @@ class ReplyHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One good answer: a message of the wire, a text, or nothing."""
+    """One good answer: a message of the wire, other JSON, a text, or nothing."""
 
     status: int
     about: str
     kind: type[Struct] | None = None
+    schema: dict[str, Any] | None = None  # of JSON that is no message of ours
     media: str = "application/json"
     headers: tuple[ReplyHeader, ...] = ()
     example: Any = None
@@ -49,6 +50,7 @@ class Operation:
     summary: str
     about: str  # paragraphs, with `code` in back-quotes
     key: KeyScope | None = None
+    other_keys: tuple[KeyScope, ...] = ()  # that are taken as well, where they mean something
     parameters: tuple[Parameter, ...] = ()
     body: type[Struct] | None = None
     body_example: Any = None

@@ -177,6 +177,7 @@ LIST_PAUSES = Operation(
     summary="What is paused",
     about="An operator sees all pauses, a tenant its own.",
     key="operator",
+    other_keys=("tenant",),
     replies=(
         Reply(
             status=200,
@@ -197,6 +198,7 @@ PAUSE = Operation(
     " on. With a tenant's own key the pause covers that tenant's jobs only. A job type can be"
     " paused before its first job: look twice at its name, for one that is misspelt is paused too.",
     key="operator",
+    other_keys=("tenant",),
     body=Pause,
     body_example={"type": "email.send"},
     replies=(Reply(status=201, about="It is paused.", kind=Pause, example={"type": "email.send"}),),
@@ -212,6 +214,7 @@ RESUME = Operation(
     summary="Resume",
     about="Ends a pause: name what was named when it was made.",
     key="operator",
+    other_keys=("tenant",),
     parameters=_WHICH,
     replies=(
         Reply(status=200, about="It runs again.", kind=Pause, example={"type": "email.send"}),
