@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from datetime import UTC, datetime, timedelta
 
 import httpx2
 import pytest
@@ -12,6 +13,7 @@ from tests.api.house import House, open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.api.operate import METRICS_SECONDS
 from fairway.core.keys import ApiKey
 from fairway.services.readiness import KEPT_US
 
@@ -145,6 +147,45 @@ async def test_metrics_name_what_happens(
         "fairway_shards_owned",
     }
     assert worker.type not in reply.text  # what users name is never a label
+
+
+async def made_late(tenant: httpx2.AsyncClient, worker: HandWorker) -> None:
+    """A run past its due time, which is told by type."""
+    await worker.hello()
+    past = (datetime.now(UTC) - timedelta(seconds=5)).isoformat()
+    job = {"type": worker.type, "execute_at": past}
+    assert (await tenant.post("/v1/jobs", json=job)).status_code == 202
+    await worker.run()
+    await asyncio.sleep(METRICS_SECONDS)  # the text may be as old as that
+
+
+async def test_metrics_name_job_types_to_operators_only(
+    nobody: httpx2.AsyncClient,
+    tenant: httpx2.AsyncClient,
+    operator: httpx2.AsyncClient,
+    worker: HandWorker,
+) -> None:
+    await made_late(tenant, worker)
+    for caller in (nobody, tenant, worker.client):
+        told = await caller.get("/metrics")
+        assert told.status_code == 200
+        assert "type=" not in told.text
+        assert "fairway_jobs_accepted_total" in told.text
+    told = await operator.get("/metrics")
+    assert f'fairway_lateness_seconds_count{{type="{worker.type}"}} 1' in told.text
+    assert "fairway_jobs_accepted_total" in told.text
+    wrong = {"authorization": "Bearer fw_operator_00c0ffee_nobody"}
+    problem(await nobody.get("/metrics", headers=wrong), 401, "UNAUTHENTICATED")
+
+
+async def test_a_setting_lets_metrics_name_job_types_to_everybody(database_url: str) -> None:
+    with open_house(database_url, metrics_name_types=True) as house:
+        (_, key), worker_key = house.new_tenant(), house.new_key({"scope": "worker"})
+        async with house.caller(key) as tenant, house.caller(worker_key) as line:
+            worker = HandWorker(line)
+            await made_late(tenant, worker)
+            async with house.caller() as nobody:
+                assert f'type="{worker.type}"' in (await nobody.get("/metrics")).text
 
 
 async def test_a_server_without_its_store_lives_and_says_so(postgres_server: Server) -> None:

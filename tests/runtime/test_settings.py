@@ -26,12 +26,15 @@ def test_every_kind_of_value_is_read_from_the_environment() -> None:
             "FAIRWAY_DATABASE_URL": "postgresql://db/x",
             "FAIRWAY_LEASE_SECONDS": "short=2,long=30.5",
             "FAIRWAY_POSTGRES_BIN": "bin",
+            "FAIRWAY_METRICS_NAME_TYPES": "Yes",
             "PATH": "not ours",
         }
     )
     assert (settings.port, settings.term_seconds) == (9000, 1.5)
     assert (settings.data_dir, settings.postgres_bin) == (Path("place"), Path("bin"))
     assert settings.database_url == "postgresql://db/x"
+    assert settings.metrics_name_types is True
+    assert load({"FAIRWAY_METRICS_NAME_TYPES": "false"}).metrics_name_types is False
     assert settings.lease_seconds == {"short": 2, "long": 30.5}
     assert settings.lease_seconds_of(SHORT) == 2
     assert settings.lease_seconds_of(MEDIUM) == 300
@@ -67,6 +70,8 @@ def test_names_of_other_programs_are_left_alone() -> None:
         ("STORE_WAIT_SECONDS", "nan"),
         ("TERM_SECONDS", "inf"),
         ("LEASE_SECONDS", "short=nan"),
+        ("METRICS_NAME_TYPES", "maybe"),
+        ("METRICS_NAME_TYPES", ""),
     ],
 )
 def test_a_bad_value_is_named(name: str, text: str) -> None:

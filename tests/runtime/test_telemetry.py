@@ -54,6 +54,12 @@ def test_every_metric_of_a_server_is_ours_by_name_and_explained() -> None:
 
 def test_labels_are_bounded() -> None:
     """Never a tenant, a job or a type: their number has no limit."""
-    for family in Metrics().registry.collect():
+    metrics = Metrics()
+    metrics.lateness.observe("email.send", 1.5)
+    for family in metrics.registry.collect():
         for sample in family.samples:
             assert not {"tenant", "job", "type"} & set(sample.labels)
+    assert "email.send" not in generate_latest(metrics.registry).decode()
+    assert b'fairway_lateness_seconds_sum{type="email.send"} 1.5' in generate_latest(
+        metrics.by_type
+    )

@@ -60,7 +60,7 @@ async def test_a_job_for_the_past_is_due_now(platform: Platform, tenant: Tenant)
     job = await submit_for(platform, tenant, due_ms=now_ms(platform) - 5000)
     (lease,) = await Hand(platform).take()
     assert lease.job.id == job
-    assert platform.metrics.registry.get_sample_value(
+    assert platform.metrics.by_type.get_sample_value(
         "fairway_lateness_seconds_sum", {"type": "work"}
     ) == pytest.approx(5, abs=2)
 

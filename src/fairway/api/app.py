@@ -205,7 +205,7 @@ class _Calm(Starlette):
         self.state.relay = relay
         self.state.pages = page_places()
         self.state.event_texts = events.Texts(platform.directory)
-        self.state.metrics_text = operate.MetricsText(platform.metrics.registry)
+        self.state.metrics_text = operate.MetricsText(platform.metrics)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import operator_of
+from fairway.api.auth import operator_of, principal_of
 from fairway.api.decoding import decoded, json_reply
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.runtime.identity import new_api_key
+from fairway.runtime.telemetry import Metrics
 from fairway.services.platform import Platform
 from fairway.wire.operator import Health, KeyAdded, NewKey
 
@@ -67,20 +68,32 @@ async def readyz(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
+    """Anybody may ask; job types, which tell what customers do, are named to operators only."""
     text: MetricsText = request.app.state.metrics_text
-    return Response(text.now(), media_type=CONTENT_TYPE_LATEST)
+    names_types = await _may_hear_types(request)
+    return Response(text.now(names_types=names_types), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _may_hear_types(request: Request) -> bool:
+    platform: Platform = request.app.state.platform
+    is_told = platform.settings.metrics_name_types
+    if "authorization" in request.headers:  # a wrong key is told so, not given less in silence
+        principal = await principal_of(request.scope, platform.directory)
+        return is_told or principal.scope == "operator"
+    return is_told
 
 
 class MetricsText:
     """The metrics as text, a moment old: anybody may ask for it, as often as they like."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-        self._text, self._good_until = b"", 0.0
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._text, self._by_type, self._good_until = b"", b"", 0.0
 
-    def now(self) -> bytes:
+    def now(self, *, names_types: bool) -> bytes:
         now = asyncio.get_running_loop().time()
         if now >= self._good_until:
-            self._text = generate_latest(self._registry)
+            self._text = generate_latest(self._metrics.registry)
+            self._by_type = generate_latest(self._metrics.by_type)
             self._good_until = now + METRICS_SECONDS
-        return self._text
+        return self._text + self._by_type if names_types else self._text

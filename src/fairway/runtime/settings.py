@@ -19,6 +19,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BY_NAME, Pool
 
 PREFIX = "FAIRWAY_"
+WORDS_OF_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 #: Names that belong to other programs of the house (SDK, tests); not ours to judge.
 FOREIGN = frozenset(
@@ -100,6 +101,7 @@ class Settings:
     waits_per_tenant: int = 500  # requests with `Prefer: wait`
     drain_seconds: float = 25.0
     scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
+    metrics_name_types: bool = False  # whether /metrics tells job types to who has no key
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
 
     def lease_seconds_of(self, pool: Pool) -> float:
@@ -181,11 +183,14 @@ def _parse(variable: str, text: str, kind: Any) -> Any:
         if get_origin(kind) is dict:
             pairs = (pair.split("=") for pair in text.split(","))
             return {key: _number(value) for key, value in pairs}
+        if kind is bool:  # Python's own takes every word but none for true
+            return _truth(text)
         return _number(text) if kind is float else kind(text)
     except ValueError:
-        name = getattr(kind, "__name__", "name=number,…")
+        name = f"no {getattr(kind, '__name__', 'name=number,…')}"
+        what = "neither true nor false" if kind is bool else name
         raise InvalidRequest(
-            f"{variable} is {text!r}, which is no {name}.", code="BAD_SETTING"
+            f"{variable} is {text!r}, which is {what}.", code="BAD_SETTING"
         ) from None
 
 
@@ -194,6 +199,12 @@ def _number(text: str) -> float:
     if not isfinite(number):
         raise ValueError(text)
     return number
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in WORDS_OF_TRUTH:
+        raise ValueError(text)
+    return WORDS_OF_TRUTH[text.lower()]
 
 
 def replaced(settings: Settings, **changes: Any) -> Settings:

@@ -49,7 +49,10 @@ METRICS = Operation(
     method="GET",
     path="/metrics",
     summary="Metrics of this server",
-    about="For Prometheus. Every server answers for itself.",
+    about="For Prometheus. Every server answers for itself. Metrics by job type, such as"
+    " `fairway_lateness_seconds`, are shown with an operator's key only, or to everybody when"
+    " `FAIRWAY_METRICS_NAME_TYPES` is `true`.",
+    other_keys=("operator",),
     replies=(
         Reply(
             status=200,
