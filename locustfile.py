@@ -64,4 +64,4 @@ class Client(HttpUser):
 @events.init.add_listener
 def check(environment: Any, **_: Any) -> None:
     if "FAIRWAY_API_KEY" not in os.environ:
-        raise SystemExit("Set FAIRWAY_API_KEY to a tenant's key (`fairway up` prints one).")
+        raise SystemExit("Set FAIRWAY_API_KEY to a tenant's key (see client.json of `fairway up`).")

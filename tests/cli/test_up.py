@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -52,13 +54,13 @@ def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: st
 class Started:
     """`fairway up` in a session of its own, as from a terminal: Ctrl-C reaches all of it."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, **environment: str) -> None:
         self._log = folder / "up.log"
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "fairway", "up", "--port", str(port)],
                 cwd=folder,
-                env={"PATH": "/usr/bin:/bin"},
+                env={"PATH": "/usr/bin:/bin", **environment},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -96,3 +98,32 @@ def test_ctrl_c_while_the_database_is_made_leaves_a_folder_that_can_be_used(
     second = Started(tmp_path, port)
     second.says("Fairway is up")
     assert second.ctrl_c() == 0, second.said
+    assert mode_of(tmp_path / ".fairway") & 0o067 == 0, "open to others than PostgreSQL's account"
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_keys_are_shown_when_they_are_made_and_never_again(
+    tmp_path: Path, database_url: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    data = tmp_path / ".fairway"
+    first = Started(tmp_path, port, FAIRWAY_DATABASE_URL=database_url)
+    first.says("Ctrl-C drains and stops.")
+    assert first.ctrl_c() == 0, first.said
+    keys = json.loads((data / "client.json").read_text())
+    assert first.said.count(keys["api_key"]) == first.said.count(keys["operator_key"]) == 1
+    assert keys["worker_key"] not in first.said
+    assert (mode_of(data), mode_of(data / "client.json")) == (0o700, 0o600)
+    data.chmod(0o755)  # as folders were that older versions made
+    second = Started(tmp_path, port, FAIRWAY_DATABASE_URL=database_url)
+    second.says("Ctrl-C drains and stops.")
+    assert second.ctrl_c() == 0, second.said
+    for name in ("api_key", "operator_key", "worker_key"):
+        assert keys[name] not in second.said
+    assert str(data / "client.json") in second.said, "where they are kept"
+    assert json.loads((data / "client.json").read_text()) == keys
+    assert mode_of(data) == 0o700

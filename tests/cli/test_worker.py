@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,12 @@ def test_a_wrong_target(folder: Path, target: str, words: str) -> None:
     assert ended.status == APP_NOT_LOADED
     assert words in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_the_data_folder_that_a_worker_makes_is_for_its_owner_alone(folder: Path) -> None:
+    fairway(folder, "worker", "nowhere:app", FAIRWAY_API_KEY="k")
+    assert stat.S_IMODE((folder / ".fairway").stat().st_mode) == 0o700
+    assert (folder / ".fairway/.gitignore").read_text() == "*\n"
 
 
 def test_an_app_after_a_list_of_pools_is_still_the_app(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,11 @@ def inherited(journal: Journal) -> list[Report]:
 
 def large(number: int) -> Report:
     return structs.replace(report(number), result=Raw(b'"%s"' % (b"x" * LIGHT_BYTES)))
+
+
+def test_its_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
+    Journal(tmp_path / "journal", "one", URLS).close()
+    assert stat.S_IMODE((tmp_path / "journal").stat().st_mode) == 0o700
 
 
 def test_the_next_life_says_what_the_last_one_could_not(tmp_path: Path) -> None:

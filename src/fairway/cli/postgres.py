@@ -10,8 +10,9 @@ import os
 import sys
 from pathlib import Path
 
+from fairway.cli.data_folder import make_data_folder
 from fairway.cli.signals import stop_on_signals
-from fairway.cli.up import make_data_folder, postgres_folder, screen
+from fairway.cli.up import close_to_others, postgres_folder, screen
 from fairway.runtime.settings import load
 from fairway.store.embedded import EmbeddedPostgres
 
@@ -19,6 +20,7 @@ from fairway.store.embedded import EmbeddedPostgres
 def run(*, data_dir: Path | None) -> int:
     settings = load(os.environ, data_dir=data_dir)
     make_data_folder(settings.data_dir)
+    close_to_others(settings.data_dir, has_postgres=True)
     folder = postgres_folder(settings.data_dir)
     asyncio.run(_main(EmbeddedPostgres(folder, settings.postgres_bin)))
     return 0

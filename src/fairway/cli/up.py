@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ import uvloop
 from rich.console import Console
 
 from fairway.cli.companions import Companions
-from fairway.cli.local_keys import LocalKeys, read_keys, write_keys
+from fairway.cli.data_folder import OWNER_ONLY, is_ours, make_data_folder
+from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
@@ -77,6 +79,7 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
     stop_on_signals(stop)
     listener = listen(settings)
     make_data_folder(settings.data_dir)
+    close_to_others(settings.data_dir, has_postgres=settings.database_url is None)
     postgres = None if settings.database_url else _embedded(settings)
     guard = asyncio.create_task(_nothing())
     try:
@@ -90,8 +93,8 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
         async def ready(platform: Platform) -> None:
             if stopping.is_set():
                 return
-            keys = await first_keys(platform, settings)
-            _announce(settings, keys, targets, beside)
+            keys, are_new = await first_keys(platform, settings)
+            _announce(settings, keys if are_new else None, targets, beside)
             companions.start(targets, beside, keys)
 
         await serve(dsn, settings, listener, server_stop, ready)
@@ -110,11 +113,16 @@ async def _nothing() -> None:
     return None
 
 
-def make_data_folder(folder: Path) -> None:
-    """Keys and a database are nothing for a repository that somebody starts it in."""
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n")
+def close_to_others(folder: Path, *, has_postgres: bool) -> None:
+    """A folder that we made is for us alone; as root, PostgreSQL's account may pass through it."""
+    if not is_ours(folder) or folder.stat().st_uid != os.geteuid():
+        return
+    account = account_for(folder.resolve() / "postgres") if has_postgres else None
+    if account is None or account.is_ours:
+        folder.chmod(OWNER_ONLY)
+    else:
+        os.chown(folder, -1, account.gid)
+        folder.chmod(OWNER_ONLY | stat.S_IXGRP)
 
 
 # -- PostgreSQL --------------------------------------------------------------------------------
@@ -156,15 +164,15 @@ async def _guard(postgres: EmbeddedPostgres | None) -> None:
 # -- keys --------------------------------------------------------------------------------------
 
 
-async def first_keys(platform: Platform, settings: Settings) -> LocalKeys:
-    """The keys of this data folder, made on the first start."""
-    path = settings.data_dir / "client.json"
-    keys = read_keys(path)
+async def first_keys(platform: Platform, settings: Settings) -> tuple[LocalKeys, bool]:
+    """The keys of this data folder, made on the first start; and whether that is now."""
+    path = settings.data_dir / FILE_NAME
+    keys, are_new = read_keys(path), False
     if keys is None or not await _are_known(platform, keys):
-        keys = await _make_keys(platform, settings.url)
+        keys, are_new = await _make_keys(platform, settings.url), True
     keys.url = settings.url
     write_keys(path, keys)
-    return keys
+    return keys, are_new
 
 
 async def _are_known(platform: Platform, keys: LocalKeys) -> bool:
@@ -190,14 +198,18 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
 
 
 def _announce(
-    settings: Settings, keys: LocalKeys, targets: Sequence[str], beside: Sequence[str]
+    settings: Settings, new_keys: LocalKeys | None, targets: Sequence[str], beside: Sequence[str]
 ) -> None:
+    """Keys are shown when they are made, and never again: what is printed is often kept."""
     screen.print(
         f"\n  [bold green]Fairway is up[/] at [bold]{settings.url}[/]  (API: {settings.url}/docs)"
     )
-    screen.print(f"  tenant key    {keys.api_key}")
-    screen.print(f"  operator key  {keys.operator_key}")
-    screen.print(f"  data          {settings.data_dir.resolve()}  (keys: client.json)")
+    data = settings.data_dir.resolve()
+    if new_keys is not None:
+        screen.print(f"  tenant key    {new_keys.api_key}")
+        screen.print(f"  operator key  {new_keys.operator_key}")
+    screen.print(f"  keys          {data / FILE_NAME}  (not shown again)")
+    screen.print(f"  data          {data}")
     apps = ", ".join(targets) or "none: give an app, as in `fairway up module:app`"
     screen.print(f"  workers       {apps}")
     if beside:

@@ -14,6 +14,7 @@ from typing import Any
 
 import uvloop
 
+from fairway.cli.data_folder import make_data_folder
 from fairway.cli.local_keys import FILE_NAME, read_keys
 from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
@@ -63,7 +64,7 @@ def run(
         build=os.environ.get("FAIRWAY_BUILD", ""),
         ceiling=parse_limits(limits or []),
         cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
-        journal=journal or Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / "journal",
+        journal=journal or _journal_at(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")),
         owns_process=True,
         labels=labels or [],
         warm_keys=warm_keys or [],
@@ -74,6 +75,14 @@ def run(
         sys.stderr.write(f"fairway: {error.message}\n")
         return APP_NOT_LOADED
     return 0
+
+
+def _journal_at(data_dir: Path) -> Path:
+    try:
+        make_data_folder(data_dir)
+    except OSError:  # a disk that cannot be written to: the journal says so, and jobs run
+        pass
+    return data_dir / "journal"
 
 
 def named_app(target: str, pools: list[str] | None) -> tuple[str, list[str] | None]:

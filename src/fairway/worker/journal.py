@@ -53,7 +53,7 @@ class Journal:
     """The file of this life. Lines: where the outcomes belong, then reports and numbers heard."""
 
     def __init__(self, folder: Path, life: str, urls: list[str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # results are nobody else's business
         self._urls, self._life, self._folder = urls, life, folder
         self._path = folder / f"{life}{SUFFIX}"
         self._file = _locked(self._path)
