@@ -15,7 +15,6 @@ and it never lets an error of its own escape: a result that cannot be encoded is
 from __future__ import annotations
 
 import errno
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -26,12 +25,12 @@ from msgspec import Struct
 from fairway.core.errors import InvalidRequest
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.durations import Duration, milliseconds_of
+from fairway.sdk.stacks import stack_of
 from fairway.wire.bounds import DELAY_MS_MAX
 
 BOUNDED = ("timeout", "resource", "dependency", "worker_crash")  # classes with a bound of their own
 STACK_BYTES_MAX = 8 * 1024
 MESSAGE_BYTES_MAX = 2 * 1024
-NOTES_MAX = 20
 NAME_BYTES_MAX = 128  # of an error's type and of a dependency
 
 
@@ -164,7 +163,7 @@ def encode_error(error: BaseException) -> bytes:
     document = {
         "type": _head(type(error).__qualname__, NAME_BYTES_MAX),
         "message": _head(_text_of(error), MESSAGE_BYTES_MAX),
-        "stack": _tail(_stack_of(error), STACK_BYTES_MAX),
+        "stack": _tail(stack_of(error, MESSAGE_BYTES_MAX), STACK_BYTES_MAX),
     }
     if isinstance(error, DependencyFailed):
         document["dependency"] = error.name
@@ -221,20 +220,6 @@ def _text_of(error: BaseException) -> str:
         return str(error)
     except Exception:  # an error whose own text fails must not hide that the job failed
         return "(the error has no readable text)"
-
-
-def _stack_of(error: BaseException) -> str:
-    """As Python prints it, but for messages of megabytes: to lay those out would take long."""
-    whole = traceback.TracebackException.from_exception(error, compact=True)
-    found = [whole]
-    for one in found:  # it grows while we go through it
-        # Python has no other name for what it will print.
-        one._str = one._str[:MESSAGE_BYTES_MAX]  # type: ignore[attr-defined]
-        if isinstance(one.__notes__, list):
-            one.__notes__ = [str(note)[:MESSAGE_BYTES_MAX] for note in one.__notes__[:NOTES_MAX]]
-        found += [link for link in (one.__cause__, one.__context__) if link is not None]
-        found += one.exceptions or ()
-    return "".join(whole.format())
 
 
 def _head(text: str, bytes_max: int) -> str:
