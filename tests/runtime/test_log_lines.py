@@ -6,6 +6,27 @@ import json
 import subprocess
 import sys
 
+ENDING = """
+import gc, sys, threading, warnings
+from fairway.runtime.log_lines import write_unclaimed_as_json
+write_unclaimed_as_json()
+warnings.warn("an old way", UserWarning)
+
+class Stubborn:
+    def __del__(self):
+        raise ValueError("not in here")
+
+def broken():
+    raise KeyError("k")
+
+one = Stubborn()
+del one
+thread = threading.Thread(target=broken, name="helper")
+thread.start()
+thread.join()
+raise RuntimeError("the end")
+"""
+
 PROGRAM = """
 import asyncio, logging
 from fairway.runtime.telemetry import configure_logging, logger
@@ -33,3 +54,16 @@ def test_what_the_event_loop_says_is_json_too() -> None:
     assert (loops["logger"], loops["level"]) == ("asyncio", "error")
     assert "ConnectionResetError: gone" in loops["exception"]
     assert (jobs["event"], jobs["job"], jobs["level"]) == ("2 left", "j1", "warning")
+
+
+def test_warnings_and_errors_that_nobody_caught_are_json_too() -> None:
+    ran = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+    assert ran.returncode == 1
+    warned, ignored, thread, end = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert warned["event"].startswith("UserWarning: an old way (")
+    assert (warned["logger"], warned["level"]) == ("py.warnings", "warning")
+    assert "ValueError: not in here" in ignored["exception"]
+    assert thread["event"] == "an error ended the thread helper"
+    assert "KeyError: 'k'" in thread["exception"]
+    assert (end["level"], end["logger"]) == ("critical", "fairway")
+    assert end["exception"].endswith("RuntimeError: the end")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
+import warnings
 from datetime import UTC, datetime
+from types import TracebackType
+from typing import TextIO
 
 
 class JsonLines(logging.Formatter):
@@ -23,8 +27,50 @@ class JsonLines(logging.Formatter):
 
 
 def write_unclaimed_as_json() -> None:
-    """Lines of the standard library's logging that no handler takes, such as the event loop's."""
+    """What no handler takes, such as lines of the event loop, warnings and errors nobody caught."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.setFormatter(JsonLines())
     logging.lastResort = handler
+    warnings.showwarning = _tell_warning
+    sys.excepthook = _tell_end
+    threading.excepthook = _tell_end_of_thread
+    sys.unraisablehook = _tell_ignored
+
+
+def _tell_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Not by `logging.captureWarnings`: it would have nobody take the line, and drop it."""
+    place = f"{filename}:{lineno}"
+    logging.getLogger("py.warnings").warning("%s: %s (%s)", category.__name__, message, place)
+
+
+def _tell_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):  # somebody at a keyboard knows why
+        sys.__excepthook__(kind, error, trace)
+        return
+    logging.getLogger("fairway").critical(
+        "nobody caught an error: this process ends", exc_info=(kind, error, trace)
+    )
+
+
+def _tell_end_of_thread(said: threading.ExceptHookArgs) -> None:
+    if said.exc_value is None or isinstance(said.exc_value, SystemExit):
+        return
+    name = said.thread.name if said.thread else "?"
+    found = (said.exc_type, said.exc_value, said.exc_traceback)
+    logging.getLogger("fairway").error("an error ended the thread %s", name, exc_info=found)
+
+
+def _tell_ignored(said: sys.UnraisableHookArgs) -> None:
+    if said.exc_value is not None:
+        found = (said.exc_type, said.exc_value, said.exc_traceback)
+        where = f"{said.err_msg or 'ignored in'} {said.object!r}"
+        log = logging.getLogger("fairway")
+        log.error("an error could not be raised: %s", where, exc_info=found)
