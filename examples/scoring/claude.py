@@ -43,7 +43,9 @@ async def ask(settings: Settings, candidate: str, payload: Any) -> Score:
     if message.stop_reason == "refusal":
         raise Fail("the model would not score this application")
     answer = json.loads(text)  # an answer that was cut off is an error like any other: try again
-    tokens_in, tokens_out = message.usage.input_tokens, message.usage.output_tokens
+    usage = getattr(message, "usage", None)  # without it the score stands, at a price not known
+    tokens_in: int = getattr(usage, "input_tokens", None) or 0
+    tokens_out: int = getattr(usage, "output_tokens", None) or 0
     dollars = (tokens_in * settings.dollars_in + tokens_out * settings.dollars_out) / 1e6
     score = max(0, min(100, int(answer["score"])))
     return Score(score, str(answer["reason"]), message.model, tokens_in, tokens_out, dollars)

@@ -82,6 +82,17 @@ async def test_a_pause_that_makes_no_sense_is_not_waited_for(
     assert (snoozed.value.delay_ms, failed.value.delay_ms) == (delay_ms, delay_ms)
 
 
+@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None}])
+async def test_an_answer_that_does_not_say_what_it_cost_is_a_score(
+    api: MessagesApi, usage: dict[str, None] | None
+) -> None:
+    status, headers, body = good(87, "Fits well.")
+    told = {name: value for name, value in body.items() if name != "usage"}
+    api.answers = [(status, headers, told if usage is None else told | {"usage": usage})]
+    found = await ask(settings(api.url), "Ada", {})
+    assert (found.score, found.tokens_in, found.tokens_out, found.dollars) == (87, 0, 0, 0.0)
+
+
 @pytest.mark.parametrize("status", [500, 503, 529])
 async def test_trouble_on_the_other_side_is_the_dependencys(api: MessagesApi, status: int) -> None:
     api.answers = [error(status, "overloaded_error", retry_after="3")]
