@@ -60,7 +60,7 @@ lab: setup  ## Every experiment in full, one after the other (an hour and a half
 
 lock: setup  ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --extra dev -o requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --extra dev -o requirements.lock pyproject.toml
 
 clean:  ## Remove the environment and caches, never the data folder
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
