@@ -50,11 +50,18 @@ def test_two_processes_make_different_ids_in_the_same_moment() -> None:
     assert not set(one.make(0, 1000)) & set(other.make(0, 1000))
 
 
-def test_tokens_and_sessions_are_128_random_bits() -> None:
-    tokens = [*lease_tokens(100), session_key(), session_key()]
+def test_tokens_and_sessions_are_128_bits_that_nobody_guesses() -> None:
+    made = [lease_tokens("secret").make("job", 1) for _ in range(100)]  # of servers of one cluster
+    tokens = [*made, session_key(), session_key()]
     assert len(set(tokens)) == 102
     assert all(re.fullmatch("[0-9a-f]{32}", token) for token in tokens)
-    assert lease_tokens(0) == []
+
+
+def test_a_server_without_a_secret_knows_its_own_tokens_alone() -> None:
+    one, other = lease_tokens(), lease_tokens()
+    token = one.make("job", 1)
+    assert one.is_real("job", 1, token)
+    assert not other.is_real("job", 1, token)
 
 
 def test_new_keys_are_whole() -> None:

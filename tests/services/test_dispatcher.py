@@ -16,12 +16,14 @@ from fairway.core.lease import TERM_SHIFT, next_epoch
 from fairway.core.lifecycle import State
 from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.runtime.clock import ManualClock
+from fairway.runtime.identity import lease_tokens
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatcher import Dispatcher
 from fairway.services.sessions import End, Holding, Lease, Session
 
 SHORT, MEDIUM = 1, 2
 TERM = 3
+SECRET = "of this cluster"
 TRUST_SECONDS = 10.0
 
 
@@ -36,6 +38,7 @@ class Machine:
         self.dispatcher = Dispatcher(
             clock=self.clock, metrics=Metrics(), limits=WindowLimits(jobs_total=1000)
         )
+        self.dispatcher.tokens = lease_tokens(SECRET)
         self.dispatcher.record_ends = self.ends.extend
         self.dispatcher.write_leases = self.to_write.extend
         self.own(0)
@@ -320,7 +323,9 @@ def test_a_session_that_ends_loses_what_it_held(machine: Machine) -> None:
 
 
 def held(job: QueuedJob, term: int) -> Holding:
-    return Holding(job.id, job.tenant, next_epoch(job.epoch, term), "f" * 32)
+    """What a worker says of a lease that a server of this cluster gave it in that term."""
+    epoch = next_epoch(job.epoch, term)
+    return Holding(job.id, job.tenant, epoch, lease_tokens(SECRET).make(job.id, epoch))
 
 
 def test_a_lease_of_an_earlier_owner_is_adopted(machine: Machine) -> None:
@@ -347,6 +352,11 @@ def test_what_cannot_be_the_newest_lease_is_not_adopted(machine: Machine) -> Non
     assert not adopt(worker, elsewhere, held(elsewhere, TERM - 1))
     guest = machine.worker("guest", tenant=9)
     assert not adopt(guest, job, held(job, TERM - 1))
+    made_up = held(job, TERM - 1)._replace(token="f" * 32)
+    assert not adopt(worker, job, made_up)  # nobody gave it
+    of_another = held(machine.job(), TERM - 1)
+    assert not adopt(worker, job, of_another._replace(job=job.id))
+    assert not adopt(worker, job, held(job, TERM - 2)._replace(epoch=held(job, TERM - 1).epoch))
     assert adopt(worker, job, held(job, TERM - 1))
     assert not adopt(worker, job, held(job, TERM - 1))  # taken already
     assert len(machine.dispatcher.leases) == 1

@@ -60,7 +60,7 @@ async def start(connection: Connection, job: QueuedJob, term: int) -> LeaseRow:
 
 def lease_for(job: QueuedJob, term: int) -> LeaseRow:
     epoch = next_epoch(job.epoch, term)
-    return LeaseRow(job.tenant, job.id, epoch, session_key(), lease_tokens(1)[0])
+    return LeaseRow(job.tenant, job.id, epoch, session_key(), lease_tokens().make(job.id, epoch))
 
 
 async def schedule(connection: Connection, job: QueuedJob, *, due_in_seconds: float) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
 
 from fairway.core.ids import CHANCE_BITS, COUNTER_MAX, JobId, make_job_ids
 from fairway.core.keys import ApiKey
+from fairway.core.lease_token import LIFE_DIGITS, LeaseTokens
 from fairway.runtime.clock import Clock
 
 
@@ -31,10 +31,9 @@ class JobIdFactory:
         return make_job_ids(shard, now_ms, start, self._dice.getrandbits(CHANCE_BITS), count)
 
 
-def lease_tokens(count: int) -> list[str]:
-    """128 random bits each; one read of the kernel's dice for all."""
-    digits = os.urandom(16 * count).hex()
-    return [digits[start : start + 32] for start in range(0, 32 * count, 32)]
+def lease_tokens(secret: str = "") -> LeaseTokens:
+    """Of a server that begins its life; without its cluster's secret it knows its own alone."""
+    return LeaseTokens(secret or secrets.token_hex(32), secrets.token_hex(LIFE_DIGITS // 2))
 
 
 def session_key() -> str:

@@ -155,11 +155,16 @@ class Dispatcher(Granting):
             self.want_reads()
 
     def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
-        """A worker runs a job under a lease that an earlier owner granted and never wrote."""
+        """A worker runs a job under a lease that an earlier owner granted and never wrote.
+
+        Its token proves the grant: what nobody was given, nobody can have run.
+        """
         term = self.terms.get(shard_of(job.id))
         if not session.may_run(job.tenant) or term is None or job.id in self.leases:
             return False
         if not may_adopt(job.epoch, holding.epoch, term):
+            return False
+        if not self.tokens.is_real(job.id, holding.epoch, holding.token):
             return False
         self.backlog.remove(job.id, key_of(job))  # perhaps read as waiting before this was said
         self.restore(session, job, holding.epoch, holding.token, running_seconds=0.0)

@@ -266,19 +266,26 @@ class Exchange:
         self, session: Session, report: Reported, row: leases.HeldJob | None
     ) -> bool:
         """Answers True when it gives no answer and this server must."""
-        term = self._dispatcher.terms.get(shard_of(report.job))
-        stored = row.stored if row is not None else None
-        if stored and stored.epoch == report.epoch and _may_be_from(report, stored.state):
-            session.recorded.append(report.number)
-            return False
-        is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
-        is_granted_anew = report.job in self._dispatcher.leases
-        stands = not (is_over or is_granted_anew or self.is_aside(report.job))
-        if stands and row is not None and session.may_run(row.job.tenant):
-            return term is not None  # of a shard that is another's, its owner decides
+        if row is not None and self._is_proved(session, report, row):
+            stored, term = row.stored, self._dispatcher.terms.get(shard_of(report.job))
+            if stored.epoch == report.epoch and _may_be_from(report, stored.state):
+                session.recorded.append(report.number)
+                return False
+            is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
+            is_granted_anew = report.job in self._dispatcher.leases
+            if not (is_over or is_granted_anew or self.is_aside(report.job)):
+                return term is not None  # of a shard that is another's, its owner decides
         session.refused.append(report.number)
         self._metrics.fenced.inc()
         return False
+
+    def _is_proved(self, session: Session, report: Reported, row: leases.HeldJob) -> bool:
+        """Whether it may speak of this job, and was given the lease that it speaks of."""
+        if not session.may_run(row.job.tenant):
+            return False
+        if (row.stored.epoch, row.stored.token) == (report.epoch, report.token):
+            return True  # written by a server that made tokens in another way
+        return self._dispatcher.tokens.is_real(report.job, report.epoch, report.token)
 
     # -- answer ------------------------------------------------------------------------------
 

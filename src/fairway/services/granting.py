@@ -58,6 +58,7 @@ class Granting(SessionBook):
         self.tombstones = Tombstones()
         self.hinted_us: int | None = None  # when another server last told of jobs
         self.fresh: deque[list[Lease]] = deque()  # granted lazily together, oldest first
+        self.tokens = lease_tokens()  # unless it is told the cluster's secret
         self.aftermath = Aftermath(clock, self.pools)
         self.write_leases: Callable[[list[Lease]], None] = _unconnected
         self.record_ends: Callable[[list[End]], None] = _unconnected
@@ -186,14 +187,14 @@ class Granting(SessionBook):
         self, session: Session, pool: Pool, granted: list[tuple[QueuedJob, Running]], now_us: int
     ) -> None:
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
-        new, terms, leases = [], self.terms, self.leases
+        new, terms, leases, token_of = [], self.terms, self.leases, self.tokens.make
         only = next(iter(terms.values())) if len(terms) == 1 else None  # spares a look-up a job
         first_epoch = 0 if only is None else next_epoch(0, only)  # of a job that never ran
-        for (job, running), token in zip(granted, lease_tokens(len(granted)), strict=True):
+        for job, running in granted:
             epoch = first_epoch
             if job.epoch or only is None:
                 epoch = next_epoch(job.epoch, terms[shard_of(job.id)])
-            lease = Lease(job, epoch, token, session, now_us, running)
+            lease = Lease(job, epoch, token_of(job.id, epoch), session, now_us, running)
             leases[job.id] = session.leases[job.id] = lease
             new.append(lease)
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)

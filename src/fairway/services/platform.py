@@ -14,6 +14,7 @@ from fairway.core.fairness import PoolShare
 from fairway.core.first_come import FirstCome
 from fairway.core.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
+from fairway.runtime.identity import lease_tokens
 from fairway.runtime.loops import Loop, Step
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
@@ -111,12 +112,10 @@ class Platform:
         limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
         scheduler = FirstCome if settings.scheduler == "fifo" else PoolShare
         self.dispatcher = Dispatcher(
-            clock=self.store_clock,
-            metrics=self.metrics,
-            limits=limits,
-            scheduler=scheduler,
+            clock=self.store_clock, metrics=self.metrics, limits=limits, scheduler=scheduler,
             grace_seconds=settings.timeout_grace_seconds,
-        )
+        )  # fmt: skip
+        self.dispatcher.tokens = lease_tokens(self.cluster.secret)
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
         self.registry = Registry(database, self.directory, self.dispatcher.pools)
