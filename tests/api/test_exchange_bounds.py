@@ -12,6 +12,7 @@ from tests.api.test_heavy_bodies import nobody_held_up
 from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
 
+from fairway.services.roster import life_of
 from fairway.wire.bounds import (
     BUILD_CHARACTERS_MAX,
     LABELS_MAX,
@@ -35,7 +36,7 @@ async def test_what_people_only_read_is_cut(
     }  # fmt: skip
     await worker.say(hello=hello, running=[])
     workers = (await operator.get("/v1/workers")).json()["workers"]
-    (seen,) = [one for one in workers if one["session"] == worker.session]
+    (seen,) = [one for one in workers if one["life"] == life_of(worker.session)]
     assert seen["build"] == "b" * (BUILD_CHARACTERS_MAX - 1) + "…"
     assert len(seen["limits"]) == LIMITS_MAX
     assert {len(held) for held in seen["limits"].values()} == {LIMIT_CHARACTERS_MAX}
@@ -89,13 +90,24 @@ MANY_POOLS = {f"p{n}": 1 for n in range(POOLS_MAX + 1)}
         ({"hello": HELLO | {"warm_keys": ["x"] * (WARM_KEYS_MAX + 1)}}, "/hello/warm_keys"),
         ({"hello": HELLO | {"slots": MANY_POOLS}}, "/hello/slots"),
         ({"hello": HELLO | {"slots": {"short": SLOTS_MAX, "long": 1}}}, "/hello/slots"),
+        ({"hello": HELLO | {"labels": ["x" * 129]}}, "/hello/labels/0"),
+        ({"hello": HELLO | {"warm_keys": ["x" * 129]}}, "/hello/warm_keys/0"),
+        ({"hello": HELLO | {"types": [{"name": "t" * 129}]}}, "/hello/types/0/name"),
+        (
+            {"hello": HELLO | {"types": [{"name": "t", "version": "v" * 129}]}},
+            "/hello/types/0/version",
+        ),
+        (
+            {"hello": HELLO | {"types": [{"name": "t", "dependency": "d" * 129}]}},
+            "/hello/types/0/dependency",
+        ),
         ({"call": NUMBER_MAX + 1}, "/call"),
         ({"wait_ms": 10**400}, "/wait_ms"),
         ({"wait_ms": -1}, "/wait_ms"),
         ({"reports": [REPORT | {"n": 1 << 64}]}, "/reports/0/n"),
         ({"reports": [REPORT | {"ran_us": -1}]}, "/reports/0/ran_us"),
     ],
-    ids=["labels", "warm_keys", "pools", "slots", "call", "wait", "negative wait", "n", "ran_us"],
+    ids=lambda said: str(said)[:40],
 )
 async def test_what_decides_something_is_refused_by_its_name(
     worker: HandWorker, message: dict[str, Any], pointer: str

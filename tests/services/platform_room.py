@@ -150,6 +150,7 @@ class Hand:
         self.types = types
         self.slots = slots or {"short": 4}
         self.tenant: int | None = None
+        self.api_key = ""  # the id of the key that it shows
         self.build = ""
         self.terms: dict[str, Any] = {}  # what it asks for each of its types
         self.names_all = False  # `running` is all that runs, also without a hello
@@ -173,7 +174,7 @@ class Hand:
                 self.key, self.call, "hand", self.tenant, greeting, running,
                 [word for word in reports if word.outcome is None],
                 [word.reported() for word in reports if word.outcome is not None],
-                wait_seconds, draining, goodbye, self.names_all,
+                wait_seconds, draining, goodbye, self.names_all, api_key=self.api_key,
             )
         )  # fmt: skip
 

@@ -161,6 +161,7 @@ class ExchangeEndpoint:
             draining=request.draining,
             goodbye=request.goodbye,
             is_whole=request.running_is_all,
+            api_key=principal.key_id,
         )
 
     async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:

@@ -58,7 +58,7 @@ def _view(platform: Platform, sight: WorkerSight) -> WorkerView:
     tenant = sight.tenant
     return WorkerView(
         name=sight.name,
-        session=sight.session,
+        life=sight.life,
         tenant=None if tenant is None else platform.directory.name_of(tenant),
         build=sight.build,
         slots=sight.slots,

@@ -9,12 +9,12 @@ from fairway.cli.remote import Remote, screen, table
 
 def ls() -> int:
     """List the workers that the platform hears. Needs the operator's key."""
-    names = ("name", "session", "running / slots", "draining", "silent", "limits are held by")
+    names = ("name", "life", "running / slots", "draining", "silent", "limits are held by")
     lines = table(*names)
     for one in Remote("operator").get("/v1/workers")["workers"]:
         lines.add_row(
             one["name"],
-            one["session"],
+            one["life"],
             ", ".join(f"{p} {one['running'].get(p, 0)}/{n}" for p, n in one["slots"].items()),
             "yes" if one["draining"] else "",
             f"{one['silent_seconds']:.1f} s",
@@ -30,12 +30,10 @@ def drain(name: str) -> int:
     Parameters
     ----------
     name
-        The worker's name, or the session of one life of it.
+        The worker's name, or one life of it, as `fairway worker ls` shows it.
     """
     asked = Remote("operator").call("POST", f"/v1/workers/{quote(name, safe='')}/drain")
     for one in asked["workers"]:
         running = sum(one["running"].values())
-        screen.print(
-            f"{one['name']} ({one['session']}) was asked to drain; it runs {running} jobs."
-        )
+        screen.print(f"{one['name']} ({one['life']}) was asked to drain; it runs {running} jobs.")
     return 0

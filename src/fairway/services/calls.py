@@ -48,3 +48,4 @@ class Call(NamedTuple):
     goodbye: bool
     is_whole: bool = False  # `running` names all that it runs, also without a hello
     on_heard: Callable[[], None] | None = None  # its reports are not looked at any more
+    api_key: str = ""  # the id of the key that it showed

@@ -121,11 +121,11 @@ class Dispatcher(Granting):
     def equip(self, session: Session, slots: dict[int, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
         session.equip(slots)
-        self.held.review(session)
         session.greeted = True
         if session.there_since_us is None:
             session.there_since_us = self._clock.now_us()
-        if self.sessions.get(session.key) is session:
+        if self.sessions.get(session.key) is session:  # else it ended while its hello was read
+            self.held.review(session)
             # A tenant's own workers add nothing to what all tenants share.
             shared = slots if session.tenant is None else {}
             self._headcount.count(session.key, session.types, shared)

@@ -72,7 +72,7 @@ class Exchange:
             await self._until_restored()
         if call.hello is None and call.session not in self._dispatcher.sessions:
             return None  # only a hello makes a session
-        session = self._dispatcher.session(call.session, call.worker, call.tenant)
+        session = self._dispatcher.session(call.session, call.worker, call.tenant, call.api_key)
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
             # Given up by its worker; or it came more slowly than a hello beside it, and then nobody
             # has heard its reports: the next hello brings them.

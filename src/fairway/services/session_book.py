@@ -36,13 +36,16 @@ class SessionBook:
         self._own_slots = OwnSlots()
         self._headcount = Headcount()
 
-    def session(self, key: str, worker: str, tenant: int | None) -> Session:
-        """The session of this key, whose worker speaks just now; a new one must find a place."""
+    def session(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
+        """The session of this name, whose worker speaks just now; a new one must find a place.
+
+        `opener` is the id of the API key that it showed, and `tenant` whose key that is.
+        """
         if key not in self.sessions:
             self._check_room(tenant)
         session = self.restored_session(key)
         before = session.tenant
-        session.claim(worker, tenant)
+        session.claim(worker, tenant, opener)
         if before != tenant:
             self._count_tenant(before, -1)
             self._count_tenant(tenant, 1)

@@ -58,16 +58,17 @@ class Lease(Struct, eq=False, gc=False):
 class Session:
     __slots__ = (
         "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
-        "hello_number", "hellos", "in_use", "is_claimed", "key", "labels", "leases",
-        "leases_max", "limits",
-        "missed_since_us", "outbox", "poll", "recorded", "recording", "refused", "revoked",
-        "ring_due", "rung_us", "seen_us", "slots", "tenant", "there_since_us", "types",
-        "warm_types", "worker",
+        "hello_number", "hellos", "in_use", "is_claimed", "is_revoked", "key", "labels", "leases",
+        "leases_max", "limits", "missed_since_us", "opener", "outbox", "poll", "recorded",
+        "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us", "slots", "tenant",
+        "there_since_us", "types", "warm_types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, now_us: int) -> None:
         self.key = key
         self.is_claimed = False  # nobody's, until its worker speaks: it is given nothing
+        self.opener = ""  # the id of the API key that opened it: no other may speak for it
+        self.is_revoked = False  # that key is not valid any more
         self.worker = ""
         self.build = ""  # which build of the code it runs, as it says
         self.tenant: int | None = None  # of its key; None: it runs every tenant's jobs
@@ -101,12 +102,14 @@ class Session:
         self.ring_due = False
         self.rung_us = 0
 
-    def claim(self, worker: str, tenant: int | None) -> None:
+    def claim(self, worker: str, tenant: int | None, opener: str) -> None:
         """Its worker speaks; the key that it shows says whose jobs it may run."""
         if not self.is_claimed:
             if tenant is not None and any(one.job.tenant != tenant for one in self.leases.values()):
-                raise Forbidden("This session holds leases of another tenant's jobs.")
-            self.is_claimed = True
+                raise _of_another_key("It holds leases of another tenant's jobs.")
+            self.is_claimed, self.opener = True, opener
+        elif opener != self.opener:
+            raise _of_another_key("It was opened with another key.")
         self.worker, self.tenant = worker, tenant
 
     def heard(self, now_us: int, silence_us: int) -> None:
@@ -193,6 +196,14 @@ class Session:
             self.ring_due = True
             self.rung_us += GATHER_US
             asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
+
+
+def _of_another_key(why: str) -> Forbidden:
+    return Forbidden(
+        f"This session is not yours. {why} Make 32 random hex digits in every new process.",
+        code="SESSION_OF_ANOTHER_KEY",
+        field="/session",
+    )
 
 
 class End(Struct, frozen=True, gc=False):

@@ -27,7 +27,7 @@ class WorkerView(Struct, kw_only=True):
     """One life of one worker."""
 
     name: str
-    session: str
+    life: str
     tenant: str | None
     build: str
     slots: dict[str, int]

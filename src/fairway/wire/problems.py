@@ -23,6 +23,7 @@ CODES: dict[str, tuple[int, str]] = {
     "INVALID_HTTP": (400, "This is not an HTTP request"),
     "UNAUTHENTICATED": (401, "A valid API key is required"),
     "FORBIDDEN": (403, "This key may not do that"),
+    "SESSION_OF_ANOTHER_KEY": (403, "The worker session belongs to another key"),
     "NOT_FOUND": (404, "There is no such thing"),
     "CHECKPOINT_LOST": (404, "The job's checkpoints cannot be read any more"),
     "METHOD_NOT_ALLOWED": (405, "This path does not take that method"),

@@ -108,7 +108,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
     },
     "WorkerView": {
         "name": "Its name, for people; several may share one.",
-        "session": "This life of it: 32 hex digits.",
+        "life": "Which of its lives this is: drain it by this; not its session, which is secret.",
         "tenant": "Set when it runs one tenant's jobs only.",
         "build": "Which build of the code it is.",
         "slots": "Pool → how many jobs it runs at once there.",

@@ -44,6 +44,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " runs them, an operator's key manages tenants and keys.",
         "Use the key with the right scope; the scope is the second part of its text.",
     ),
+    "SESSION_OF_ANOTHER_KEY": ProblemNote(
+        "A worker session belongs to the key that opened it, and this call names one with another"
+        " key. Nothing of the call was taken.",
+        "Make 32 random hex digits of your own in every new process, and keep them to yourself. A"
+        " worker that gets a new key starts anew.",
+    ),
     "NOT_FOUND": ProblemNote(
         "Nothing is there, or it belongs to another tenant: both look the same.",
         "Check the id and the key you use. Jobs are removed when their retention ends.",

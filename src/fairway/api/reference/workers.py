@@ -68,6 +68,7 @@ EXCHANGE = Operation(
         "INVALID_REQUEST",
         "UNKNOWN_POOL",
         "TOO_MANY_JOB_TYPES",
+        "SESSION_OF_ANOTHER_KEY",
         "TOO_MANY_SESSIONS",
         "TOO_MANY_SLOTS",
         "PAYLOAD_TOO_LARGE",
@@ -82,7 +83,7 @@ EXCHANGE = Operation(
 
 _WORKER = {
     "name": "worker-1",
-    "session": "0123456789abcdef0123456789abcdef",
+    "life": "9f86d081884c7d65",
     "tenant": None,
     "build": "2025-06-01",
     "slots": {"short": 50, "long": 2},
@@ -123,7 +124,7 @@ DRAIN_WORKER = Operation(
         Parameter(
             name="name",
             place="path",
-            about="The worker's name, for all its lives; or a session, for that one.",
+            about="The worker's name, for all its lives; or a `life`, for that one.",
             example="worker-1",
             shell="worker-1",
         ),
