@@ -31,10 +31,16 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
 
 
 async def tenant_of(scope: Scope, directory: Directory) -> Tenant:
+    _, tenant = await key_and_tenant_of(scope, directory)
+    return tenant
+
+
+async def key_and_tenant_of(scope: Scope, directory: Directory) -> tuple[str, Tenant]:
+    """Also the id of the key: for what lasts, and ends with the key."""
     principal = await principal_of(scope, directory)
     if principal.scope != "tenant" or principal.tenant is None:
         raise Forbidden("This needs a tenant's key; yours is for something else.")
-    return directory.tenants[principal.tenant.id]  # with the limits in force now
+    return principal.key_id, directory.tenants[principal.tenant.id]  # the limits in force now
 
 
 async def worker_of(scope: Scope, directory: Directory) -> Principal:

@@ -2,6 +2,7 @@
 
 An event's id is the job's version, so a client that reconnects with `Last-Event-ID` hears what is
 new to it and nothing twice. A change that is gone before anybody looked is not made up afterwards.
+A stream ends with its key: who comes back with one that was revoked is refused.
 
 A tenant may hold hundreds of streams, so one costs two tasks and leaves nothing to the collector;
 a library's took five, and its remains held up everybody's requests.
@@ -15,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api import views
-from fairway.api.auth import tenant_of
+from fairway.api.auth import key_and_tenant_of
 from fairway.api.jobs import job_id
 from fairway.api.plain import Receive, Scope, Send, header
-from fairway.core.errors import FairwayError
+from fairway.core.errors import FairwayError, Forbidden
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.runtime.loops import pause
@@ -43,7 +44,7 @@ TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
 
 async def job_events(request: Request) -> Response:
     platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
     job = job_id(request.path_params["id"])
     sight = await platform.insight.job(tenant.id, job)  # a 404 must come before the stream begins
     seen = header(request.scope, b"last-event-id")
@@ -52,7 +53,8 @@ async def job_events(request: Request) -> Response:
         return Response(status_code=204)  # tells an EventSource to stop asking
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
-    return JobEvents(platform, request.app.state.event_texts, tenant.id, sight, known)
+    asked_by = (key_id, tenant.id)
+    return JobEvents(platform, request.app.state.event_texts, asked_by, sight, known)
 
 
 class Texts:
@@ -79,11 +81,17 @@ class JobEvents(Response):
     """A stream. It holds one of its tenant's places, from its first byte to its end."""
 
     def __init__(
-        self, platform: Platform, texts: Texts, tenant: int, sight: JobSight, known: str | None
+        self,
+        platform: Platform,
+        texts: Texts,
+        asked_by: tuple[str, int],
+        sight: JobSight,
+        known: str | None,
     ) -> None:
         super().__init__()
-        self._platform, self._texts, self._tenant = platform, texts, tenant
+        self._platform, self._texts = platform, texts
         self._sight, self._known = sight, known
+        self._key_id, self._tenant = asked_by
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._platform.waiting.place("streams", self._tenant):
@@ -92,7 +100,10 @@ class JobEvents(Response):
             leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
             both = (telling, leaving)
             try:
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                async with self._platform.revocation.held(self._key_id):
+                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            except Forbidden:
+                pass  # the key was revoked: who comes back with it hears so
             finally:
                 for task in both:
                     task.cancel()

@@ -88,6 +88,7 @@ class ExchangeEndpoint:
                 if not terms:  # else this server took over while it waited for the other
                     raise
         call = await self._call(principal, worker, await self._request(principal, body))
+        self._platform.revocation.check(principal.key_id)  # a slow body takes minutes
         if BODY_PLACE in scope:
             del body
             call = call._replace(on_heard=partial(_forget, scope, call))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.api import views
-from fairway.api.auth import tenant_of
+from fairway.api.auth import key_and_tenant_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, known_versions, wait_seconds
 from fairway.api.plain import JSON, Header, Receive, Scope, Send, read_body, send_bytes
@@ -34,16 +34,17 @@ class OneJob:
         self._relay = relay
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, text: str) -> None:
-        tenant = await tenant_of(scope, self._platform.directory)
+        key_id, tenant = await key_and_tenant_of(scope, self._platform.directory)
         job = job_id(text)
         if scope["method"] == "DELETE":
             await self._cancel(scope, send, tenant.id, job)
         elif scope["method"] == "PATCH":
             await self._reschedule(scope, receive, send, (tenant.id, job))
         else:
-            await self._read(scope, send, tenant.id, job)
+            await self._read(scope, send, (tenant.id, job), key_id)
 
-    async def _read(self, scope: Scope, send: Send, tenant: int, job: JobId) -> None:
+    async def _read(self, scope: Scope, send: Send, whose: tuple[int, JobId], key_id: str) -> None:
+        tenant, job = whose
         wait, known = wait_seconds(scope), known_versions(scope)
         insight, waiting = self._platform.insight, self._platform.waiting
         if wait and not waiting.has_place("waits", tenant):
@@ -51,7 +52,8 @@ class OneJob:
         if wait:
             unlike = known[0] if len(known) == 1 else None
             with waiting.place("waits", tenant):
-                sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
+                async with self._platform.revocation.held(key_id):
+                    sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
         else:
             sight = await insight.job(tenant, job)
         headers = [JSON, (b"etag", etag(sight.version)), (b"cache-control", b"no-cache")]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from fairway.api import views
-from fairway.api.auth import tenant_of
+from fairway.api.auth import key_and_tenant_of, tenant_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, idempotency_key, wait_seconds
 from fairway.api.payload_schema import PayloadSchemas
@@ -39,10 +39,11 @@ from fairway.api.weight import (
     weigh,
 )
 from fairway.core.admission import Quota
-from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
 from fairway.core.lanes import lane_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
+from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
 from fairway.services.registry import Registry
 from fairway.services.submission_group import Accepted, NewJob, Verdict
@@ -80,27 +81,17 @@ class SubmitJob:
         self._body_max = min(settings.body_bytes_max, self._payload_max + ENVELOPE_BYTES_MAX)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tenant = await tenant_of(scope, self._platform.directory)
+        key_id, tenant = await key_and_tenant_of(scope, self._platform.directory)
         try:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
-            await self._submit(scope, receive, send, tenant)
+            verdict = await self._accept(scope, receive, tenant)
+            await self._answer(scope, send, (key_id, tenant), verdict)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
             if isinstance(error, InvalidRequest):
                 self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
             raise
-
-    async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
-        wait = wait_seconds(scope)
-        verdict = await self._accept(scope, receive, tenant)
-        if wait and self._platform.waiting.has_place("waits", tenant.id):
-            give_back_room(scope)  # it is on disk: nothing of the body is held meanwhile
-            with self._platform.waiting.place("waits", tenant.id):
-                await self._answer_result(send, tenant, verdict, wait)
-        else:
-            quota = self._platform.admission.quota(tenant)
-            await _answer_accepted(scope, send, verdict, quota)
 
     async def _accept(self, scope: Scope, receive: Receive, tenant: Tenant) -> Accepted:
         key, counted = idempotency_key(scope), (self._bodies, tenant.id)
@@ -134,19 +125,35 @@ class SubmitJob:
             self._schemas.check(new.type, new.payload)
         return new
 
-    async def _answer_result(
-        self, send: Send, tenant: Tenant, verdict: Accepted, wait: int
+    async def _answer(
+        self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], verdict: Accepted
     ) -> None:
-        sight = await self._platform.insight.job_when(tenant.id, verdict.id, wait_seconds=wait)
-        view = await views.job_view(sight, self._platform.directory)
-        status = 200 if view.finished_at else 202
-        headers = [
-            *_headers(verdict),
-            *rate_limit(self._platform.admission.quota(tenant)),
-            (b"etag", etag(sight.version)),
-            (b"preference-applied", f"wait={wait}".encode()),
-        ]
-        await send_bytes(send, status, messages.encode(view), headers)
+        wait, (key_id, tenant) = wait_seconds(scope), asked_by
+        sight: JobSight | None = None
+        if wait and self._platform.waiting.has_place("waits", tenant.id):
+            give_back_room(scope)  # it is on disk: nothing of the body is held meanwhile
+            with self._platform.waiting.place("waits", tenant.id):
+                sight = await self._result(key_id, tenant, verdict, wait)
+        quota = self._platform.admission.quota(tenant)
+        if sight is None:
+            await _answer_accepted(scope, send, verdict, quota)
+        else:
+            view = await views.job_view(sight, self._platform.directory)
+            status = 200 if view.finished_at else 202
+            waited = (b"preference-applied", f"wait={wait}".encode())
+            headers = [*_headers(verdict), *rate_limit(quota), (b"etag", etag(sight.version))]
+            await send_bytes(send, status, messages.encode(view), [*headers, waited])
+
+    async def _result(
+        self, key_id: str, tenant: Tenant, verdict: Accepted, wait: int
+    ) -> JobSight | None:
+        """The job when it has ended or the wait is over; None if its key was revoked meanwhile."""
+        try:
+            async with self._platform.revocation.held(key_id):
+                insight = self._platform.insight
+                return await insight.job_when(tenant.id, verdict.id, wait_seconds=wait)
+        except Forbidden:
+            return None  # the job is on disk all the same, and that is all there is to say
 
 
 def _look_at(body: bytes) -> None:

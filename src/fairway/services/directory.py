@@ -1,13 +1,14 @@
 """Who is who: tenants, job types and keys, kept in memory and refreshed from the store.
 
 The hot path asks by dictionary only. A key is checked against the store once; which keys were
-revoked or ran out since is asked every few seconds, so such a key stops working within that time.
+revoked or ran out since is asked every few seconds, so such a key stops working within that time,
+and whoever keeps something going under it is told.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -62,6 +63,7 @@ class Directory:
         self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
         self._guesses = 0
         self.on_tenant: Callable[[Tenant], None] = lambda tenant: None
+        self.on_revoked: Callable[[Collection[str]], Awaitable[None]] = _nobody_listens
 
     async def run_once(self, now_us: int) -> float:
         """Read what changed; a loop calls this."""
@@ -89,12 +91,13 @@ class Directory:
         for key in keys:
             self._absent_keys.pop(key.id, None)
         if revoked:
-            self._forget_keys(revoked)
+            await self._forget_keys(revoked)
 
-    def _forget_keys(self, revoked: set[str]) -> None:
+    async def _forget_keys(self, revoked: set[str]) -> None:
         for key_id in revoked:
             self._stored_keys.pop(key_id, None)
         self._keys = {t: p for t, p in self._keys.items() if p.key_id not in revoked}
+        await self.on_revoked(revoked)
 
     def _learn_tenant(self, tenant: Tenant) -> None:
         if self.tenants.get(tenant.id) != tenant:
@@ -187,8 +190,11 @@ class Directory:
             return None
         if stored.tenant is not None and stored.tenant not in self.tenants:
             await self.run_once(0)
-        tenant = self.tenants.get(stored.tenant) if stored.tenant is not None else None
-        return Principal(key.id, key.scope, tenant)
+        if stored.tenant is None:
+            return Principal(key.id, key.scope, None)
+        tenant = self.tenants.get(stored.tenant)
+        # One that is still unknown here has no rights: a key without a tenant would have all.
+        return Principal(key.id, key.scope, tenant) if tenant is not None else None
 
     # -- what operators do -------------------------------------------------------------------
 
@@ -234,7 +240,7 @@ class Directory:
         """Here at once, on other servers within their next refresh."""
         async with self._calm() as connection:
             was_valid = await store.revoke_key(connection, key_id)
-        self._forget_keys({key_id})
+        await self._forget_keys({key_id})
         return was_valid
 
     @asynccontextmanager
@@ -245,3 +251,7 @@ class Directory:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error
+
+
+async def _nobody_listens(key_ids: Collection[str]) -> None:
+    return None

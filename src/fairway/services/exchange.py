@@ -24,6 +24,7 @@ from fairway.services.greeting import read_greeting
 from fairway.services.losing import lose_in_parts
 from fairway.services.reconciler import Reconciler
 from fairway.services.registry import Registry
+from fairway.services.revocation import key_revoked
 from fairway.services.sessions import End, Hello, Holding, Lease, News, Session
 from fairway.services.turns import HotTurns
 from fairway.services.watch import Watchers
@@ -113,6 +114,8 @@ class Exchange:
             await self._reconciler.agree(session, running, unknown)
         if call.on_heard is not None:
             call.on_heard()
+        if session.is_revoked:  # while it was heard
+            raise key_revoked()
 
     # -- hello -------------------------------------------------------------------------------
 
@@ -294,6 +297,8 @@ class Exchange:
         self._dispatcher.serve(session)
         if not session.has_news and wait_seconds > 0:
             await self._hold(session, min(wait_seconds, WAIT_MAX_SECONDS))
+            if session.is_revoked:
+                raise key_revoked()
         return self._dispatcher.news(session) if session.hellos == hellos else _nothing(session)
 
     async def _hold(self, session: Session, seconds: float) -> None:

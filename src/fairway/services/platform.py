@@ -50,6 +50,7 @@ from fairway.services.registry import Registry
 from fairway.services.replayer import Replayer
 from fairway.services.rescuer import Rescuer
 from fairway.services.restraints import RestraintKeeper
+from fairway.services.revocation import Revocation
 from fairway.services.roster import Roster
 from fairway.services.schedules import ScheduleLimits, Schedules
 from fairway.services.schema import make_partitions, migrated
@@ -118,6 +119,8 @@ class Platform:
         self.dispatcher.tokens = lease_tokens(self.cluster.secret)
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
+        self.revocation = Revocation(self.dispatcher, self.clock)
+        self.directory.on_revoked = self.revocation.revoked
         self.registry = Registry(database, self.directory, self.dispatcher.pools)
         self.registry.on_pools = self._pools_changed
         self.holds = HoldKeeper(database, self.dispatcher)
