@@ -15,10 +15,13 @@ from fairway.services.platform import Platform
 S = 1_000_000
 
 
-async def finish(platform: Platform, tenant: Tenant, count: int, ran_us: int) -> None:
-    """So many jobs that say they ran for so long."""
+async def finish(
+    platform: Platform, tenant: Tenant, count: int, ran_us: int, own: Tenant | None = None
+) -> None:
+    """So many jobs that say they ran for so long; perhaps at a worker of the tenant's own."""
     await submit(platform, tenant, *[new() for _ in range(count)])
     hand = Hand(platform, short=count, medium=count)
+    hand.tenant = own.id if own else None
     leases = await hand.take(count)
     for lease in leases:
         lease.granted_us -= ran_us  # a run took no longer than its lease is old
@@ -45,6 +48,32 @@ async def test_a_type_whose_p95_is_20_s_is_moved_and_everybody_is_told(
     moved = await platform.registry.type_named("work")
     assert moved.measured_pool == MEDIUM
     assert 18_000 <= (moved.measured_p95_ms or 0) <= 22_000
+
+
+async def test_how_long_jobs_take_at_a_tenants_own_worker_moves_nobodys(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """C13: some reports of long runs were enough to move a type for everybody."""
+    await finish(platform, tenant, 3 * RUNS_MIN, 20 * S, own=tenant)
+    await judge(platform)
+    assert platform.registry.pool_for("work", "short") == SHORT
+    await finish(platform, tenant, RUNS_MIN, 20 * S)  # as many at a shared one do
+    await judge(platform)
+    assert platform.registry.pool_for("work", "short") == MEDIUM
+
+
+@pytest.mark.usefixtures("quick_overrun")
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_overruns_at_a_tenants_own_worker_move_nobodys(
+    platform: Platform, tenant: Tenant, *, is_own: bool
+) -> None:
+    await submit(platform, tenant, new())
+    hand = Hand(platform, short=1, medium=1)
+    hand.tenant = tenant.id if is_own else None
+    (lease,) = await hand.take()
+    await beating(hand, lambda: lease.moved_to == MEDIUM)
+    record = platform.measuring._classifier.record_of(lease.job.type, SHORT)
+    assert record.violations.bad == (0 if is_own else 1)
 
 
 async def test_it_does_not_flap(platform: Platform, tenant: Tenant) -> None:

@@ -57,13 +57,16 @@ class Measuring:
     # -- what runs tell ------------------------------------------------------------------------
 
     def observe(self, ends: Sequence[End]) -> None:
-        """Runs that ended well are on disk; of many, some are looked at."""
+        """Runs that ended well are on disk; of many, some are looked at.
+
+        How long they take at a tenant's own workers says nothing about everybody's.
+        """
         if ends[0].decision is not None:
             return
         step = 1 if len(ends) <= LARGE_BATCH else SAMPLE_STEP
         for end in ends[::step]:
             job = end.lease.job
-            if self._classifier.measures(job.pool):
+            if end.lease.session.tenant is None and self._classifier.measures(job.pool):
                 self._classifier.observe(job.type, job.pool, job.tenant, end.ran_us)
 
     def learn(self, job_type: JobType) -> None:
@@ -115,7 +118,8 @@ class Measuring:
     def _note(self, lease: Lease, now_us: int) -> None:
         job = lease.job
         self._metrics.violations.labels(self._dispatcher.pools.by_number[job.pool].name).inc()
-        self._classifier.violated(job.type, job.pool, job.tenant, now_us)
+        if lease.session.tenant is None:
+            self._classifier.violated(job.type, job.pool, job.tenant, now_us)
         lease.moved_to = job.pool  # where it counts until there is room for it
 
     def _rehome(self, lease: Lease, now_us: int) -> None:
