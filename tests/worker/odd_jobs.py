@@ -70,3 +70,13 @@ def lone(seconds: float = 0.0, ctx: Ctx = CTX) -> int:
     ctx.progress(0)
     time.sleep(seconds)
     return os.getpid()
+
+
+@app.job(name="environment", pool="short")
+async def environment() -> dict[str, str]:
+    return dict(os.environ)
+
+
+@app.job(name="environment.alone", pool="long", mode="process")
+def environment_alone() -> dict[str, str]:
+    return dict(os.environ)

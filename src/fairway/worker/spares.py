@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 from typing import NamedTuple
 
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
+from fairway.worker.environment import for_runners
 
 log = logger("fleet")
 
@@ -42,7 +44,7 @@ class Blank(NamedTuple):
             passed = [their.fileno() for _, their in pairs]
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "fairway.worker.runner", *map(str, passed),
-                pass_fds=passed,
+                pass_fds=passed, env=for_runners(os.environ),
                 start_new_session=True,  # a group of its own: killed whole, untouched by Ctrl-C
             )  # fmt: skip
             ours.pop_all()
