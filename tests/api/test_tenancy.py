@@ -222,7 +222,7 @@ async def test_a_pause_that_is_refused_and_a_resume_in_vain_make_no_name(
             assert (await operator.post("/v1/pauses", json=said)).status_code == 201
         reply = await caller.post("/v1/pauses", json={"type": "never.made"})
         problem(reply, 429, "TOO_MANY_PAUSES")
-    house.inside(lambda platform: platform.directory.load_types())
+    house.inside(lambda platform: platform.directory.names.load())
     assert "never.made" not in house.platform.directory.type_ids
 
 

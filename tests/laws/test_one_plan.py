@@ -47,7 +47,7 @@ HOT = [
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
-    "count_queued", "is_lease_in_force",
+    "count_queued", "is_lease_in_force", "types_of_jobs",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {

@@ -182,9 +182,12 @@ async def test_history_is_never_walked_over(hot: Connection, filled: Filled, nam
 
 
 @pytest.mark.parametrize("settings", [PINNED_PLANS, CALM_PLANS], ids=["hot", "calm"])
-async def test_a_page_of_history_reads_a_page(filled: Filled, settings: dict[str, str]) -> None:
+@pytest.mark.parametrize("name", ["list_jobs", "types_of_jobs"])
+async def test_a_page_of_history_reads_a_page(
+    filled: Filled, settings: dict[str, str], name: str
+) -> None:
     connection = await asyncpg.connect(filled.dsn, server_settings=settings)
-    plan = await plan_of(connection, filled, "list_jobs", states=None, since=LOWEST_JOB_ID)
+    plan = await plan_of(connection, filled, name, states=None, since=LOWEST_JOB_ID)
     await connection.close()
     assert plan.rows_touched() <= BATCH + 10, "the tenant has many more"
 
@@ -278,7 +281,7 @@ async def nothing_due(hot: Connection) -> AsyncIterator[None]:
 
 def test_every_hot_statement_is_looked_at() -> None:
     upkeep = {"count_queued", "forget_keys", "live_sessions"}
-    upkeep |= {"list_jobs", "live_jobs", "count_live_jobs", "slot_time"}
+    upkeep |= {"list_jobs", "live_jobs", "count_live_jobs", "slot_time", "types_of_jobs"}
     inserts = {
         "insert_job",
         "insert_jobs",

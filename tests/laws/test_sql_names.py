@@ -80,6 +80,7 @@ OF_NO_SHARD = (
     "restraints",
     "pools",
     "job_types",
+    "type_names",
     "audit",
 )
 

@@ -18,7 +18,12 @@ async def test_limits_that_are_asked_for_and_facts_that_are_said() -> None:
     found = await read_greeting(said, {"a": 1, "b": 2, "c": 3})
     assert found.types == {1, 2, 3}
     assert found.policies == {2: {"attempts_max": 5, "resources_max": 0}}
-    assert found.facts == [("c", facts)]
+    assert found.facts == [(3, facts)]
+
+
+async def test_a_type_without_a_number_is_left_out() -> None:
+    found = await read_greeting([TypeTerms("a", 5), TypeTerms("b", 5)], {"b": 2})
+    assert (found.types, found.policies) == ({2}, {2: {"attempts_max": 5}})
 
 
 async def test_others_have_their_turns_while_very_many_types_are_read(

@@ -15,12 +15,10 @@ from fairway.store.tenants import (
     StoredKey,
     add_key,
     add_tenant,
-    all_job_types,
     changed_keys,
     changed_tenants,
     found_cluster,
     read_key,
-    register_job_types,
     revoke_key,
     revoked_keys,
     store_now,
@@ -94,15 +92,3 @@ async def test_a_tenant_key_names_its_tenant(connection: Connection) -> None:
     with pytest.raises(asyncpg.CheckViolationError, match="a_tenant_key_names_its_tenant"):
         await add_key(connection, StoredKey("k", "tenant", None, b"hash"))
     await add_key(connection, StoredKey("k", "worker", None, b"hash"))
-
-
-async def test_type_names_have_one_number_each(
-    connection: Connection, other_connection: Connection
-) -> None:
-    first = await register_job_types(connection, ["a", "b"])
-    again, other = await asyncio.gather(
-        register_job_types(connection, ["b", "c"]), register_job_types(other_connection, ["c", "d"])
-    )
-    known = first | again | other
-    assert await all_job_types(connection) == known
-    assert len(set(known.values())) == 4

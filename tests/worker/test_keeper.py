@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fairway.wire import exchange as wire
-from fairway.worker import ledger, patience
+from fairway.worker import ledger, patience, readiness
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
 
@@ -155,3 +155,47 @@ async def test_it_is_ready_when_its_first_hello_was_taken(desk: Desk) -> None:
             answer(second, wire.ExchangeReply(beat_ms=5000))
             await desk.calls.get()
     assert [line["event"] for line in lines][1:] == ["worker ready", "limits are held by"]
+
+
+async def test_types_that_are_refused_are_told_and_asked_for_again(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No room for a name is no reason to end, nor to keep the other types from being run."""
+    monkeypatch.setattr(readiness, "GREET_AGAIN_SECONDS", 0.3)
+    with capture_logs() as lines:
+        async with asyncio.timeout(20):
+            hello, door = await desk.calls.get()
+            assert hello.hello is not None
+            refused = sorted(one.name for one in hello.hello.types if one.name != "nap")
+            answer(door, wire.ExchangeReply(refused_types=refused, beat_ms=5000))
+            while True:
+                call, door = await desk.calls.get()
+                if call.hello is not None:
+                    break
+            assert {one.name for one in call.hello.types} == {*refused, "nap"}
+            answer(door, wire.ExchangeReply(refused_types=refused, beat_ms=5000))
+            while True:
+                call, door = await desk.calls.get()
+                if call.hello is not None:
+                    break
+            answer(door, wire.ExchangeReply(leases=[lease(1, 0)], beat_ms=5000))
+            while not call.reports:
+                call, door = await desk.calls.get()
+    said = {line["event"]: line for line in lines}
+    assert said["worker ready"]["types"] == ["nap"]
+    (told,) = (line for line in lines if "refused and not run" in line["event"])
+    assert (told["log_level"], told["types"]) == ("error", refused)
+    assert said["job types that were refused are run now"]["types"] == refused
+
+
+async def test_an_older_server_without_room_does_not_end_it(desk: Desk) -> None:
+    problem = {"status": 422, "code": "TOO_MANY_JOB_TYPES", "detail": "There are 10000 already."}
+    body = msgspec.json.encode(problem)
+    async with asyncio.timeout(20):
+        for _ in range(3):
+            call, door = await desk.calls.get()
+            assert call.hello is not None
+            door.write(b"HTTP/1.1 422 -\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        _, door = await desk.calls.get()
+        answer(door, wire.ExchangeReply(beat_ms=5000))
+        await desk.calls.get()

@@ -234,6 +234,7 @@ class ExchangeEndpoint:
             more=news.more,
             drain=news.drain,
             beat_ms=news.beat_ms,
+            refused_types=list(news.refused_types),
         )
 
     def _leases(self, leases: list[Lease]) -> list[wire.Lease]:

@@ -20,7 +20,7 @@ from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.identity import new_api_key
 from fairway.services.directory import Principal
 from fairway.services.platform import Platform
-from fairway.services.type_names import NO_TYPE
+from fairway.services.type_names import NO_TYPE, Namer
 from fairway.wire.heft import BATCH_VALUES_MAX, VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
@@ -142,11 +142,8 @@ async def pause(request: Request) -> Response:
     platform, principal = await _may_pause(request)
     wanted, asker = await decoded(request, Pause), _asker(principal)
     hold = await _hold(platform, principal, wanted)
-    if hold.type == NO_TYPE and wanted.type:  # before its first job, too: the name is made for it
-        if asker is not None:
-            await platform.holds.check_room(asker)  # else a pause that is refused would make one
-        await platform.directory.know_types([wanted.type])
-        hold = hold._replace(type=platform.directory.type_ids[wanted.type])
+    if wanted.type:
+        hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
     await platform.holds.pause(hold, asker)
     return json_reply(wanted, 201)
 
@@ -195,6 +192,16 @@ async def _numbers(platform: Platform, wanted: Pause, asker: int | None) -> Hold
     if wanted.type:
         type_id = await directory.find_type(wanted.type, asker)
     return Hold(tenant, NO_TYPE if type_id is None else type_id, pool)
+
+
+async def _named_type(platform: Platform, asker: int | None, name: str, known: int) -> int:
+    """A pause may come before the first job: it names a type as a job does."""
+    names = platform.directory.names
+    if asker is None and known != NO_TYPE:
+        return known
+    if asker is not None and not names.is_named_by(Namer(asker), name):
+        await platform.holds.check_room(asker)  # else a pause that is refused would make one
+    return (await names.know(asker, [name]))[name]
 
 
 async def _pause_view(platform: Platform, hold: Hold) -> Pause:

@@ -87,6 +87,9 @@ class Classifier:
         """What whoever wrote the handler said."""
         self.record_of(type_id, pool).declared = pool
 
+    def forget(self, type_id: int) -> None:
+        self._types.pop(type_id, None)
+
     def settled(self, type_id: int, pool: int, moved_us: int | None) -> None:
         """A type was moved, here or by another server; its counts begin anew."""
         record = self.record_of(type_id, pool)

@@ -26,3 +26,6 @@ class JobType(NamedTuple):
     measured_pool: int | None  # where the clock says it belongs; beats what was declared
     measured_p95_ms: int | None
     moved_at: datetime | None
+    is_shared: bool = False  # a shared worker or an operator said it: it counts for no tenant
+    renounced_at: datetime | None = None  # when a tenant was last found not to use it any more
+    is_let_go: bool = False  # nobody uses it: it can be had back for some days

@@ -26,6 +26,7 @@ from fairway.runtime.log_lines import write_unclaimed_as_json
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 TYPES_MAX = 500  # job types with a label of their own
+OTHER_TYPES = "other"
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
@@ -64,7 +65,7 @@ class TypeSummary:
         self._found: dict[str, list[float]] = {}
 
     def observe(self, job_type: str, value: float) -> None:
-        label = job_type if job_type in self._found or len(self._found) < TYPES_MAX else "other"
+        label = job_type if job_type in self._found or len(self._found) < TYPES_MAX else OTHER_TYPES
         row = self._found.setdefault(label, [0.0, 0.0, 0.0])
         row[0] += 1
         row[1] += value
@@ -128,6 +129,12 @@ class Metrics:
         self.window = Gauge("fairway_window_jobs", "Jobs held in memory.", **r)
         self.restraints = Gauge(
             "fairway_restraints", "Circuits open, types in quarantine, throttles.", ["kind"], **r
+        )
+        self.job_types = Gauge(
+            "fairway_job_types", "Names of job types, by whose they are.", ["kind"], **r
+        )
+        self.job_types_max = Gauge(
+            "fairway_job_types_max", "As many of them as there may be.", ["kind"], **r
         )
         self.shards = Gauge("fairway_shards_owned", "Shards this server owns.", **r)
         self.waiters = Gauge(

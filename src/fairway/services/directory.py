@@ -53,8 +53,9 @@ class Directory:
         self.pools = PoolTable()
         self.tenants: dict[int, Tenant] = {}
         self.tenant_ids: dict[str, int] = {}
-        self._types = TypeNames(database)
-        self.type_ids, self.type_names = self._types.ids, self._types.names
+        self.names = TypeNames(database)
+        self.type_ids = self.names.ids
+        self.type_names = self.names.by_id
         self._keys: dict[str, Principal] = {}  # by the whole text of the key
         self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
         self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
@@ -119,20 +120,17 @@ class Directory:
 
     # -- job types ---------------------------------------------------------------------------
 
-    async def load_types(self) -> None:
-        await self._types.load()
-
-    async def know_types(self, names: Iterable[str]) -> None:
-        """Make sure that every one of these names has its number."""
-        await self._types.know(names)
+    async def know_types(self, names: Iterable[str], tenant: int | None = None) -> dict[str, int]:
+        """The number of every one of these names, which this tenant uses; None is the house."""
+        return await self.names.know(tenant, names)
 
     async def find_type(self, name: str, asker: int | None = None) -> int | None:
-        """A job type that any server registered; None when there is none. `asker` is a tenant."""
-        return await self._types.find(name, asker)
+        """A job type that any server knows; None when nobody uses it. `asker` is a tenant."""
+        return await self.names.find(name, asker)
 
     async def type_name(self, number: int) -> str:
         known = self.type_names.get(number)
-        return await self._types.name_of(number) if known is None else known
+        return await self.names.name_of(number) if known is None else known
 
     # -- keys --------------------------------------------------------------------------------
 

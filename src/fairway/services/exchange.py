@@ -27,6 +27,7 @@ from fairway.services.registry import Registry
 from fairway.services.revocation import key_revoked
 from fairway.services.sessions import End, Hello, Holding, Lease, News, Session
 from fairway.services.turns import HotTurns
+from fairway.services.type_names import Brought, Namer
 from fairway.services.watch import Watchers
 from fairway.store import leases
 from fairway.store.database import DISCONNECTED
@@ -37,6 +38,7 @@ WAIT_MAX_SECONDS = 20.0
 BEATS_PER_LEASE = 3
 DOUBT_SECONDS = 1.0
 LIGHT_RESULT_BYTES = 1 << 10  # no more than is known of its job anyway
+NAMES_LOGGED = 10
 RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
 
 
@@ -98,7 +100,8 @@ class Exchange:
             await lose_in_parts(self._dispatcher, list(session.leases.values()))
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
-        return await self._answer(session, hellos, call.wait_seconds)
+        news = await self._answer(session, hellos, call.wait_seconds)
+        return news if call.hello is None else news._replace(refused_types=session.refused_types)
 
     async def _listen(self, session: Session, call: Call) -> None:
         """What it runs, then what has ended; then what it no longer names, if it named all."""
@@ -140,10 +143,10 @@ class Exchange:
     async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
         claims, hellos = self._dispatcher.claims, session.hellos
-        await self._directory.know_types(terms.name for terms in hello.types)
-        greeting = await read_greeting(hello.types, self._directory.type_ids)
+        brought = await self._bring_types(session, hello)
+        greeting = await read_greeting(hello.types, brought.ids)
         if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
-            session.types = frozenset(greeting.types)
+            session.types, session.refused_types = frozenset(greeting.types), brought.refused
             session.build, session.limits = hello.build, hello.limits
             self._dispatcher.aftermath.policies.asked(session.tenant, greeting.policies)
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
@@ -156,6 +159,18 @@ class Exchange:
         slots = self._slots(hello)
         session.beat_ms = self._beat_ms(slots)
         self._dispatcher.equip(session, slots)
+
+    async def _bring_types(self, session: Session, hello: Hello) -> Brought:
+        """What there is no room for keeps nobody out: the worker hears of it and runs the rest."""
+        namer = Namer() if session.tenant is None else Namer(session.tenant, by_worker=True)
+        said = (terms.name for terms in hello.types)
+        brought = await self._directory.names.bring(namer, said, all_or_none=False)
+        if namer.is_house and brought.refused:  # a tenant's own workers do not fill our log
+            log.warning(
+                "no room for names of job types that a worker says", worker=session.worker,
+                count=len(brought.refused), types=brought.refused[:NAMES_LOGGED],
+            )  # fmt: skip
+        return brought
 
     def _slots(self, hello: Hello) -> dict[int, int]:
         """Slots by pool number; those of a pool whose labels the worker lacks do not count."""

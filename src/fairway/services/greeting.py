@@ -15,19 +15,21 @@ _LIMITS = [(place, name) for place, name in enumerate(TypeTerms._fields) if name
 class Greeting(NamedTuple):
     types: set[int]
     policies: dict[int, dict[str, Any]]  # job type → the limits that it asks for
-    facts: list[tuple[str, TypeFacts]]  # of those of which it says any
+    facts: list[tuple[int, TypeFacts]]  # of those of which it says any
 
 
 async def read_greeting(said: Sequence[TypeTerms], type_ids: Mapping[str, int]) -> Greeting:
-    """Others have their turns in between: nothing is changed before all of it was read."""
+    """Of the types that have a number. Others have their turns: first all is read, then changed."""
     found, work, no_facts = Greeting(set(), {}, []), WorkInParts(), TypeFacts()
     for terms in said:
-        type_id = type_ids[terms.name]
+        type_id = type_ids.get(terms.name)
+        if type_id is None:
+            continue  # there was no room for its name
         found.types.add(type_id)
         asked = {name: terms[place] for place, name in _LIMITS if terms[place] is not None}
         if asked:
             found.policies[type_id] = asked
         if terms.facts != no_facts:
-            found.facts.append((terms.name, terms.facts))
+            found.facts.append((type_id, terms.facts))
         await work.let_others()
     return found

@@ -8,7 +8,7 @@ Jobs that were due at once and have no last moment never come here.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.retry import Decision
 from fairway.core.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
-from fairway.runtime.telemetry import Metrics, logger
+from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
 from fairway.services.aftermath import tally_of
 from fairway.services.apart import Aside, each_apart, in_each_shard
 from fairway.services.directory import Directory
@@ -36,7 +36,8 @@ TOO_LATE = b'{"type":"TooLate","message":"Its last moment to start had passed."}
 REST_SECONDS = 1.0
 JOBS_PER_ROUND = 500
 EVENTS_PER_TENANT = 20  # within one round; the rest are counted in one
-NEWS_MAX = 10_000
+NEWS_MAX = 10_000  # kept while the store is away,
+NEWS_TENANT_MAX = 100  # and of each tenant
 
 
 class LateExecution(NamedTuple):
@@ -76,7 +77,9 @@ class Lateness:
             self._skip(lease, late_ms)
             return False
         name = self._directory.type_names.get(lease.job.type, "")
-        self._metrics.lateness.observe(name, late_ms / 1000)
+        # Labels are few, and names of tenants' own cost nothing to make up.
+        label = name if name in self._directory.names.shared else OTHER_TYPES
+        self._metrics.lateness.observe(label, late_ms / 1000)
         if is_too_late(timing, now_ms):
             self.tell(_action(timing), lease.job.tenant, lease.job.id, late_ms)
         return True
@@ -158,8 +161,19 @@ class Expirer:
             async with self._database.calm() as connection:
                 await add_events(connection, late_events(news))
         except DISCONNECTED:
-            self._lateness.news = news + self._lateness.news[:NEWS_MAX]
+            self._lateness.news = within_bounds(news + self._lateness.news)
             raise
+
+
+def within_bounds(news: list[LateExecution]) -> list[LateExecution]:
+    """One tenant's very many leave room for another's few."""
+    counts: Counter[int] = Counter()
+    kept = []
+    for late in news:
+        counts[late.tenant] += 1
+        if counts[late.tenant] <= NEWS_TENANT_MAX:
+            kept.append(late)
+    return kept[:NEWS_MAX]
 
 
 def late_events(news: list[LateExecution]) -> list[NewEvent]:

@@ -82,6 +82,10 @@ class Measuring:
         moved_us = self._clock.now_us() - round(since.total_seconds() * 1e6)
         self._classifier.settled(job_type.id, job_type.measured_pool, moved_us)
 
+    def forget(self, type_id: int) -> None:
+        """Nobody uses this type any more."""
+        self._classifier.forget(type_id)
+
     # -- the loop ------------------------------------------------------------------------------
 
     async def run_once(self, now_us: int) -> float:

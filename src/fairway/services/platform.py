@@ -39,6 +39,7 @@ from fairway.services.janitor import Janitor
 from fairway.services.lateness import Expirer, Lateness
 from fairway.services.lease_writer import LeaseWriter
 from fairway.services.measuring import Measuring
+from fairway.services.name_keeper import NameKeeper
 from fairway.services.overtime import Overtime
 from fairway.services.ownership import Ownership
 from fairway.services.promoter import Promoter
@@ -141,7 +142,7 @@ class Platform:
             database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
         )
         self.recorder.on_ends = self.measuring.observe
-        self.registry.on_type = self.measuring.learn
+        self.registry.on_type, self.registry.on_let_go = self.measuring.learn, self.measuring.forget
         self.ownership = Ownership(
             database, self.dispatcher, self.store_clock, settings, clock=self.clock,
             server_name=secrets.token_hex(8),
@@ -274,6 +275,9 @@ class Platform:
             "overlapping runs": self.ticker.cancel_runs,
             "pruner": pruner.run_once,
             "janitor": janitor.run_once,
+            "job types": NameKeeper(
+                database, dispatcher, self.directory.names, self.metrics, self.cluster.shard_count
+            ).run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
             "insight": self.insight.run_once,
             "slow statements": self.slow_statements.run_once,
@@ -302,9 +306,9 @@ class Platform:
         keeper.wake()
 
     async def start(self) -> None:
-        await self.directory.load_types()
         await self.directory.run_once(0)
         await self.registry.run_once(0)
+        await self.directory.names.load()
         await self.holds.run_once(0)
         await self.restraints.run_once(0)
         for loop in self.loops.values():

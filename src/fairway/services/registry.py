@@ -6,6 +6,7 @@ schema. A type that nobody registered is as good as any: its jobs wait until som
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from fairway.core.errors import NotFound, Unavailable
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.core.pools import SHORT, Pool, PoolTable
+from fairway.runtime.loops import WorkInParts
 from fairway.services.directory import Directory
 from fairway.store import audit, job_types
 from fairway.store import pools as pool_store
@@ -34,7 +36,9 @@ class Registry:
         self._measured: dict[str, int] = {}  # job type → pool that the clock says
         self._of_duration: frozenset[int] = frozenset()
         self._changed_since = LONG_AGO
+        self._one_reads = asyncio.Lock()
         self.on_type: Callable[[JobType], None] = lambda job_type: None
+        self.on_let_go: Callable[[int], None] = lambda type_id: None
         self.on_pools: Callable[[], None] = lambda: None
 
     # -- the hot path --------------------------------------------------------------------------
@@ -58,15 +62,21 @@ class Registry:
     # -- what changed ------------------------------------------------------------------------
 
     async def run_once(self, now_us: int) -> float:
+        async with self._one_reads:  # what was read first must not be learnt last
+            await self._read_changes()
+        return REFRESH_SECONDS
+
+    async def _read_changes(self) -> None:
         async with self._database.calm() as connection:
             now, since = await store_now(connection), self._changed_since
             pools = await pool_store.all_pools(connection)
             changed = await job_types.changed_types(connection, since)
-        self._changed_since = now  # only now: what a broken connection hid is asked for again
         self._learn_pools(pools)
+        work = WorkInParts()  # a tenant may bring a thousand names at a time
         for job_type in changed:
             self._learn(job_type)
-        return REFRESH_SECONDS
+            await work.let_others()
+        self._changed_since = now  # only now: what a broken connection hid is asked for again
 
     def _learn_pools(self, pools: list[Pool]) -> None:
         known = self.pools.by_name
@@ -76,7 +86,12 @@ class Registry:
             self.on_pools()
 
     def _learn(self, job_type: JobType) -> None:
-        if self.types.get(job_type.id) == job_type:
+        before = self.types.get(job_type.id)
+        if before == job_type:
+            return
+        self.directory.names.learn(job_type, before)
+        if job_type.is_let_go:
+            self._forget(job_type)
             return
         self.types[job_type.id] = job_type
         name, facts = job_type.name, job_type.facts
@@ -94,16 +109,18 @@ class Registry:
             self.schemas[name] = facts.schema
         self.on_type(job_type)
 
+    def _forget(self, job_type: JobType) -> None:
+        if self.types.pop(job_type.id, None) is not None:
+            self._declared.pop(job_type.name, None)
+            self._measured.pop(job_type.name, None)
+            self.schemas.pop(job_type.name, None)
+            self.on_let_go(job_type.id)
+
     # -- registration ------------------------------------------------------------------------
 
-    async def register(self, wanted: Iterable[tuple[str, TypeFacts]]) -> None:
+    async def register(self, wanted: Iterable[tuple[int, TypeFacts]]) -> None:
         """What a worker says of the types it runs; writes only what is news."""
-        numbers = self.directory.type_ids
-        news = [
-            (numbers[name], facts)
-            for name, facts in wanted
-            if not self._is_known(numbers[name], facts)
-        ]
+        news = [(type_id, facts) for type_id, facts in wanted if not self._is_known(type_id, facts)]
         if not news:
             return
         async with self._calm() as connection:
@@ -117,10 +134,9 @@ class Registry:
 
     async def put_type(self, name: str, facts: TypeFacts, actor: str) -> JobType:
         """An operator registers a type, or changes it."""
-        await self.directory.know_types([name])
-        type_id = self.directory.type_ids[name]
+        type_id = (await self.directory.know_types([name]))[name]
         async with self._calm() as connection, connection.transaction():
-            await job_types.register_type(connection, type_id, facts)
+            await job_types.register_type(connection, type_id, facts, by_hand=True)
             await audit.add_audit(connection, actor, "put_job_type", name, "Registered by hand.")
         await self.run_once(0)
         return self.types[type_id]

@@ -120,7 +120,7 @@ class Schedules:
         await self.in_turn(place.tenant, partial(self.check, terms))
         now = self.now()
         following = await self._following(place.tenant, terms, now)
-        await self._directory.know_types([type_name])  # before we hold a connection
+        types = await self._directory.know_types([type_name], place.tenant)  # no connection held
         async with self._calm(place.tenant) as connection:
             others = await store.count_others(connection, place)
             if others >= self._limits.per_tenant_max:
@@ -130,7 +130,7 @@ class Schedules:
                     code="TOO_MANY_SCHEDULES",
                     retry_after_seconds=60,  # time alone does not help
                 )
-            terms = terms._replace(type=self._directory.type_ids[type_name])
+            terms = terms._replace(type=types[type_name])
             is_new = await store.put_schedule(connection, place, terms, now, following)
         self.on_change()
         return is_new

@@ -60,8 +60,8 @@ class Session:
         "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
         "hello_number", "hellos", "in_use", "is_claimed", "is_revoked", "key", "labels", "leases",
         "leases_max", "limits", "missed_since_us", "opener", "outbox", "poll", "recorded",
-        "recording", "refused", "revoked", "ring_due", "rung_us", "seen_us", "slots", "tenant",
-        "there_since_us", "types", "warm_types", "worker",
+        "recording", "refused", "refused_types", "revoked", "ring_due", "rung_us", "seen_us",
+        "slots", "tenant", "there_since_us", "types", "warm_types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, now_us: int) -> None:
@@ -73,6 +73,7 @@ class Session:
         self.build = ""  # which build of the code it runs, as it says
         self.tenant: int | None = None  # of its key; None: it runs every tenant's jobs
         self.types: frozenset[int] = frozenset()
+        self.refused_types: list[str] = []  # that its hello said, and there was no room for
         self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
         self.labels: tuple[str, ...] = ()
         self.slots: dict[int, int] = {}  # pool → slots in all
@@ -280,6 +281,7 @@ class News(NamedTuple):
     more: bool = False
     drain: bool = False
     beat_ms: int = 3000  # call again at least this often
+    refused_types: Sequence[str] = ()  # of its hello: for these names there is no room
 
 
 def shed_payloads(leases: Iterable[Lease]) -> None:

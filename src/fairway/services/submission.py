@@ -98,12 +98,15 @@ class Submissions:
         """One verdict a job, in order. What is accepted is on disk."""
         if not is_admitted:
             self.admit(tenant, len(wanted))
-        types, is_special = self._directory.type_ids, False
+        names, is_special, is_known = self._directory.names, False, True
+        types, shared = names.ids, names.shared
         for new in wanted:  # one look at each: most want nothing but to run
-            if new.type not in types:
-                await self._directory.know_types(new.type for new in wanted)
+            if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
+                is_known = False
             if new.id or new.wish or new.idempotency_key:
                 is_special = True
+        if not is_known:
+            types = await names.know(tenant.id, [new.type for new in wanted])
         shard = shard_for_tenant(tenant.id, self._shard_count)
         ids = self.ids.make(shard, len(wanted))
         if is_special:

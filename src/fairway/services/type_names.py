@@ -1,73 +1,239 @@
-"""Job types by name and by number: a dictionary each, and three ways to the store.
+"""Names of job types and their numbers, in memory, and room for new ones.
 
-The hot path asks the dictionaries only. Names cost nothing to make up, so what is not there yet
-must not cost others the connections that they wait for: new names are registered by groups, one
-group at a time; a question for a name takes a place of its tenant's; and a name that nobody knows
-is not asked for again for a moment.
+There are two kinds of room, and neither can be filled through the other's door. The *house* (shared
+workers and operators) has names that every tenant may use; they count for no tenant. What the house
+has not said counts for each tenant that names it: with jobs, schedules and pauses on the one hand,
+with its own workers on the other. All tenants together have a bound far beyond that of one, as a
+backstop. Counting and adding is one turn at a time for each tenant, in all servers of a database.
+
+The hot path asks by dictionary only. Names cost nothing to make up, so what is not there yet must
+not cost others the connections that they wait for: a tenant names and asks in its turn, few tenants
+name at a time, and a name that nobody uses is not asked for again for a moment. A name that goes (`name_keeper.py`) is forgotten here first;
+who names it after that asks the store, and has it back.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from itertools import islice
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.job_type import JobType
 from fairway.services.again import again
-from fairway.services.waiters import Waiters
-from fairway.store import tenants as store
+from fairway.store import type_names as store
 from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.type_names import HOUSE, StoredName
 
-JOB_TYPES_MAX = 10_000
-TYPE_CHARACTERS_MAX = 128
+SHARED_NAMES_MAX = 10_000  # that shared workers and operators may say
+TENANT_NAMES_MAX = 1_000  # of one tenant's jobs, schedules and pauses; and of its own workers
+TENANTS_NAMES_MAX = 100_000  # of all tenants together
+OLD_NUMBERS_KEPT = 10_000  # of names that were let go: a lease may be on its way
+NAME_CHARACTERS_MAX = 128
 NO_TYPE = -1  # no job type has this number
-GROUP_MAX = 1000  # names in one statement
+NAMING_AT_ONCE = 2  # tenants whose names are being made: a connection for people each
 ABSENT_SECONDS = 1.0  # so long another server's new name may stay unseen, if it was asked for here
 ABSENT_NAMES_REMEMBERED = 5_000
+
+_NOBODY: dict[int, bool] = {}
+
+
+class Namer(NamedTuple):
+    """Who names types: a tenant, by its jobs or by its own worker; or the house."""
+
+    tenant: int = HOUSE
+    by_worker: bool = False
+
+    @property
+    def is_house(self) -> bool:
+        return self.tenant == HOUSE
+
+
+class Brought(NamedTuple):
+    ids: dict[str, int]  # of those names that may be used
+    refused: list[str]  # those for which there is no room
 
 
 class TypeNames:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.ids: dict[str, int] = {}
-        self.names: dict[int, str] = {}
+        self.by_id: dict[int, str] = {}
+        self.shared: set[str] = set()
+        self.namers: dict[str, dict[int, bool]] = {}  # name → tenant → its own worker runs it
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._naming = asyncio.Semaphore(NAMING_AT_ONCE)
+        self._old_numbers: deque[int] = deque()
         self._absent: dict[str, float] = {}  # name → until when; the oldest comes first
-        self._wanted: dict[str, asyncio.Future[None]] = {}  # to be registered, or just being
-        self._waiters = Waiters(database.wait_seconds, Unavailable)
-        self._registering: asyncio.Task[None] | None = None
-        self._loading: asyncio.Task[None] | None = None
 
-    def _learn(self, types: dict[str, int]) -> None:
-        self.ids.update(types)
-        self.names.update({number: name for name, number in types.items()})
-        for name in types:
-            self._absent.pop(name, None)
+    @property
+    def tenants_count(self) -> int:
+        """Names that the house has not said."""
+        return len(self.ids) - len(self.shared)
 
-    # -- all -------------------------------------------------------------------------------------
+    def is_named_by(self, namer: Namer, name: str) -> bool:
+        """Whether it may be used without asking."""
+        if name in self.shared:
+            return True
+        by_worker = self.namers.get(name, _NOBODY).get(namer.tenant)
+        return by_worker is not None and (by_worker or not namer.by_worker)
+
+    # -- new names -----------------------------------------------------------------------------
+
+    async def know(self, tenant: int | None, names: Iterable[str]) -> dict[str, int]:
+        """The numbers of all these names; refused when there is no room for one of them."""
+        namer = Namer() if tenant is None else Namer(tenant)
+        brought = await self.bring(namer, names, all_or_none=True)
+        if brought.refused:
+            raise InvalidRequest(self._no_room(namer), code="TOO_MANY_JOB_TYPES", field="/type")
+        return brought.ids
+
+    async def bring(self, namer: Namer, names: Iterable[str], *, all_or_none: bool) -> Brought:
+        """The numbers of these names, made where they are new and there is room."""
+        found, missing = self._sorted_out(namer, names)
+        if not missing:
+            return Brought(found, [])
+        now = asyncio.get_running_loop().time
+        ends_at = now() + self._database.wait_seconds  # of the turn and of the store together
+        async with self._turn(namer.tenant):
+            more, missing = self._sorted_out(namer, missing)  # who had the turn may have asked
+            found |= more
+            if not missing:
+                return Brought(found, [])
+            ask = partial(self._count_and_add, namer, missing, all_or_none)
+            brought = await self._in_time(ask, ends_at - now())
+        return Brought(found | brought.ids, brought.refused)
+
+    def _sorted_out(self, namer: Namer, names: Iterable[str]) -> tuple[dict[str, int], list[str]]:
+        found, missing = {}, []
+        for name in dict.fromkeys(names):
+            if self.is_named_by(namer, name):
+                found[name] = self.ids[name]
+            else:
+                missing.append(name)
+        return found, missing
+
+    @asynccontextmanager
+    async def _turn(self, tenant: int) -> AsyncIterator[None]:
+        """Whoever floods us with names holds one connection, and waits for itself."""
+        turn = self._turns.get(tenant) or asyncio.Lock()
+        self._turns[tenant] = turn
+        async with AsyncExitStack() as turns:
+            try:
+                async with asyncio.timeout(self._database.wait_seconds):
+                    await turns.enter_async_context(turn)
+                    if tenant != HOUSE:
+                        await turns.enter_async_context(self._naming)
+            except TimeoutError:
+                raise Unavailable("Many new job types are being made; try again shortly.") from None
+            yield
+
+    async def _in_time(self, ask: Callable[[float], Awaitable[Brought]], seconds: float) -> Brought:
+        try:
+            return await again(ask, seconds)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _count_and_add(
+        self, namer: Namer, names: Sequence[str], all_or_none: bool, seconds: float
+    ) -> Brought:
+        async with self._database.people(seconds) as connection, connection.transaction():
+            await store.take_turns(connection, namer.tenant)
+            there = await store.names_for(connection, namer.tenant, names)
+            fresh = [name for name in names if not _may_use(namer, there.get(name))]
+            room = await self._room(connection, namer) if fresh else 0
+            is_full = all_or_none and len(fresh) > room
+            taken = [] if is_full else fresh[: max(room, 0)]
+            made = await _add(connection, namer, taken) if taken else {}
+        refused = set(fresh).difference(taken)
+        for name, one in there.items():
+            if name not in refused:
+                self._learn_name(one)
+                if one.by_worker is not None:
+                    self._learn_namer(name, namer.tenant, one.by_worker)
+        for name, number in made.items():
+            self._learn_name(StoredName(number, name, namer.is_house or name in self.shared))
+            if not namer.is_house:
+                self._learn_namer(name, namer.tenant, namer.by_worker)
+        ids = {name: there[name].id for name in there if name not in refused} | made
+        return Brought(ids, [name for name in fresh if name in refused])
+
+    async def _room(self, connection: Connection, namer: Namer) -> int:
+        if namer.is_house:
+            return SHARED_NAMES_MAX - await store.count_shared(connection)
+        count = await store.count_of_tenant(connection, namer.tenant, by_worker=namer.by_worker)
+        return min(TENANT_NAMES_MAX - count, TENANTS_NAMES_MAX - self.tenants_count)
+
+    def _no_room(self, namer: Namer) -> str:
+        who, most = "A tenant's jobs, schedules and pauses", TENANT_NAMES_MAX
+        if namer.is_house:
+            who, most = "Shared workers and operators", SHARED_NAMES_MAX
+        elif self.tenants_count >= TENANTS_NAMES_MAX:
+            who, most = "All tenants together", TENANTS_NAMES_MAX
+        return (
+            f"{who} may name {most} job types, and with this there would be more. A type is a kind"
+            " of work, not a place for data: put what varies into the payload. A name that no job,"
+            " schedule, pause or worker uses any more is free again after a day."
+        )
+
+    # -- what the store says -------------------------------------------------------------------
 
     async def load(self) -> None:
         async with self._database.people() as connection:
-            self._learn(await store.all_job_types(connection))
+            names = await store.all_names(connection)
+            namers = await store.all_namers(connection)
+        for one in names:
+            self._learn_name(one)
+        for name, tenant, by_worker in namers:
+            if name in self.ids:  # else it came in between, and is asked for
+                self._learn_namer(name, tenant, by_worker)
 
-    async def name_of(self, number: int) -> str:
-        for _ in range(2):  # a reading that was under way may have begun before the type was made
-            if number not in self.names:
-                await self._load_together()
-        return self.names.get(number, f"type-{number}")
+    def learn(self, one: JobType, before: JobType | None) -> None:
+        """A type has changed, here or through another server."""
+        if one.is_let_go:
+            self._forget(one.name, one.id)
+            return
+        self._learn_name(StoredName(one.id, one.name, one.is_shared))
+        if one.renounced_at != (before.renounced_at if before else None):
+            self.namers.pop(one.name, None)  # whoever still uses it asks
 
-    async def _load_together(self) -> None:
-        """Many may meet the same new type at once: they share one reading."""
-        if self._loading is None or self._loading.done():
-            self._loading = asyncio.create_task(self.load(), name="load job types")
-            self._loading.add_done_callback(_heard)
-        await asyncio.shield(self._loading)
+    def _learn_name(self, one: StoredName) -> None:
+        self._absent.pop(one.name, None)
+        self.ids[one.name] = one.id
+        self.by_id[one.id] = one.name
+        if one.is_shared:
+            self.shared.add(one.name)
+        else:
+            self.shared.discard(one.name)
 
-    # -- by name ---------------------------------------------------------------------------------
+    def _learn_namer(self, name: str, tenant: int, by_worker: bool) -> None:
+        namers = self.namers.setdefault(name, {})
+        namers[tenant] = by_worker or namers.get(tenant, False)
+
+    def _forget(self, name: str, number: int) -> None:
+        if self.ids.get(name) == number:
+            del self.ids[name]
+            self.shared.discard(name)
+            self.namers.pop(name, None)
+            self._keep_old(number)
+
+    def _keep_old(self, number: int) -> None:
+        """Of names that are not in use the latest are known by number, not all there ever were."""
+        self._old_numbers.append(number)
+        if len(self._old_numbers) > OLD_NUMBERS_KEPT:
+            oldest = self._old_numbers.popleft()
+            if self.ids.get(self.by_id.get(oldest, "")) != oldest:
+                self.by_id.pop(oldest, None)
+
+    # -- questions -----------------------------------------------------------------------------
 
     async def find(self, name: str, asker: int | None = None) -> int | None:
-        """A type that any server registered; None when there is none. A tenant asks in its turn."""
-        is_name = name.isprintable() and len(name) <= TYPE_CHARACTERS_MAX
+        """A type that somebody uses, through any server, or None. A tenant asks in its turn."""
+        is_name = name.isprintable() and len(name) <= NAME_CHARACTERS_MAX
         if is_name and not self._is_answered(name):
             try:
                 async with self._database.asked(asker) as connection:
@@ -78,82 +244,38 @@ class TypeNames:
         return self.ids.get(name)
 
     def _is_answered(self, name: str) -> bool:
-        return name in self.ids or self._absent.get(name, 0.0) > _now()
+        return name in self.ids or self._absent.get(name, 0.0) > asyncio.get_running_loop().time()
 
     async def _ask(self, connection: Connection, name: str) -> None:
-        asked_at = _now()
-        self._learn(await store.read_job_types(connection, [name]))
+        asked_at = asyncio.get_running_loop().time()
+        for one in await store.read_names(connection, [name]):
+            self._learn_name(one)
         if name not in self.ids:
             self._absent.pop(name, None)
             self._absent[name] = asked_at + ABSENT_SECONDS
             if len(self._absent) > ABSENT_NAMES_REMEMBERED:
                 del self._absent[next(iter(self._absent))]
 
-    # -- new ones --------------------------------------------------------------------------------
-
-    async def know(self, names: Iterable[str]) -> None:
-        """Make sure that every one of these names has its number."""
-        missing = {name for name in names if name not in self.ids}
-        if not missing:
-            return
-        self._check_room(missing)
-        answers = [self._answer(name) for name in missing]
-        if self._registering is None or self._registering.done():
-            self._registering = asyncio.create_task(self._register(), name="register job types")
-        for answer in answers:
-            await asyncio.shield(answer)  # one who leaves takes it from nobody
-
-    def _check_room(self, missing: set[str]) -> None:
-        coming = len(self._wanted) + sum(name not in self._wanted for name in missing)
-        if len(self.ids) + coming > JOB_TYPES_MAX:
-            raise InvalidRequest(
-                f"There are {len(self.ids)} job types already; a type is a kind of work, not"
-                " a place for data. Put what varies into the payload.",
-                code="TOO_MANY_JOB_TYPES",
-                field="/type",
-            )
-
-    def _answer(self, name: str) -> asyncio.Future[None]:
-        answer = self._wanted.get(name)
-        if answer is None or answer.done():  # done: its time was over, and it is still to be made
-            answer = self._wanted[name] = asyncio.get_running_loop().create_future()
-            answer.add_done_callback(_heard)
-            self._waiters.add(answer)
-        return answer
-
-    async def _register(self) -> None:
-        """One group after the other, so that all new names together hold one connection."""
-        while self._wanted:
-            names = sorted(islice(self._wanted, GROUP_MAX))  # in one order: none waits in a circle
-            failure: Exception | None = None
-            try:
-                await again(partial(self._write, names), self._database.wait_seconds)
-            except DISCONNECTED:
-                failure = Unavailable()
-            except Exception as error:  # told to whoever asked
-                failure = error
-            for name in names:
-                _tell(self._wanted.pop(name), failure)
-
-    async def _write(self, names: list[str], seconds: float) -> None:
-        async with self._database.people(seconds) as connection:
-            self._learn(await store.register_job_types(connection, names))
+    async def name_of(self, number: int) -> str:
+        if number not in self.by_id:
+            async with self._database.people() as connection:
+                name = await store.name_of(connection, number)
+            if name is None:
+                return f"type-{number}"
+            self.by_id[number] = name
+            self._keep_old(number)
+        return self.by_id[number]
 
 
-def _tell(answer: asyncio.Future[None], failure: Exception | None) -> None:
-    if answer.done():
-        return  # its time was over
-    if failure is None:
-        answer.set_result(None)
-    else:
-        answer.set_exception(failure)
+def _may_use(namer: Namer, one: StoredName | None) -> bool:
+    if one is None:
+        return False
+    if one.is_shared:
+        return True
+    return one.by_worker is not None and (one.by_worker or not namer.by_worker)
 
 
-def _heard(answer: asyncio.Future[None]) -> None:
-    """Everybody may have left by now; then there is nobody to be warned of an error."""
-    if not answer.cancelled():
-        answer.exception()
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+async def _add(connection: Connection, namer: Namer, names: Sequence[str]) -> dict[str, int]:
+    if namer.is_house:
+        return await store.name_for_all(connection, names)
+    return await store.name_for_tenant(connection, namer.tenant, names, by_worker=namer.by_worker)

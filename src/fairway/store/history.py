@@ -62,6 +62,25 @@ def is_cut(page: Sequence[JobRecord]) -> bool:
     return sum(len(job.result or b"") + len(job.error or b"") for job in page) >= PAGE_BYTES
 
 
+class TypesSeen(NamedTuple):
+    jobs: int  # that were looked at; fewer than were asked for: there are no more
+    types: set[int]
+    last: str | None  # the oldest of them
+
+
+async def types_of_jobs(
+    connection: Connection, shard: int, tenant: int, before: str, limit: int
+) -> TypesSeen:
+    """Which types the next so many of a tenant's jobs have, newest first."""
+    row = await fetch_row(
+        connection, _SQL["types_of_jobs"], shard=shard, tenant=tenant, before=before, limit=limit
+    )
+    return TypesSeen(row["jobs"], set(row["types"] or ()), row["last"]) if row else _NOTHING_SEEN
+
+
+_NOTHING_SEEN = TypesSeen(0, set(), None)
+
+
 class SlotTime(NamedTuple):
     pool: int
     jobs: int

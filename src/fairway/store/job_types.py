@@ -19,7 +19,9 @@ async def changed_types(connection: Connection, since: datetime) -> list[JobType
     ]
 
 
-async def register_type(connection: Connection, type_id: int, facts: TypeFacts) -> None:
+async def register_type(
+    connection: Connection, type_id: int, facts: TypeFacts, *, by_hand: bool = False
+) -> None:
     await execute(
         connection,
         _SQL["register_type"],
@@ -31,6 +33,7 @@ async def register_type(connection: Connection, type_id: int, facts: TypeFacts) 
         warm_key=facts.warm_key,
         version=facts.version,
         schema=facts.schema,
+        by_hand=by_hand,
     )
 
 

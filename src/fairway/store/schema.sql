@@ -95,9 +95,25 @@ CREATE TABLE job_types (
     measured_pool    smallint    REFERENCES pools (number),
     measured_p95_ms  bigint,
     moved_at         timestamptz,
-    updated_at       timestamptz NOT NULL DEFAULT now()
+    updated_at       timestamptz NOT NULL DEFAULT now(),
+    shared           boolean     NOT NULL DEFAULT false,   -- of the house: a shared worker or an operator said it
+    by_hand          boolean     NOT NULL DEFAULT false,   -- an operator did: it stays
+    said_at          timestamptz NOT NULL DEFAULT now(),   -- by the house; then when it ceased to be the house's
+    renounced_at     timestamptz,                          -- when some tenant was last found not to use it any more
+    let_go_at        timestamptz                           -- when nobody was; it goes for good some days later
 );
 CREATE INDEX job_types_updated ON job_types (updated_at);
+
+-- Which tenant has named which type, where the house has not: so many of each tenant.
+CREATE TABLE tenant_types (
+    tenant       int         NOT NULL,
+    type         int         NOT NULL REFERENCES job_types (id),
+    by_worker    boolean     NOT NULL,                     -- its own worker runs it; else a job, a schedule or a pause names it
+    named_at     timestamptz NOT NULL DEFAULT now(),       -- when it was last seen to be used
+    let_go_at    timestamptz,                              -- when it was found not to be; looked at once more before it goes
+    PRIMARY KEY (tenant, type)
+);
+CREATE INDEX tenant_types_type ON tenant_types (type);
 
 -- One owner at a time per shard. The term only grows; every write of an owner checks it, and holds the row
 -- FOR KEY SHARE meanwhile: that keeps a claim waiting, which changes a key, but not a renewal.

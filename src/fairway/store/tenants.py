@@ -1,4 +1,4 @@
-"""Tenants, their keys, job types, and the facts that all servers of a database agree on."""
+"""Tenants, their keys, and the facts that all servers of a database agree on."""
 
 from __future__ import annotations
 
@@ -130,19 +130,3 @@ async def revoked_keys(connection: Connection, since: datetime) -> list[str]:
 
 async def revoke_key(connection: Connection, key_id: str) -> bool:
     return await execute(connection, _SQL["revoke_key"], id=key_id) == 1
-
-
-async def all_job_types(connection: Connection) -> dict[str, int]:
-    return {row["name"]: row["id"] for row in await fetch(connection, _SQL["all_job_types"])}
-
-
-async def read_job_types(connection: Connection, names: list[str]) -> dict[str, int]:
-    """The numbers of those of these types that there are."""
-    rows = await fetch(connection, _SQL["read_job_types"], names=names)
-    return {row["name"]: row["id"] for row in rows}
-
-
-async def register_job_types(connection: Connection, names: list[str]) -> dict[str, int]:
-    """The numbers of these type names, made where they are new."""
-    await execute(connection, _SQL["add_job_types"], names=names)
-    return await read_job_types(connection, names)

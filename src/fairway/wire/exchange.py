@@ -155,6 +155,7 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     resync: bool = False
     more: bool = False  # call again at once: there may be more leases for free slots
     beat_ms: int = 3000  # call again at least this often while anything runs
+    refused_types: list[str] = []  # of the hello: no room for these names; the others are in force
 
 
 decode_request = msgspec.json.Decoder(ExchangeRequest).decode

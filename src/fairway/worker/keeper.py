@@ -66,16 +66,14 @@ class Keeper:
             self._books.written,
         )  # fmt: skip
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
-        self._readiness = Readiness(options.name)
-        self._must_greet, self._call_number = True, 0
+        self._readiness = Readiness(options.name, self._greet_again)
+        self._must_greet, self._is_unable, self._call_number = True, False, 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
-        self._beat_ms = 3000
-        self._naming = Naming()
+        self._naming, self._beat_ms = Naming(), 3000
         self._begun = 0  # jobs that came with the last reply
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._failure: FairwayError | None = None
-        self._is_unable = False
 
     def stop(self) -> None:
         """Begin to drain; calling it again changes nothing."""
@@ -91,10 +89,9 @@ class Keeper:
 
     def _give_in(self) -> None:
         """Leases that nothing here can run are better with others, and somebody must hear of it."""
+        jobs = len(self._ledger.running)
         if not self._is_unable:
-            log.error(
-                "no runner can be started; handing back and ending", jobs=len(self._ledger.running)
-            )
+            log.error("no runner can be started; handing back and ending", jobs=jobs)
         self._is_unable = True
         self.stop()
 
@@ -208,6 +205,11 @@ class Keeper:
             session=self._key, call=self._call_number, draining=not self._takes_work, **said
         )
 
+    def _greet_again(self) -> None:
+        """There may be room by now for types that were refused."""
+        self._must_greet = True
+        self._has_word.set()
+
     @property
     def _takes_work(self) -> bool:
         is_full = self._reporting.is_full or self._fleet.is_quiet
@@ -223,7 +225,7 @@ class Keeper:
         else:
             if request.hello is not None and not reply.resync:
                 self._reporting.greeted()
-                self._readiness.greeted(self._fleet.type_names, self._levels.words())
+                self._readiness.greeted(reply, self._fleet.type_names, self._levels.words())
 
     def _unsaid(self, request: wire.ExchangeRequest, error: FairwayError) -> None:
         """A call failed. If its reports may be why, or their size, it goes on without them."""

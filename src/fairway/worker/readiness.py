@@ -1,26 +1,58 @@
 """Whether a worker is of use yet: it is when a server has taken its first hello, not before.
 
-Until then each failed call says why it is not, in a sentence, and what happens next.
+Until then each failed call says why it is not, in a sentence, and what happens next. A server that
+has no room for the name of a type refuses that type alone: the worker says so, runs the others,
+and asks again now and then.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
+
 from fairway.core.errors import FairwayError
 from fairway.runtime.telemetry import logger
+from fairway.wire.exchange import ExchangeReply
 
 log = logger("worker")
 
+GREET_AGAIN_SECONDS = 60.0
+
 
 class Readiness:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, greet_again: Callable[[], None]) -> None:
         self._name = name
+        self._greet_again = greet_again
+        self._refused: set[str] = set()
+        self._asking: asyncio.TimerHandle | None = None
         self.is_ready = False
 
-    def greeted(self, types: list[str], limits: dict[str, str]) -> None:
+    def greeted(self, reply: ExchangeReply, types: Sequence[str], limits: dict[str, str]) -> None:
+        refused = set(reply.refused_types)
         if not self.is_ready:
-            log.info("worker ready", name=self._name, types=types)
+            run = [one for one in types if one not in refused]
+            log.info("worker ready", name=self._name, types=run)
             log.info("limits are held by", **limits)
         self.is_ready = True
+        self._note_refused(refused)
+
+    def _note_refused(self, refused: set[str]) -> None:
+        if more := refused - self._refused:
+            log.error(
+                "job types are refused and not run here: there is no room for their names; see"
+                " TOO_MANY_JOB_TYPES in the documentation",
+                types=sorted(more),
+                ask_again_in_seconds=GREET_AGAIN_SECONDS,
+            )
+        if taken := self._refused - refused:
+            log.info("job types that were refused are run now", types=sorted(taken))
+        self._refused = refused
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
+        if refused:
+            loop = asyncio.get_running_loop()
+            self._asking = loop.call_later(GREET_AGAIN_SECONDS, self._greet_again)
 
     def failed(self, error: FairwayError, seconds: float) -> None:
         event = "exchange failed" if self.is_ready else "worker is not ready"

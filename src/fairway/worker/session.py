@@ -84,6 +84,8 @@ def is_refusal(error: FairwayError) -> bool:
     A key that is refused is another matter, and so is a limit that passes. `Not found` counts only
     from a server of ours: else the address is wrong, or somebody in between is lost.
     """
+    if error.code == "TOO_MANY_JOB_TYPES":
+        return False  # of an older server; names go, and then there is room
     if isinstance(error, NotFound | Conflict):
         return error.code in CODES and error.code != "INTERNAL"
     return isinstance(error, InvalidRequest)

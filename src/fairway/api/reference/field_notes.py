@@ -199,6 +199,8 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "resync": "Say hello again, with the whole of running.",
         "more": "Call again at once: there may be more leases for the free slots.",
         "beat_ms": "Call again at least this often.",
+        "refused_types": "Names in your hello for which there is no room; the other types are in"
+        " force. Say so in your log, go on, and say hello again after a minute or more.",
     },
 }
 FIELD_NOTES.update(REGISTRY_NOTES)

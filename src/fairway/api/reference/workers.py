@@ -67,7 +67,6 @@ EXCHANGE = Operation(
         "INVALID_JSON",
         "INVALID_REQUEST",
         "UNKNOWN_POOL",
-        "TOO_MANY_JOB_TYPES",
         "SESSION_OF_ANOTHER_KEY",
         "TOO_MANY_SESSIONS",
         "TOO_MANY_SLOTS",

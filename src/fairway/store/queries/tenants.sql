@@ -87,12 +87,3 @@ WHERE revoked_at > :since::timestamptz - interval '30 seconds'
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = now() WHERE id = :id AND revoked_at IS NULL
-
--- name: all_job_types
-SELECT id, name FROM job_types ORDER BY id
-
--- name: add_job_types
-INSERT INTO job_types (name) SELECT unnest(:names::text[]) ON CONFLICT (name) DO NOTHING
-
--- name: read_job_types
-SELECT id, name FROM job_types WHERE name = ANY(:names::text[])

@@ -1,0 +1,154 @@
+-- name: all_names
+-- Those in use.
+SELECT id, name, shared FROM job_types WHERE let_go_at IS NULL ORDER BY id
+
+-- name: all_namers
+-- Which tenants have named which of them.
+SELECT types.name, named.tenant, named.by_worker
+FROM tenant_types AS named JOIN job_types AS types ON types.id = named.type
+WHERE named.let_go_at IS NULL AND types.let_go_at IS NULL
+
+-- name: read_names
+SELECT id, name, shared FROM job_types WHERE name = ANY(:names::text[]) AND let_go_at IS NULL
+
+-- name: name_of
+-- Also of one that was let go: a job may have come just then.
+SELECT name FROM job_types WHERE id = :id
+
+-- name: take_turns
+-- Who counts names and adds some is alone with this tenant's, until the transaction ends; 0 is the house.
+SELECT pg_advisory_xact_lock(:space::int, :tenant::int)
+
+-- name: names_for
+-- What there is of these names, and whether this tenant has named them: not (NULL), with a job, or with its own worker.
+SELECT types.id, types.name, types.shared, named.by_worker
+FROM job_types AS types
+LEFT JOIN tenant_types AS named ON named.tenant = :tenant AND named.type = types.id AND named.let_go_at IS NULL
+WHERE types.name = ANY(:names::text[]) AND types.let_go_at IS NULL
+
+-- name: count_shared
+SELECT count(*) AS names FROM job_types WHERE shared
+
+-- name: count_of_tenant
+-- Those that the house has not said, too: of its jobs, or of its own workers.
+SELECT count(*) AS names
+FROM tenant_types AS named JOIN job_types AS types ON types.id = named.type
+WHERE named.tenant = :tenant AND named.by_worker = :by_worker AND named.let_go_at IS NULL AND NOT types.shared
+
+-- name: name_for_all
+INSERT INTO job_types (name, shared) SELECT unnest(:names::text[]), true
+ON CONFLICT (name) DO UPDATE SET shared = true, said_at = now(), let_go_at = NULL, updated_at = now()
+RETURNING id, name
+
+-- name: name_for_tenant
+-- One that was let go is in use again, with the number it had. Nothing but a job of a tenant that is counted here
+-- can have that number, so nobody need wait until all jobs of today have gone.
+WITH brought AS (
+    INSERT INTO job_types (name, said_at) SELECT unnest(:names::text[]), '-infinity'
+    ON CONFLICT (name) DO UPDATE SET let_go_at = NULL, updated_at = CASE
+        WHEN job_types.let_go_at IS NULL THEN job_types.updated_at ELSE now() END
+    RETURNING id, name
+), named AS (
+    INSERT INTO tenant_types (tenant, type, by_worker) SELECT :tenant::int, id, :by_worker::boolean FROM brought
+    ON CONFLICT (tenant, type) DO UPDATE SET
+        by_worker = tenant_types.by_worker OR excluded.by_worker, named_at = now(), let_go_at = NULL
+)
+SELECT id, name FROM brought
+
+-- name: renew_shared
+-- Shared workers are there that run them.
+UPDATE job_types SET said_at = now()
+WHERE id = ANY(:types::int[]) AND shared AND said_at < now() - interval '1 hour'
+
+-- name: renew_own
+-- Tenants' own workers are there that run them.
+UPDATE tenant_types SET named_at = now()
+FROM unnest(:tenants::int[], :types::int[]) AS said (tenant, type)
+WHERE tenant_types.tenant = said.tenant AND tenant_types.type = said.type
+  AND named_at < now() - interval '1 hour' AND let_go_at IS NULL
+
+-- name: lapse_shared
+-- No shared worker has run it for long: from now on it counts for those tenants that name it.
+UPDATE job_types SET shared = false, said_at = now(), updated_at = now()
+WHERE shared AND NOT by_hand AND said_at < now() - :unsaid::interval
+RETURNING name
+
+-- name: stale_tenants
+-- Whose names should be looked at, in order.
+SELECT DISTINCT tenant FROM tenant_types
+WHERE tenant > :after AND ((let_go_at IS NULL AND named_at < now() - :unused::interval)
+                           OR let_go_at < now() - :kept::interval)
+ORDER BY tenant LIMIT :limit
+
+-- name: stale_names
+-- Names of a tenant that nobody was seen to use lately, and that nothing refers to unless a job does.
+SELECT named.type, named.let_go_at IS NOT NULL AS is_let_go
+FROM tenant_types AS named
+WHERE named.tenant = :tenant
+  AND ((named.let_go_at IS NULL AND named.named_at < now() - :unused::interval)
+       OR named.let_go_at < now() - :kept::interval)
+  AND NOT EXISTS (SELECT FROM schedules AS s WHERE s.shard = :shard AND s.tenant = :tenant AND s.type = named.type)
+  AND NOT EXISTS (SELECT FROM dead_letter_actions AS a
+                  WHERE a.shard = :shard AND a.tenant = :tenant AND a.type = named.type)
+  AND NOT EXISTS (SELECT FROM pauses AS p WHERE p.tenant = :tenant AND p.type = named.type)
+  AND NOT EXISTS (SELECT FROM circuits AS c WHERE c.tenant = :tenant AND c.type = named.type)
+  AND NOT EXISTS (SELECT FROM quarantines AS q WHERE q.tenant = :tenant AND q.type = named.type)
+ORDER BY named.type LIMIT :limit
+
+-- name: keep_names
+-- Jobs were found that refer to them: they are not looked at again for a while.
+WITH kept AS (
+    UPDATE tenant_types SET named_at = now(), let_go_at = NULL
+    WHERE tenant = :tenant AND type = ANY(:types::int[])
+)
+UPDATE job_types SET let_go_at = NULL, updated_at = now()
+WHERE id = ANY(:types::int[]) AND let_go_at IS NOT NULL
+
+-- name: let_go_names
+-- They count no more. Every server hears of it and asks before it uses one again; a job that was on its way
+-- meanwhile is found when they are looked at once more.
+WITH gone AS (
+    UPDATE tenant_types SET let_go_at = now()
+    WHERE tenant = :tenant AND type = ANY(:types::int[])
+      AND let_go_at IS NULL AND named_at < now() - :unused::interval
+    RETURNING type
+)
+UPDATE job_types SET renounced_at = now(), updated_at = now() WHERE id IN (SELECT type FROM gone)
+
+-- name: drop_names
+DELETE FROM tenant_types
+WHERE tenant = :tenant AND type = ANY(:types::int[]) AND let_go_at < now() - :kept::interval
+
+-- name: loose_types
+-- Types that neither the house nor any tenant names, so old that no dated partition holds a job of them; and
+-- those that were let go long ago, which no tenant is being looked at for.
+SELECT id, let_go_at IS NOT NULL AS is_let_go
+FROM job_types AS types
+WHERE id > :after AND NOT shared AND said_at < :kept_since AND created_at < now() - :unused::interval
+  AND ((let_go_at IS NULL AND NOT EXISTS (
+            SELECT FROM tenant_types AS named WHERE named.type = types.id AND named.let_go_at IS NULL))
+       OR (let_go_at < now() - :kept::interval AND NOT EXISTS (
+            SELECT FROM tenant_types AS named WHERE named.type = types.id)))
+ORDER BY id LIMIT :limit
+
+-- name: referred_types
+-- Those of these types that something of anybody's refers to; of jobs, those that outlived their partition.
+SELECT type FROM jobs_carried WHERE type = ANY(:types::int[])
+UNION SELECT type FROM schedules WHERE type = ANY(:types::int[])
+UNION SELECT type FROM pauses WHERE type = ANY(:types::int[])
+UNION SELECT type FROM circuits WHERE type = ANY(:types::int[])
+UNION SELECT type FROM quarantines WHERE type = ANY(:types::int[])
+UNION SELECT type FROM dead_letter_actions WHERE type = ANY(:types::int[])
+
+-- name: let_go_types
+UPDATE job_types AS types SET let_go_at = now(), updated_at = now()
+WHERE id = ANY(:types::int[]) AND let_go_at IS NULL AND NOT shared AND said_at < :kept_since
+  AND NOT EXISTS (SELECT FROM tenant_types AS named WHERE named.type = types.id AND named.let_go_at IS NULL)
+RETURNING name
+
+-- name: drop_types
+-- Whoever names one again meanwhile holds its row, and then it is in use.
+DELETE FROM job_types AS types
+WHERE id = ANY(:types::int[]) AND let_go_at < now() - :kept::interval AND NOT shared
+  AND NOT EXISTS (SELECT FROM tenant_types AS named WHERE named.type = types.id)
+RETURNING name

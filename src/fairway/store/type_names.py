@@ -1,0 +1,204 @@
+"""Names of job types: who named which, how many, and those that nobody names any more.
+
+A type's number stands in every row of its jobs, so a name that is not used any more goes in two
+steps with days in between. Until the second it can be had back, with the same number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.sql import load
+
+_SQL = load("type_names.sql")
+
+LOCK_SPACE = 0x66777479  # of advisory locks: whoever else uses them has another
+
+HOUSE = 0  # in the place of a tenant: shared workers and operators
+
+
+class StoredName(NamedTuple):
+    id: int
+    name: str
+    is_shared: bool
+    by_worker: bool | None = None  # of the tenant that is asked for; None: it has not named it
+
+
+class Stale(NamedTuple):
+    """A name that may go: for now, or for good when it was let go before."""
+
+    type: int
+    is_let_go: bool
+
+
+class Ages(NamedTuple):
+    """How long a name is not used before it is let go, and how long it is kept after that."""
+
+    unused: timedelta
+    kept: timedelta
+
+
+# -- who names what ----------------------------------------------------------------------------
+
+
+async def all_names(connection: Connection) -> list[StoredName]:
+    return [StoredName(*row) for row in await fetch(connection, _SQL["all_names"])]
+
+
+async def all_namers(connection: Connection) -> list[tuple[str, int, bool]]:
+    """Name, tenant, and whether its own worker runs it."""
+    rows = await fetch(connection, _SQL["all_namers"])
+    return [(row["name"], row["tenant"], row["by_worker"]) for row in rows]
+
+
+async def read_names(connection: Connection, names: Sequence[str]) -> list[StoredName]:
+    """Those of these names that there are."""
+    return [StoredName(*row) for row in await fetch(connection, _SQL["read_names"], names=names)]
+
+
+async def name_of(connection: Connection, type_id: int) -> str | None:
+    row = await fetch_row(connection, _SQL["name_of"], id=type_id)
+    return str(row["name"]) if row else None
+
+
+async def take_turns(connection: Connection, tenant: int) -> None:
+    """Inside a transaction: nobody else counts this tenant's names until it ends."""
+    await fetch_row(connection, _SQL["take_turns"], space=LOCK_SPACE, tenant=tenant)
+
+
+async def names_for(
+    connection: Connection, tenant: int, names: Sequence[str]
+) -> dict[str, StoredName]:
+    rows = await fetch(connection, _SQL["names_for"], tenant=tenant, names=names)
+    return {row["name"]: StoredName(*row) for row in rows}
+
+
+async def count_shared(connection: Connection) -> int:
+    row = await fetch_row(connection, _SQL["count_shared"])
+    return int(row["names"]) if row else 0
+
+
+async def count_of_tenant(connection: Connection, tenant: int, *, by_worker: bool) -> int:
+    row = await fetch_row(connection, _SQL["count_of_tenant"], tenant=tenant, by_worker=by_worker)
+    return int(row["names"]) if row else 0
+
+
+async def name_for_all(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """The numbers of these names, which are the house's from now on."""
+    rows = await fetch(connection, _SQL["name_for_all"], names=sorted(names))
+    return {row["name"]: row["id"] for row in rows}
+
+
+async def name_for_tenant(
+    connection: Connection, tenant: int, names: Iterable[str], *, by_worker: bool
+) -> dict[str, int]:
+    """The numbers of these names, which the tenant uses from now on."""
+    rows = await fetch(
+        connection,
+        _SQL["name_for_tenant"],
+        tenant=tenant,
+        names=sorted(names),  # whoever adds the same ones waits for us, and nobody for each other
+        by_worker=by_worker,
+    )
+    return {row["name"]: row["id"] for row in rows}
+
+
+# -- what is used ------------------------------------------------------------------------------
+
+
+async def renew_shared(connection: Connection, types: Collection[int]) -> None:
+    await execute(connection, _SQL["renew_shared"], types=list(types))
+
+
+async def renew_own(connection: Connection, said: Collection[tuple[int, int]]) -> None:
+    """(tenant, type) of tenants' own workers that are there."""
+    await execute(
+        connection,
+        _SQL["renew_own"],
+        tenants=[tenant for tenant, _ in said],
+        types=[type_id for _, type_id in said],
+    )
+
+
+async def lapse_shared(connection: Connection, unsaid: timedelta) -> list[str]:
+    rows = await fetch(connection, _SQL["lapse_shared"], unsaid=unsaid)
+    return [row["name"] for row in rows]
+
+
+# -- what is not -------------------------------------------------------------------------------
+
+
+async def stale_tenants(connection: Connection, after: int, ages: Ages, limit: int) -> list[int]:
+    rows = await fetch(
+        connection, _SQL["stale_tenants"], after=after, limit=limit, **ages._asdict()
+    )
+    return [row["tenant"] for row in rows]
+
+
+async def stale_names(
+    connection: Connection, shard: int, tenant: int, ages: Ages, limit: int
+) -> list[Stale]:
+    rows = await fetch(
+        connection,
+        _SQL["stale_names"],
+        shard=shard,
+        tenant=tenant,
+        limit=limit,
+        **ages._asdict(),
+    )
+    return [Stale(*row) for row in rows]
+
+
+async def keep_names(connection: Connection, tenant: int, types: Collection[int]) -> None:
+    await execute(connection, _SQL["keep_names"], tenant=tenant, types=list(types))
+
+
+async def let_go_names(
+    connection: Connection, tenant: int, types: Collection[int], unused: timedelta
+) -> int:
+    return await execute(
+        connection, _SQL["let_go_names"], tenant=tenant, types=list(types), unused=unused
+    )
+
+
+async def drop_names(
+    connection: Connection, tenant: int, types: Collection[int], kept: timedelta
+) -> int:
+    return await execute(
+        connection, _SQL["drop_names"], tenant=tenant, types=list(types), kept=kept
+    )
+
+
+async def loose_types(
+    connection: Connection, after: int, kept_since: datetime, ages: Ages, limit: int
+) -> list[Stale]:
+    """Types that nobody names. Jobs since then may be of any type that the house had said."""
+    rows = await fetch(
+        connection,
+        _SQL["loose_types"],
+        after=after,
+        kept_since=kept_since,
+        limit=limit,
+        **ages._asdict(),
+    )
+    return [Stale(*row) for row in rows]
+
+
+async def referred_types(connection: Connection, types: Collection[int]) -> set[int]:
+    rows = await fetch(connection, _SQL["referred_types"], types=list(types))
+    return {row["type"] for row in rows}
+
+
+async def let_go_types(
+    connection: Connection, types: Collection[int], kept_since: datetime
+) -> list[str]:
+    rows = await fetch(connection, _SQL["let_go_types"], types=list(types), kept_since=kept_since)
+    return [row["name"] for row in rows]
+
+
+async def drop_types(connection: Connection, types: Collection[int], kept: timedelta) -> list[str]:
+    rows = await fetch(connection, _SQL["drop_types"], types=list(types), kept=kept)
+    return [row["name"] for row in rows]
