@@ -11,7 +11,7 @@ from fairway.core.errors import (
     Unavailable,
 )
 from fairway.sdk.app import App
-from fairway.sdk.checkpoint import CheckpointFailed
+from fairway.sdk.checkpoint import CheckpointFailed, CheckpointRefused
 from fairway.sdk.codec import InvalidArguments
 from fairway.sdk.context import CTX, Ctx
 from fairway.sdk.failures import (
@@ -42,6 +42,7 @@ __all__ = [
     "BatchRefused",
     "Cancel",
     "CheckpointFailed",
+    "CheckpointRefused",
     "Conflict",
     "Ctx",
     "DependencyFailed",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from fairway.worker.pipe import _LENGTH, LARGE_BYTES, Ended, Pipe, Words
+from fairway.worker.pipe import _LENGTH, LARGE_BYTES, Ended, Hearing, Pipe, Words
 
 SIZES = st.sampled_from([0, 1, 1000, LARGE_BYTES - 200, LARGE_BYTES, 3 * LARGE_BYTES])
 
@@ -29,10 +29,14 @@ def test_any_cut_of_the_bytes_gives_the_same_messages(
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=8))
     ends = [end for end, _ in zip(_frame_ends(texts), range(3), strict=False)]
     heard: list[Words] = []
-    pipe = Pipe(Words, heard.append, lambda: None)
+    pipe = Pipe(Words, Hearing(heard.append, lambda: None, _never))
     for start, end in pairwise(sorted({0, len(stream), *cuts, *ends})):
         pipe.data_received(stream[start:end])
     assert heard == sent
+
+
+def _never(text: bytes, error: Exception) -> None:
+    raise AssertionError(error)
 
 
 def _frame_ends(texts: list[bytes]) -> list[int]:

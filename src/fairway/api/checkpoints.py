@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
+from fairway.api.looking import flaws_in
 from fairway.api.pace import Paced
 from fairway.api.plain import Receive, read_body
 from fairway.api.weight import LIGHT_BYTES, check_text, weigh
@@ -31,6 +32,7 @@ from fairway.core.lease import LeaseProof
 from fairway.services.directory import Principal
 from fairway.services.platform import Platform
 from fairway.wire import storage as wire
+from fairway.wire.bounds import FLAW_CHARACTERS_MAX, cut
 
 ENVELOPE_BYTES_MAX = 4 << 10  # around the state
 SAVE_SECONDS_MAX = 60.0  # that a sender may keep us waiting for its body
@@ -54,6 +56,7 @@ async def save(request: Request) -> Response:
         proof = _proof(platform, principal, wanted)
         if not is_small and not receive.has_judged:
             await platform.checkpoints.check_lease(proof)
+        await _look_at(platform, principal, wanted.state)
         saved = await platform.checkpoints.save(proof, wanted.number, bytes(wanted.state))
     size_bytes = saved.facts.size_bytes
     return _json(
@@ -134,6 +137,14 @@ async def _wanted(platform: Platform, principal: Principal, body: bytes) -> wire
         return await platform.heavy.run(principal.holder, partial(_decoded, body), len(body))
     except LimitReached as error:
         raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
+
+
+async def _look_at(platform: Platform, principal: Principal, state: Raw) -> None:
+    """As at a payload: the next run must be able to read it, in whichever language."""
+    flaws = await flaws_in(platform.heavy, principal.holder, {0: state})
+    if flaws:
+        sentence = f"The state cannot be kept: {cut(flaws[0], FLAW_CHARACTERS_MAX)}"
+        raise InvalidRequest(sentence, field="/state")
 
 
 def _decoded(body: bytes) -> wire.CheckpointSave:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from fairway.api.auth import worker_of
 from fairway.api.decoding import UNDECODABLE, invalid
+from fairway.api.looking import flaws_in
 from fairway.api.payload_schema import compiled, sized_text
 from fairway.api.plain import (
     BODY_PLACE,
@@ -149,6 +151,11 @@ class ExchangeEndpoint:
             else:
                 reports.append(_reported(report))
                 await work.let_others()
+        # Most often there is nothing to look at, and nothing is to be awaited then.
+        said = {n: one.result for n, one in enumerate(successes) if one.result is not wire.NULL}
+        if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
+            reports += _unreadable(successes, flaws)
+            successes = [one for place, one in enumerate(successes) if place not in flaws]
         return Call(
             session=request.session,
             number=request.call,
@@ -273,6 +280,7 @@ class ExchangeEndpoint:
             delivery=job.deliveries + 1,
             payload=msgspec.Raw(job.payload) if large is None else EMPTY_OBJECT,
             payload_bytes=None if large is None else large.size_bytes,
+            payload_sha256=None if large is None else large.sha256.hex(),
             timeout_ms=job.timeout_ms,
             run_mode=pool.run_mode,
             resumes=job.epoch > 0 and pool.checkpoint != "none",
@@ -302,6 +310,18 @@ def _taken_apart(body: bytes) -> tuple[LargeRequest, wire.Hello | None]:
 
 def _reported(one: wire.Report) -> Reported:
     return Reported(one.n, _job(one.job), one.tenant, one.epoch, one.token, _outcome(one))
+
+
+def _unreadable(successes: Sequence[Success], flaws: Mapping[int, str]) -> list[Reported]:
+    """Those whose result nobody could read have failed: no other run would bring a better one."""
+    return [_failed(successes[place], flaw) for place, flaw in flaws.items()]
+
+
+def _failed(one: Success, flaw: str) -> Reported:
+    message = f"The result cannot be kept: {bounds.cut(flaw, bounds.FLAW_CHARACTERS_MAX)}"
+    error = msgspec.json.encode({"type": "ResultInvalid", "message": message, "stack": ""})
+    outcome = Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
+    return Reported(one.n, one.job, one.tenant, one.epoch, one.token, outcome)
 
 
 def _job(text: str) -> str:

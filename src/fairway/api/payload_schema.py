@@ -16,6 +16,7 @@ from fairway.core.errors import InvalidRequest
 PATTERN_BYTES_MAX = 1 << 20
 MESSAGE_MAX = 300
 SCHEMA_BYTES_MAX = 64 << 10
+NO_FIT = "PAYLOAD_DOES_NOT_FIT"
 
 
 class PayloadSchemas:
@@ -38,7 +39,7 @@ class PayloadSchemas:
             place = "".join(f"/{step}" for step in error.instance_path)
             raise InvalidRequest(
                 error.message[:MESSAGE_MAX],
-                code="PAYLOAD_DOES_NOT_FIT",
+                code=NO_FIT,
                 field=f"/payload{place}"[:MESSAGE_MAX],
             )
 

@@ -6,14 +6,18 @@ Uploads are looked at here as payloads in a request are; what is refused has lef
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
-from fairway.api.payload_schema import PayloadSchemas
+from fairway.api.looking import look_through
+from fairway.api.payload_schema import NO_FIT, PayloadSchemas
 from fairway.api.weight import is_light
 from fairway.core.errors import InvalidRequest
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.submission_group import NewJob, Verdict
+from fairway.services.uploads import LOOK_BYTES_MAX, Look
 from fairway.wire.payload import check_carefully, check_payload, is_plain
 
 
@@ -27,21 +31,13 @@ async def submit_large(
     """
     turn = asyncio.Lock()
 
-    def examine(new: NewJob, payload: bytes) -> None:
-        if check_upload(payload):
-            schemas.check(new.type, payload)
-
-    async def look(new: NewJob, payload: bytes) -> None:
-        try:
-            async with turn:
-                await platform.heavy.run(tenant.id, partial(examine, new, payload), len(payload))
-        except InvalidRequest:
-            platform.admission.charge(tenant, len(payload))
-            raise
+    def look_for(new: NewJob) -> Look:
+        looking = UploadLook(platform, tenant, new, schemas)
+        return Look(partial(looking.whole, turn), partial(looking.through, turn))
 
     platform.submissions.admit(tenant, len(jobs))
     inline_max = platform.settings.inline_bytes_max
-    found = await platform.vault.stand_aside(tenant.id, jobs, inline_max, look)
+    found = await platform.vault.stand_aside(tenant.id, jobs, inline_max, look_for)
     kept = [one for one in found if isinstance(one, NewJob)]
     verdicts = await platform.submissions.submit(tenant, kept, is_admitted=True) if kept else []
     await platform.vault.settle(kept, verdicts)
@@ -49,21 +45,56 @@ async def submit_large(
     return [next(rest) if isinstance(one, NewJob) else one for one in found]
 
 
-def check_upload(payload: bytes) -> bool:
-    """As a payload in a request is looked at, when its job comes.
+class UploadLook:
+    """Looks at what was uploaded for one job, as at a payload in a request.
 
-    False: it has so many values that it is left to its worker, as one of many bytes is.
+    What is looked at in one go is held against the schema of its type, too. Of what is larger, or
+    has more values, that takes all of it in memory: its worker finds out when it reads it.
     """
-    try:
+
+    def __init__(
+        self, platform: Platform, tenant: Tenant, new: NewJob, schemas: PayloadSchemas
+    ) -> None:
+        self._platform = platform
+        self._tenant = tenant
+        self._new = new
+        self._schemas = schemas
+
+    async def whole(self, turn: asyncio.Lock, payload: bytes) -> None:
+        async with turn, self._charged(len(payload)):
+            look = partial(self._examine, payload)
+            if not await self._platform.heavy.run(self._tenant.id, look, len(payload)):
+                await look_through(self._platform.heavy, self._tenant.id, _one(payload))
+
+    async def through(self, turn: asyncio.Lock, pieces: AsyncIterator[bytes]) -> None:
+        async with turn, self._charged(LOOK_BYTES_MAX):
+            await look_through(self._platform.heavy, self._tenant.id, pieces)
+
+    @asynccontextmanager
+    async def _charged(self, size_bytes: int) -> AsyncIterator[None]:
+        """Who uploads what cannot be a payload pays for the look."""
+        try:
+            yield
+        except InvalidRequest as error:
+            self._platform.admission.charge(self._tenant, size_bytes)
+            if error.code == NO_FIT:  # it names the place
+                raise
+            raise InvalidRequest(
+                f"What was uploaded cannot be a payload: {error.message}",
+                code=error.code,
+                field="/payload_upload",
+            ) from None
+
+    def _examine(self, payload: bytes) -> bool:
+        """False: it has so many values that it must be looked through piece by piece."""
         check_payload(payload, len(payload), "/payload_upload")
         if not is_light(payload):
             return False
         if not is_plain(payload):
             check_carefully(payload)
-    except InvalidRequest as error:
-        raise InvalidRequest(
-            f"What was uploaded cannot be a payload: {error.message}",
-            code=error.code,
-            field="/payload_upload",
-        ) from None
-    return True
+        self._schemas.check(self._new.type, payload)
+        return True
+
+
+async def _one(payload: bytes) -> AsyncIterator[bytes]:
+    yield payload

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any
 
-from fairway.sdk.vocabulary import DependencyFailed
+from fairway.sdk.vocabulary import DependencyFailed, Fail
 
 
 class CheckpointFailed(DependencyFailed):
@@ -24,8 +24,19 @@ class CheckpointFailed(DependencyFailed):
         super().__init__("object storage", message)
 
 
+class CheckpointRefused(Fail):
+    """The state cannot be saved as it is, and will never be.
+
+    Left alone, it ends the job: every other run would come to the same state.
+    """
+
+
 class Saving:
-    """A checkpoint that is being saved. Awaiting it raises CheckpointFailed when it cannot be."""
+    """A checkpoint that is being saved.
+
+    Awaiting it raises CheckpointFailed when that cannot be done, CheckpointRefused when it never
+    can.
+    """
 
     def __init__(self, saved: Future[None]) -> None:
         self._saved = saved

@@ -180,7 +180,8 @@ class Ctx:
 
         `state` is anything that JSON can hold. In a coroutine: `await ctx.checkpoint(state)`. In a
         thread or a process of its own the call returns when the state is safe. CheckpointFailed
-        when it cannot be saved; the one before it still stands.
+        when it cannot be saved now, CheckpointRefused when it never can; the one before it still
+        stands.
         """
         text = msgspec.json.encode(state)
         self._checkpoints += 1

@@ -11,22 +11,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.errors import (
     Conflict,
     Forbidden,
+    Gone,
     InvalidRequest,
     LimitReached,
     NotFound,
     Unavailable,
 )
 from fairway.core.objects import ObjectFacts, Place, day_of, object_name
+from fairway.core.upload_facts import UploadFacts, upload_facts
 from fairway.core.upload_quota import (
     BODY,
     CHARGE_BYTES_MIN,
@@ -47,7 +49,7 @@ ADDRESS_SECONDS = 3600
 KEPT_DAYS = 2  # then an upload is swept, whether a job came for it or not
 PIECE_BYTES = 1 << 20
 FLYING_MAX = 64  # at a time, of all tenants: each holds a few pieces
-LOOK_BYTES_MAX = 8 << 20  # what is looked into when its job comes; larger is checked by its worker
+LOOK_BYTES_MAX = 8 << 20  # what is looked into as a whole when its job comes; larger in pieces
 COUNTED_FOR = timedelta(seconds=60)
 UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
 
@@ -81,6 +83,13 @@ class Address(NamedTuple):
     upload: str
     expires: int
     signature: str
+
+
+class Look(NamedTuple):
+    """How an upload is looked at before its job exists; both raise what is wrong."""
+
+    whole: Callable[[bytes], Awaitable[None]]  # what is not too large, in one go
+    through: Callable[[AsyncIterator[bytes]], Awaitable[None]]  # piece by piece
 
 
 class Uploads:
@@ -175,8 +184,8 @@ class Uploads:
 
         await self._objects.put(body, measured())
         account.flying[address.upload] = size_bytes
-        facts = json.dumps({"size_bytes": size_bytes, "sha256": digest.hexdigest()})
-        await self._objects.put(_name(address.tenant, address.upload, FACTS), facts.encode())
+        facts = UploadFacts(size_bytes, digest.digest())
+        await self._objects.put(_name(address.tenant, address.upload, FACTS), facts.text())
 
     def _too_large(self) -> InvalidRequest:
         return InvalidRequest(
@@ -210,12 +219,11 @@ class Uploads:
 
     # -- on the way out ----------------------------------------------------------------------
 
-    async def claim(
-        self, tenant: int, upload: str, to: str, look: Callable[[bytes], Awaitable[None]]
-    ) -> ObjectFacts:
+    async def claim(self, tenant: int, upload: str, to: str, look: Look) -> ObjectFacts:
         """A copy of what was uploaded, under this name; the job may be sent again, so it stays.
 
-        What is not too large is looked into first.
+        It is looked into first. The digest is of what was looked at: should the object be another
+        by the time it is copied or read, it is damaged, and no job runs with it.
         """
         body = _name(tenant, upload, BODY)
         size_bytes = await self._objects.size(body)
@@ -226,32 +234,46 @@ class Uploads:
         if size_bytes <= LOOK_BYTES_MAX:
             sha256 = await self._looked_into(upload, body, look)
         else:
-            known = await self._known_digest(tenant, upload, size_bytes)
-            sha256 = known or await self._digest(body)
+            facts = _name(tenant, upload, FACTS)
+            sha256 = await self._looked_through(body, facts, size_bytes, look)
         await self._objects.copy(body, to)
         await self._mark_claimed(tenant, upload)
         return ObjectFacts(to, size_bytes, sha256)
 
-    async def _looked_into(
-        self, upload: str, name: str, look: Callable[[bytes], Awaitable[None]]
-    ) -> bytes:
+    async def _looked_into(self, upload: str, name: str, look: Look) -> bytes:
         body = await self._objects.get(name)
         if body is None:
             raise _absent(upload)
-        await look(body)
+        await look.whole(body)
         return (await asyncio.to_thread(hashlib.sha256, body)).digest()
 
-    async def _known_digest(self, tenant: int, upload: str, size_bytes: int) -> bytes | None:
-        """As it was measured when this platform took it, if it did."""
-        text = await self._objects.get(_name(tenant, upload, FACTS))
-        facts = json.loads(text) if text else {}
-        return bytes.fromhex(facts["sha256"]) if facts.get("size_bytes") == size_bytes else None
+    async def _looked_through(self, body: str, facts: str, size_bytes: int, look: Look) -> bytes:
+        """Piece by piece. That takes long: what was found is kept beside it, for the next job."""
+        known = upload_facts(await self._objects.get(facts), size_bytes)
+        if known is None or not known.is_looked_at:
+            taken = None if known is None else known.sha256  # when this platform took it
+            known = await self._found_in(body, size_bytes, look)
+            if not known.flaw and taken not in (None, known.sha256):
+                raise Gone("What was uploaded is damaged; upload it anew.", code="OBJECT_DAMAGED")
+            await self._objects.put(facts, known.text())
+        known.raise_flaw()
+        return known.sha256
 
-    async def _digest(self, name: str) -> bytes:
+    async def _found_in(self, body: str, size_bytes: int, look: Look) -> UploadFacts:
         digest = hashlib.sha256()
-        async for piece in self._objects.stream(name):
-            await asyncio.to_thread(digest.update, piece)
-        return digest.digest()
+
+        async def measured() -> AsyncGenerator[bytes, None]:
+            async with aclosing(self._objects.stream(body)) as pieces:
+                async for piece in pieces:
+                    await asyncio.to_thread(digest.update, piece)
+                    yield piece
+
+        async with aclosing(measured()) as pieces:
+            try:
+                await look.through(pieces)
+            except InvalidRequest as error:
+                return UploadFacts(size_bytes, b"", True, error.message, error.code)
+        return UploadFacts(size_bytes, digest.digest(), True)
 
     async def _mark_claimed(self, tenant: int, upload: str) -> None:
         """It no longer counts as waiting for its job."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
@@ -24,7 +24,7 @@ from fairway.services.places import Places
 from fairway.services.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission_group import Accepted, NewJob, Verdict
-from fairway.services.uploads import Uploads
+from fairway.services.uploads import Look, Uploads
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster
 
@@ -34,9 +34,7 @@ TRANSFERS_MAX = 8  # at a time: each holds a whole text in memory
 TENANT_TRANSFERS_MAX = 4  # of one tenant
 SUSPECTS_MAX = 1000
 
-Look: TypeAlias = Callable[
-    [NewJob, bytes], Awaitable[None]
-]  # at an uploaded payload; raises what is wrong
+LookFor: TypeAlias = Callable[[NewJob], Look]  # at what was uploaded for this job
 
 
 class Reading(NamedTuple):
@@ -70,7 +68,7 @@ class Vault:
     # -- payloads ------------------------------------------------------------------------------
 
     async def stand_aside(
-        self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int, look: Look
+        self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int, look_for: LookFor
     ) -> list[NewJob | FairwayError]:
         """The same jobs, with what is large or was uploaded behind a reference.
 
@@ -80,7 +78,7 @@ class Vault:
         async def one(new: NewJob) -> NewJob | FairwayError:
             try:
                 if new.upload is not None:
-                    return await self._take_over(tenant, new, new.upload, look)
+                    return await self._take_over(tenant, new, new.upload, look_for(new))
                 return await self._keep(tenant, new) if len(new.payload) > inline_bytes_max else new
             except Refused as error:
                 return error
@@ -111,7 +109,7 @@ class Vault:
         job = self._new_id(tenant)
         name = object_name("payloads", self._place(tenant, job), "payload")
         async with self._transfers.held(tenant):
-            facts = await self._uploads.claim(tenant, upload, name, lambda body: look(new, body))
+            facts = await self._uploads.claim(tenant, upload, name, look)
         # By what it holds, not by the name of the upload: who sends a job again uploads anew.
         body_hash = new.body_hash and hashlib.sha256(new.body_hash + facts.sha256).digest()
         return new._replace(id=job, payload=refer(facts), body_hash=body_hash)

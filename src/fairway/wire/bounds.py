@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from fairway.core.fault import ERROR_BYTES_MAX
 from fairway.core.run_note import PROGRESS_BYTES_MAX
+from fairway.wire.payload import flaw_in
 
 __all__ = [
-    "BUILD_CHARACTERS_MAX", "DELAY_MS_MAX", "ERROR_BYTES_MAX", "ITEMS_MAX", "LABELS_MAX",
-    "LIMITS_MAX", "LIMIT_CHARACTERS_MAX", "NUMBER_MAX", "POOLS_MAX", "PROGRESS_BYTES_MAX",
-    "RESULT_BYTES_MAX", "SLOTS_MAX", "TYPES_MAX", "UNHEARD_MAX", "WAIT_MS_MAX", "WARM_KEYS_MAX",
-    "cut", "cut_limits", "shown_progress",
+    "BUILD_CHARACTERS_MAX", "DELAY_MS_MAX", "ERROR_BYTES_MAX", "FLAW_CHARACTERS_MAX", "ITEMS_MAX",
+    "LABELS_MAX", "LIMITS_MAX", "LIMIT_CHARACTERS_MAX", "NUMBER_MAX", "POOLS_MAX",
+    "PROGRESS_BYTES_MAX", "RESULT_BYTES_MAX", "SLOTS_MAX", "TYPES_MAX", "UNHEARD_MAX",
+    "WAIT_MS_MAX", "WARM_KEYS_MAX", "cut", "cut_limits", "shown_progress",
 ]  # fmt: skip
 
 BUILD_CHARACTERS_MAX = 200  # longer ones are cut
@@ -34,6 +37,7 @@ RESULT_BYTES_MAX = 16 << 20  # of one job, as JSON; a larger one fails its run
 NUMBER_MAX = (1 << 53) - 1  # of calls and reports; what any language can count to
 DELAY_MS_MAX = 100 * 366 * 24 * 3600 * 1000  # a century: longer pauses are cut
 WAIT_MS_MAX = (1 << 31) - 1
+FLAW_CHARACTERS_MAX = 500  # of what is wrong with what a worker said
 CUT = "…"
 
 
@@ -50,7 +54,15 @@ def cut_limits(limits: Mapping[str, str]) -> dict[str, str]:
 
 
 def shown_progress(progress: bytes) -> bytes:
-    """JSON text as it is, or a note in its place that it was too long: half of it is no JSON."""
-    if len(progress) <= PROGRESS_BYTES_MAX:
-        return progress
-    return b'{"omitted":"%d bytes; at most %d are kept"}' % (len(progress), PROGRESS_BYTES_MAX)
+    """JSON text as it is, or a note in its place why not: half of it is no JSON.
+
+    It is looked at as a payload is: whoever reads the job must be able to read this.
+    """
+    if len(progress) > PROGRESS_BYTES_MAX:
+        return _omitted(f"{len(progress)} bytes; at most {PROGRESS_BYTES_MAX} are kept")
+    flaw = flaw_in(progress)
+    return progress if flaw is None else _omitted(cut(flaw, FLAW_CHARACTERS_MAX))
+
+
+def _omitted(why: str) -> bytes:
+    return msgspec.json.encode({"omitted": why})

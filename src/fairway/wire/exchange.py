@@ -138,6 +138,7 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     payload: Raw
     timeout_ms: int | None = None
     payload_bytes: int | None = None  # so large that it is not here: it must be fetched
+    payload_sha256: str | None = None  # of that one, in hex: what comes must be what was sent
     run_mode: str | None = None  # how the pool runs jobs whose type does not say
     resumes: bool = False  # it was leased before: there may be a checkpoint to begin from
 

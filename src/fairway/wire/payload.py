@@ -3,13 +3,18 @@
 Refused: what is not an object, duplicate keys, NUL and lone surrogates, numbers that do not fit
 64 bits, nesting deeper than 64. The quick way: text that a strict codec reproduces to the byte,
 white space apart, has none of these but NUL, depth and long numbers, which a count and a search
-rule out. Everything else takes the careful way, which names the place by JSON pointer.
+rule out. Everything else takes the careful way, which names the place by JSON pointer. A text that
+comes in pieces, or is too long to be looked at in one go, goes by `payload_scan.py`.
+
+What workers say of their runs is looked at by the same rule: whoever reads a job reads its result
+and its progress, too.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
@@ -44,6 +49,13 @@ def is_strict(text: bytes) -> bool:
         return False
 
 
+def are_plain(texts: Sequence[bytes]) -> bool:
+    """The quick way for many JSON values in one go; each must be one already."""
+    if not is_strict(b"[%b]" % b",".join(texts)):
+        return False
+    return all(len(text) <= DEPTH_MAX or brackets(text) <= DEPTH_MAX for text in texts)
+
+
 def brackets(text: bytes) -> int:
     """No text nests deeper than the number of its opening brackets."""
     return text.count(b"{") + text.count(b"[")
@@ -62,6 +74,17 @@ def check_payload(text: bytes, bytes_max: int, field: str = "/payload") -> None:
         _refuse("The payload must be a JSON object: the arguments by name.", field)
 
 
+def flaw_in(text: bytes) -> str | None:
+    """What is wrong with any JSON value, in a sentence that names the place; None: nothing."""
+    if is_plain(text):
+        return None
+    try:
+        check_carefully(text)
+    except InvalidRequest as error:
+        return f"{error.message} (at {error.field})" if error.field else error.message
+    return None
+
+
 def check_carefully(text: bytes, field: str = "") -> None:
     """The slow way, which can say what is wrong and where."""
     try:
@@ -73,13 +96,18 @@ def check_carefully(text: bytes, field: str = "") -> None:
             parse_constant=lambda name: _Flaw(f"{name} is not a JSON number."),
         )
     except RecursionError:
-        _refuse(_TOO_DEEP, field)
+        _refuse(TOO_DEEP, field)
     except ValueError as error:
         raise InvalidRequest(f"Not valid JSON: {error}", code="INVALID_JSON", field=field) from None
     _look(value, (None, field), DEPTH_MAX)
 
 
-_TOO_DEEP = f"The JSON is nested deeper than {DEPTH_MAX} levels."
+TOO_DEEP = f"The JSON is nested deeper than {DEPTH_MAX} levels."
+TWICE = "This key stands twice in one object."
+NOT_64_BITS = "An integer does not fit 64 bits; send it as a string."
+NOT_A_DOUBLE = "A number is too large for a double; send it as a string."
+HOLDS_NUL = "A string holds the NUL character, which cannot be stored."
+HALF_A_CHARACTER = "A string holds a lone surrogate, which is not text."
 
 
 class _Flaw(NamedTuple):
@@ -94,20 +122,24 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Flaw:
     if len(found) == len(pairs):
         return found
     ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-    return _Flaw("This key stands twice in one object.", twice)
+    return _Flaw(TWICE, twice)
 
 
 def _integer(digits: str) -> int | _Flaw:
-    if len(digits) <= DIGITS_MAX and -INTEGER_MAX <= int(digits) < 2 * INTEGER_MAX:
-        return int(digits)
-    return _Flaw("An integer does not fit 64 bits; send it as a string.")
+    return int(digits) if is_integer(digits) else _Flaw(NOT_64_BITS)
 
 
 def _float(digits: str) -> float | _Flaw:
-    value = float(digits)
-    if value in (float("inf"), float("-inf")):
-        return _Flaw("A number is too large for a double; send it as a string.")
-    return value
+    return float(digits) if is_double(digits) else _Flaw(NOT_A_DOUBLE)
+
+
+def is_integer(digits: str) -> bool:
+    """Whether 64 bits hold it, with a sign or without."""
+    return len(digits) <= DIGITS_MAX and -INTEGER_MAX <= int(digits) < 2 * INTEGER_MAX
+
+
+def is_double(digits: str) -> bool:
+    return float(digits) not in (float("inf"), float("-inf"))
 
 
 Place: TypeAlias = "tuple[Place | None, str | int]"  # the way down, told only when it is needed
@@ -121,7 +153,7 @@ def _look(value: Any, place: Place, depth_left: int) -> None:
         _refuse(value.message, _pointer(place if value.key is None else (place, value.key)))
     elif isinstance(value, dict | list):
         if depth_left == 0:
-            _refuse(_TOO_DEEP, _pointer(place))
+            _refuse(TOO_DEEP, _pointer(place))
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(key, str):
                 _look_at_text(key, place)
@@ -130,11 +162,11 @@ def _look(value: Any, place: Place, depth_left: int) -> None:
 
 def _look_at_text(text: str, place: Place) -> None:
     if "\x00" in text:
-        _refuse("A string holds the NUL character, which cannot be stored.", _pointer(place))
+        _refuse(HOLDS_NUL, _pointer(place))
     try:
         text.encode()
     except UnicodeEncodeError:
-        _refuse("A string holds a lone surrogate, which is not text.", _pointer(place))
+        _refuse(HALF_A_CHARACTER, _pointer(place))
 
 
 def _pointer(place: Place) -> str:

@@ -3,13 +3,15 @@
 A checkpoint that cannot be saved is tried again for a while, because a change of servers takes
 seconds and the run can wait; then the run is told why. A checkpoint that cannot be loaded must not
 make a job of four hours begin again: the job is put off, which costs it nothing. A payload that is
-gone, damaged or no JSON object ends its job: another try cannot help. What is fetched is parsed
-here, so that nothing foreign reaches a runner's orders unseen.
+gone, damaged or no JSON object ends its job: another try cannot help. One that arrives otherwise
+than the lease says, by size or digest, was changed on the way: it is fetched again later. What is
+fetched reaches a runner beside its orders, never in them (`pipe.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -18,14 +20,20 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Raw
 
-from fairway.core.errors import Gone, NotFound, Unavailable
+from fairway.core.errors import Gone, InvalidRequest, NotFound, Unavailable
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import storage as wire
 from fairway.wire.exchange import Lease
 from fairway.worker.fleet import Fleet
 from fairway.worker.ledger import End, Ledger
-from fairway.worker.pipe import Checkpoint, CheckpointAnswer, RunLease
+from fairway.worker.pipe import (
+    FRAME_BYTES_MAX,
+    LARGE_BYTES,
+    Checkpoint,
+    CheckpointAnswer,
+    RunLease,
+)
 from fairway.worker.put_offs import PutOffs
 from fairway.worker.session import Session, is_refusal
 
@@ -52,13 +60,18 @@ class Courier:
         self._errands: set[asyncio.Task[None]] = set()
         self._put_offs = PutOffs(PUT_OFFS_MAX)
 
-    def prepare(self, lease: Lease) -> None:
-        """Fetch what a run needs and its lease does not carry, then run it.
+    def prepare(self, leases: list[Lease]) -> list[Lease]:
+        """Fetch what runs need and their leases do not carry, then run them; answers the others.
 
         That is the checkpoint of a job that was leased before, and a large payload.
         """
-        self._resuming[lease.job] = lease
-        self._go(self._prepare(lease))
+        lacking = [one for one in leases if one.resumes or one.payload_bytes]
+        if not lacking:
+            return leases
+        for lease in lacking:
+            self._resuming[lease.job] = lease
+            self._go(self._prepare(lease))
+        return [one for one in leases if not (one.resumes or one.payload_bytes)]
 
     def save(self, wanted: Checkpoint) -> None:
         lease = self._ledger.running.get(wanted.job)
@@ -126,8 +139,8 @@ class Courier:
         query = urlencode({"tenant": lease.tenant})
         path = f"/payloads/{quote(lease.job)}?{query}"
         body = await self._patiently("GET", path, b"", lease.payload_bytes)
-        await asyncio.to_thread(_check_object, body)
-        return msgspec.structs.replace(lease, payload=Raw(body))
+        await asyncio.to_thread(_check_payload, lease, body)
+        return RunLease(**msgspec.structs.asdict(lease) | {"payload": Raw(body)})
 
     def _is_wanted(self, lease: Lease) -> bool:
         """Neither cancelled nor taken away while its checkpoint was on its way."""
@@ -166,6 +179,7 @@ class Courier:
         except Exception as error:  # whatever it was, the run waits for an answer
             log.warning("checkpoint not saved", job=lease.job, error=repr(error))
             answer.problem = str(error)
+            answer.is_refused = isinstance(error, InvalidRequest) and is_refusal(error)
         self._fleet.answer(answer)
 
     async def _patiently(self, method: str, path: str, body: bytes, size_bytes: int = 0) -> bytes:
@@ -183,7 +197,19 @@ class Courier:
 def _with_checkpoint(lease: Lease, checkpoint: Raw | None) -> Lease:
     if checkpoint is None:
         return lease
-    return RunLease(**msgspec.structs.asdict(lease), checkpoint=checkpoint)
+    return RunLease(**msgspec.structs.asdict(lease) | {"checkpoint": checkpoint})
+
+
+def _check_payload(lease: Lease, body: bytes) -> None:
+    """Of size and digest that the lease says, it is what the platform looked at."""
+    if len(body) > FRAME_BYTES_MAX - LARGE_BYTES:
+        raise _NoPayload(f"The payload has {len(body)} bytes, more than a runner takes.")
+    if len(body) != lease.payload_bytes:
+        raise _Garbled(f"The payload came with {len(body)} bytes, not {lease.payload_bytes}.")
+    if lease.payload_sha256 is None:  # of a server that does not say
+        _check_object(body)
+    elif hashlib.sha256(body).hexdigest() != lease.payload_sha256:
+        raise _Garbled("The payload that came is not what the platform sent.")
 
 
 def _check_object(body: bytes) -> None:
@@ -196,6 +222,10 @@ def _check_object(body: bytes) -> None:
 
 class _NoPayload(Exception):
     """What was fetched cannot be handed to a handler."""
+
+
+class _Garbled(Exception):
+    """What was fetched is not what was sent."""
 
 
 def _failed(failure: str, kind: str, message: str, dependency: str | None = None) -> End:

@@ -7,19 +7,18 @@ text around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from fairway.wire import exchange as wire
 from fairway.wire.exchange import NULL, ExchangeRequest, Report
-from fairway.worker.pipe import Ended, Words
+from fairway.worker.pipe import Checkpoint, Ended, Progress, Words
+from fairway.worker.pipe import Parts as Parts  # what the texts here are
 
 LIGHT_BYTES = 256 << 10  # what may travel with a heartbeat
 REPORT_BYTES = 300  # of one report besides its result and its error
-
-Parts: TypeAlias = list[bytes | memoryview]
+FRAME_BYTES = 32 << 20  # what goes into one frame of words; a single large one may be longer
 
 
 def is_heavy(one: Report | Ended) -> bool:
@@ -49,6 +48,28 @@ def words_text(words: Words) -> Parts:
         return [msgspec.json.encode(words)]
     rest = msgspec.json.encode(msgspec.structs.replace(words, ended=[]))
     return _with_list(b"ended", words.ended, rest)
+
+
+def in_frames(
+    ended: list[Ended], progress: list[Progress], checkpoints: list[Checkpoint]
+) -> Iterator[Words]:
+    """All of it in one frame, as most often; in several where that would grow too long."""
+    size = sum([len(one.result) for one in ended]) + sum([len(one.state) for one in checkpoints])
+    if size <= FRAME_BYTES:
+        yield Words(ended=ended, progress=progress, checkpoints=checkpoints)
+        return
+    yield Words(progress=progress)  # before the ends of their runs
+    for wanted in checkpoints:
+        yield Words(checkpoints=[wanted])
+    some: list[Ended] = []
+    size = 0
+    for one in ended:
+        size += len(one.result) + len(one.error)
+        if some and size > FRAME_BYTES:
+            yield Words(ended=some)
+            some, size = [], len(one.result) + len(one.error)
+        some.append(one)
+    yield Words(ended=some)
 
 
 def _with_list(name: bytes, items: Sequence[Report | Ended], rest: bytes) -> Parts:

@@ -283,12 +283,8 @@ class Keeper:
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
         self._begun = len(new)
-        if lacking := [one for one in new if one.resumes or one.payload_bytes]:
-            for lease in lacking:
-                self._courier.prepare(lease)
-            new = [one for one in new if not (one.resumes or one.payload_bytes)]
-        if new:
-            self._fleet.run(new)
+        if ready := self._courier.prepare(new):
+            self._fleet.run(ready)
         if reply.cancel:
             self._courier.cancel(reply.cancel)
             self._fleet.cancel(reply.cancel)

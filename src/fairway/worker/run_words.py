@@ -1,6 +1,8 @@
 """What a runner says: how a run ended, and what its app declares, in the words of the pipe.
 
-Pure: results that are too large to keep become failures here, and nothing is sent.
+Pure: results that are too large to keep, or are no JSON, become failures here, and nothing is sent.
+A handler may return bytes of its own as if they were JSON (`msgspec.Raw`); so whatever goes into a
+frame is parsed first: what is wrong with it must fail its own job, not the frame with all others.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ from fairway.sdk.app import App
 from fairway.sdk.vocabulary import RunEnd, encode_error
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL, Lease, TypeTerms
+from fairway.wire.payload import DEPTH_MAX, brackets
 from fairway.worker.pipe import Declared, Ended
 
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
+_AROUND = b"[" * 50, b"]" * 50  # more than is around it in a frame, whose reader may be deep, too
+_parse = msgspec.json.Decoder(Raw).decode
 
 
 def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
@@ -23,9 +28,13 @@ def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
         end = _too_large(len(end.result))
     if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
         ended = Ended(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
-        if end.result != b"null":  # what many return, and what is left out on the way
-            ended.result = Raw(end.result)
-        return ended
+        if end.result == b"null":  # what many return, and what is left out on the way
+            return ended
+        try:
+            ended.result = parsed(end.result)
+            return ended
+        except ValueError as error:
+            end = _no_json(error)
     return Ended(
         job=lease.job,
         epoch=lease.epoch,
@@ -36,6 +45,33 @@ def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
         error=NULL if end.error is None else Raw(end.error),
         delay_ms=_within_bounds(end.delay_ms),
     )
+
+
+def parsed(text: bytes) -> Raw:
+    """JSON text, ready for a frame; ValueError when it is none, or nested too deep for one."""
+    if not text.isascii():
+        text.decode()
+    try:
+        if brackets(text) > DEPTH_MAX:
+            _parse(_AROUND[0] + text + _AROUND[1])
+        return _parse(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _no_json(error: ValueError) -> RunEnd:
+    document = {"type": "ResultInvalid", "message": f"The result is no JSON: {error}", "stack": ""}
+    text = msgspec.json.encode(document)
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
+
+
+def unreadable(job: str, epoch: int, why: str) -> Ended:
+    """A job whose orders could not be read: it never began."""
+    document = {"type": "OrdersUnreadable", "message": why, "stack": ""}
+    return Ended(
+        job=job, epoch=epoch, kind=OutcomeKind.FAILED.value, ran_us=0,
+        failure=FailureClass.PERMANENT.value, error=Raw(msgspec.json.encode(document)),
+    )  # fmt: skip
 
 
 def _within_bounds(delay_ms: object) -> int:

@@ -33,12 +33,14 @@ from fairway.sdk.threads import ThreadRun
 from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import Lease
 from fairway.worker import confine, reaper
-from fairway.worker.heavy import words_text
+from fairway.worker.heavy import in_frames, words_text
 from fairway.worker.job_lines import JobLines, leave_job_lines_to_us
+from fairway.worker.orders import readable_in
 from fairway.worker.pings import answer_pings
 from fairway.worker.pipe import (
     Duty,
     Ended,
+    Hearing,
     Orders,
     Pipe,
     Progress,
@@ -46,7 +48,7 @@ from fairway.worker.pipe import (
     Words,
     first_word,
 )
-from fairway.worker.run_words import declared_by, defect, ended_of
+from fairway.worker.run_words import declared_by, defect, ended_of, parsed
 from fairway.worker.saving import Savings, checkpoint
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
@@ -74,7 +76,7 @@ class Runner:
         self._timed: dict[str, tuple[Job[..., Any], Lease, RunFacts]] = {}  # wait for their turn
         self._lost_threads: set[ThreadRun] = set()
         self._ended: list[Ended] = []
-        self._progress: dict[str, bytes] = {}
+        self._progress: dict[str, Raw] = {}
         self._savings = Savings()
         self._lines = JobLines(is_json=not sys.stderr.isatty())
         self._flush_due = False
@@ -82,7 +84,8 @@ class Runner:
         self._loop = asyncio.get_running_loop()
 
     async def run(self, end: socket.socket) -> None:
-        self._pipe = await Pipe.join(end, Orders, self._obey, self._closed.set)
+        hearing = Hearing(self._obey, self._closed.set, self._salvage)
+        self._pipe = await Pipe.join(end, Orders, hearing)
         self._pipe.send(Words(declared=declared_by(self._app), pid=os.getpid()))
         await self._closed.wait()
 
@@ -90,7 +93,10 @@ class Runner:
 
     def _obey(self, orders: Orders) -> None:
         for lease in orders.leases:
-            self._start(lease)
+            try:
+                self._start(lease)
+            except Exception as error:  # a type that is not in this app, say: its job's own affair
+                self._say(ended_of(lease, defect(error), 0))
         for answer in orders.saved:
             self._savings.hear(answer)
         for job in orders.cancel:
@@ -101,8 +107,23 @@ class Runner:
             self._end_overdue(job)
         self.draining = self.draining or orders.drain
 
+    def _salvage(self, text: bytes, error: Exception) -> None:
+        """Orders that cannot be read cost the jobs in them that are no good, and nobody else."""
+        orders, lost = readable_in(text, error)
+        for ended in lost:
+            self._say(ended)
+        self._obey(orders)
+
+    def _say(self, ended: Ended) -> None:
+        self._ended.append(ended)
+        self._flush_soon()
+
     def _start(self, lease: RunLease) -> None:
         job = self._app.jobs[lease.type]
+        if lease.job in self._runs or lease.job in self._timed:
+            if self._lease_of(lease.job).epoch >= lease.epoch:
+                return  # it runs: whatever else comes by its name is not what we were told to run
+            self._give_up(lease.job)
         seconds = job.timeout_seconds if lease.timeout_ms is None else lease.timeout_ms / 1000
         facts = RunFacts(
             lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery, seconds,
@@ -119,11 +140,14 @@ class Runner:
             task = self._loop.create_task(self._run(job, lease, ctx, began_ns))
             self._runs[lease.job] = Run(task, ctx, lease, began_ns)
 
+    def _lease_of(self, job: str) -> Lease:
+        """Of one that runs here, or waits for its turn."""
+        return self._runs[job].lease if job in self._runs else self._timed[job][1]
+
     def _ask_to_stop(self, job: str) -> None:
         """Coroutines are cancelled; functions in threads must look at `ctx.cancelled()`."""
         if waiting := self._timed.pop(job, None):
-            self._ended.append(ended_of(waiting[1], RunEnd(OutcomeKind.CANCELLED), 0))
-            self._flush_soon()
+            self._say(ended_of(waiting[1], RunEnd(OutcomeKind.CANCELLED), 0))
         run = self._runs.get(job)
         if run is None or run.ctx.cancelled():
             return
@@ -153,9 +177,7 @@ class Runner:
     def _end_for(self, run: Run, end: RunEnd) -> None:
         """Say how it ended in its place, and let it be."""
         self._give_up(run.lease.job)
-        ran_us = (time.monotonic_ns() - run.began_ns) // 1000
-        self._ended.append(ended_of(run.lease, end, ran_us))
-        self._flush_soon()
+        self._say(ended_of(run.lease, end, (time.monotonic_ns() - run.began_ns) // 1000))
 
     def _give_up(self, job: str) -> None:
         self._timed.pop(job, None)
@@ -226,12 +248,18 @@ class Runner:
     # -- words -------------------------------------------------------------------------------
 
     def progress(self, job_id: str, progress: bytes) -> None:
-        """Called by handlers, from any thread; only the last word of each job is sent."""
-        self._progress[job_id] = progress
+        """Called by handlers, from any thread; only the last word of each job is sent.
+
+        ValueError for what is no JSON: it must not come into a frame with others' words.
+        """
+        self._progress[job_id] = parsed(progress)
         self._loop.call_soon_threadsafe(self._flush_soon)
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
-        """Called by handlers, from any thread; the keeper answers when the state is safe."""
+        """Called by handlers, from any thread; the keeper answers when the state is safe.
+
+        CheckpointRefused for a state that is no JSON, or longer than a frame.
+        """
         saved = self._savings.ask(checkpoint(job_id, epoch, number, state))
         self._loop.call_soon_threadsafe(self._flush_soon)
         return saved
@@ -249,11 +277,11 @@ class Runner:
         self._flush_due = False
         ended, self._ended = self._ended, []
         news, self._progress = self._progress, {}
-        progress = [Progress(job=job, progress=Raw(text)) for job, text in news.items()]
+        progress = [Progress(job=job, progress=text) for job, text in news.items()]
         asked = self._savings.take()
         if self._pipe is not None and (ended or progress or asked):
-            words = Words(ended=ended, progress=progress, checkpoints=asked)
-            self._pipe.send_text(words_text(words))
+            for words in in_frames(ended, progress, asked):
+                self._pipe.send_text(words_text(words))
 
 
 def _state(checkpoint: Raw) -> bytes | None:

@@ -15,8 +15,18 @@ from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker import usage
 from fairway.worker.cgroups import Room
+from fairway.worker.own_words import own_words
 from fairway.worker.pings import Pings
-from fairway.worker.pipe import Declared, Duty, Orders, Pipe, RunLease, Words
+from fairway.worker.pipe import (
+    WORDS_BYTES_MAX,
+    Declared,
+    Duty,
+    Hearing,
+    Orders,
+    Pipe,
+    RunLease,
+    Words,
+)
 from fairway.worker.spares import Spares
 
 log = logger("fleet")
@@ -68,6 +78,7 @@ class RunnerProcess:
         self._runner_pid = 0  # of the process that holds the user's code, once it has said so
         self._pings: Pings | None = None
         self._why_killed = ""
+        self._is_garbled = False  # it said what no runner says: nothing more is heard of it
         self.declared: asyncio.Future[list[Declared]] = asyncio.get_running_loop().create_future()
         self.jobs: set[str] = set()
 
@@ -84,7 +95,8 @@ class RunnerProcess:
             self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
             if self.room is not None:
                 self.room.take_in(self._process.pid)
-            self._pipe = await Pipe.join(end, Words, self._hear, lambda: None)
+            hearing = Hearing(self._hear, lambda: None, self._garbage, WORDS_BYTES_MAX)
+            self._pipe = await Pipe.join(end, Words, hearing)
         except OSError:
             self.declared.cancel()
             self.kill()
@@ -116,8 +128,20 @@ class RunnerProcess:
 
     def run(self, leases: list[Lease]) -> None:
         self.jobs.update([lease.job for lease in leases])
-        # On the pipe, a lease as it came is one that begins without a checkpoint.
-        self.send(Orders(leases=cast(list[RunLease], leases)))
+        fetched = [lease for lease in leases if isinstance(lease, RunLease)]
+        if fetched:
+            leases = [lease for lease in leases if not isinstance(lease, RunLease)]
+            self._run_fetched(fetched)
+        if leases:
+            # On the pipe, a lease as it came is one that begins without a checkpoint.
+            self.send(Orders(leases=cast(list[RunLease], leases)))
+
+    def _run_fetched(self, leases: list[RunLease]) -> None:
+        """Each in a frame of its own, with what was fetched for it beside the text."""
+        for lease in leases:
+            bare, foreign = lease.apart()
+            if self._pipe is not None:
+                self._pipe.send_beside(Orders(leases=[bare]), foreign)
 
     def give_up(self, jobs: list[str]) -> None:
         self.jobs.difference_update(jobs)  # no word will come of how they ended
@@ -157,11 +181,26 @@ class RunnerProcess:
                 await self._watch
 
     def _hear(self, words: Words) -> None:
+        """User code shares its process: it may speak for its own jobs, and for no others."""
         if words.declared is not None and not self.declared.done():
             self._runner_pid = words.pid
             self.declared.set_result(words.declared)
+        if self._is_garbled:
+            return
+        try:
+            words = own_words(words, self.jobs)
+        except ValueError as error:
+            self._garbage(b"", error)
+            return
         self.jobs.difference_update([end.job for end in words.ended])
         self._listener.on_words(self, words)
+
+    def _garbage(self, text: bytes, error: Exception) -> None:
+        """What else it says cannot be trusted; its jobs are lost with it, and no others."""
+        if not self._is_garbled:
+            self._is_garbled = True
+            log.error("runner says what cannot be read; killing it", pid=self.pid, error=str(error))
+            self.kill("said what cannot be read")
 
     async def _wait(self) -> None:
         assert self._process is not None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from msgspec import Raw
-
-from fairway.sdk.checkpoint import CheckpointFailed
-from fairway.worker.pipe import Checkpoint, CheckpointAnswer
+from fairway.sdk.checkpoint import CheckpointFailed, CheckpointRefused
+from fairway.worker.pipe import STATE_BYTES_MAX, Checkpoint, CheckpointAnswer
+from fairway.worker.run_words import parsed
 
 Key = tuple[str, int, int]  # job, epoch, number
 
@@ -34,7 +33,9 @@ class Savings:
         saved = self._waiting.pop((answer.job, answer.epoch, answer.number), None)
         if saved is None or saved.done():
             return
-        if answer.problem:
+        if answer.is_refused:
+            saved.set_exception(CheckpointRefused(answer.problem))
+        elif answer.problem:
             saved.set_exception(CheckpointFailed(answer.problem))
         else:
             saved.set_result(None)
@@ -49,4 +50,11 @@ LOST = "The lease is lost: another run has the job."
 
 
 def checkpoint(job: str, epoch: int, number: int, state: bytes) -> Checkpoint:
-    return Checkpoint(job=job, epoch=epoch, number=number, state=Raw(state))
+    """CheckpointRefused for what cannot go into a frame."""
+    if len(state) > STATE_BYTES_MAX:
+        message = f"The state has {len(state)} bytes; at most {STATE_BYTES_MAX} are saved."
+        raise CheckpointRefused(message)
+    try:
+        return Checkpoint(job=job, epoch=epoch, number=number, state=parsed(state))
+    except ValueError as error:
+        raise CheckpointRefused(f"The state is no JSON: {error}") from None

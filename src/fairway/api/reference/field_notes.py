@@ -185,6 +185,7 @@ FIELD_NOTES: dict[str, dict[str, str]] = {
         "payload": "The handler's arguments.",
         "timeout_ms": "Stop the run after this long and report failed with timeout.",
         "payload_bytes": "So large that it is not here: fetch it, see below.",
+        "payload_sha256": "Of the payload that is to be fetched, in hex: compare it.",
         "run_mode": "How the pool runs jobs whose type does not say: loop, thread, process.",
         "resumes": "It was given out before: ask for its checkpoint before you run it.",
     },
