@@ -18,12 +18,14 @@ from tests.api.test_heavy_bodies import nobody_held_up
 from tests.api.test_large import BIG, put
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.api import looking
 from fairway.core import upload_quota
 from fairway.sdk.client import Client
 from fairway.sdk.door import Submission
 from fairway.sdk.settings import ClientSettings
 from fairway.services.uploads import Uploads
 from fairway.wire.messages import JobRequest
+from fairway.wire.payload_scan import PayloadScan
 
 MB = 1 << 20
 
@@ -193,16 +195,70 @@ async def uploaded(house: House, tenant: httpx2.AsyncClient, body: bytes) -> str
     return str(made["id"])
 
 
-async def test_an_upload_of_many_values_is_left_to_its_worker(house: House) -> None:
+async def test_an_upload_of_many_values_is_looked_through(house: House) -> None:
     _, key = house.new_tenant()
-    many = b'{"x":1,"x":[' + b"1," * 300_000 + b"1]}"  # the careful way would find the key twice
+    good = b'{"x":[' + b"1," * 300_000 + b"1]}"
+    twice = b'{"x":1,"x":[' + b"1," * 300_000 + b"1]}"
     async with house.caller(key) as tenant:
         async with nobody_held_up(house):
-            upload = await uploaded(house, tenant, many)
+            upload = await uploaded(house, tenant, good)
             taken = await tenant.post("/v1/jobs", json={"type": "t", "payload_upload": upload})
+            bad = {"type": "t", "payload_upload": await uploaded(house, tenant, twice)}
+            problem(await tenant.post("/v1/jobs", json=bad), 422, "INVALID_REQUEST")
         assert taken.status_code == 202, taken.text
         found = await tenant.get(f"/v1/jobs/{taken.json()['id']}/payload")
-        assert found.content == many
+        assert found.content == good
+
+
+LONG = b'{"text":"%b"' % (b"x" * (9 * MB))  # more than is looked at as a whole
+
+
+@pytest.mark.parametrize(
+    ("rest", "code", "words"),
+    [(b"", "INVALID_JSON", "ends too soon"), (b"} no", "INVALID_JSON", "follows its end"),
+     (b',"text":1}', "INVALID_REQUEST", "twice"), (b',"n":1e999}', "INVALID_REQUEST", "double"),
+     (b',"n":' + b"9" * 5001 + b"}", "INVALID_REQUEST", "64 bits"),
+     (b',"t":"\\u0000"}', "INVALID_REQUEST", "NUL"), (b',"t":"\xff"}', "INVALID_JSON", "UTF-8"),
+     (b',"t":' + b"[" * 70 + b"]" * 70 + b"}", "INVALID_REQUEST", "64 levels"),
+     (b"},{" + FAKE[2:], "INVALID_JSON", "follows its end")],
+)  # fmt: skip
+async def test_a_large_upload_is_looked_through_before_its_job_exists(
+    house: House, tenant: httpx2.AsyncClient, rest: bytes, code: str, words: str
+) -> None:
+    upload = await uploaded(house, tenant, LONG + rest)
+    async with nobody_held_up(house):
+        for _ in range(2):  # what was found is remembered
+            reply = await tenant.post("/v1/jobs", json={"type": "x", "payload_upload": upload})
+            status = 400 if code == "INVALID_JSON" else 422
+            assert words in problem(reply, status, code, "/payload_upload")["detail"]
+    assert (await tenant.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_a_large_upload_is_looked_through_once(
+    house: House, tenant: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    class Counted(PayloadScan):
+        def finish(self) -> None:
+            looks.append(self)
+            super().finish()
+
+    monkeypatch.setattr(looking, "PayloadScan", Counted)
+    body = {"type": "x", "payload_upload": await uploaded(house, tenant, LONG + b"}")}
+    for _ in range(3):
+        assert (await tenant.post("/v1/jobs", json=body)).status_code == 202
+    assert len(looks) == 1
+
+
+async def test_a_large_upload_that_was_changed_since_is_damaged(
+    house: House, tenant: httpx2.AsyncClient
+) -> None:
+    upload = await uploaded(house, tenant, LONG + b"}")
+    (kept,) = stored(house, f"uploads/*/*/{upload}/body")
+    kept.write_bytes(LONG.replace(b"x", b"y", 1) + b"}")
+    reply = await tenant.post("/v1/jobs", json={"type": "x", "payload_upload": upload})
+    problem(reply, 410, "OBJECT_DAMAGED")
 
 
 async def test_a_bad_upload_is_charged_for_what_it_took_to_look_at(house: House) -> None:

@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
 from fairway import CTX, App, Ctx
 
 app = App("odd")
@@ -80,3 +82,22 @@ async def environment() -> dict[str, str]:
 @app.job(name="environment.alone", pool="long", mode="process")
 def environment_alone() -> dict[str, str]:
     return dict(os.environ)
+
+
+@app.job(name="say", pool="short")
+async def say(written: str, seconds: float = 0.0) -> int:
+    """Writes to its runner's own pipe, as any code in that process can."""
+    os.write(int(sys.argv[1]), bytes.fromhex(written))
+    await asyncio.sleep(seconds)
+    return os.getpid()
+
+
+@app.job(name="raw", pool="short")
+async def raw(written: str, where: str = "result", ctx: Ctx = CTX) -> msgspec.Raw | None:
+    """Says bytes of its own as if they were JSON."""
+    foreign = msgspec.Raw(bytes.fromhex(written))
+    if where == "checkpoint":
+        await ctx.checkpoint(foreign)
+    elif where == "progress":
+        ctx.progress(foreign)  # type: ignore[arg-type]  # that is the point
+    return foreign if where == "result" else None
