@@ -75,6 +75,7 @@ async def seen(house: House, plan: Plan) -> View:
 
 def changed(alone: Any, beside: Any, place: str = "") -> list[str]:
     """Where two views differ, in words."""
+    pairs: list[tuple[str, Any, Any]]
     if isinstance(alone, dict) and isinstance(beside, dict):
         names = [*alone, *(name for name in beside if name not in alone)]
         pairs = [(name, alone.get(name), beside.get(name)) for name in names]
@@ -82,7 +83,7 @@ def changed(alone: Any, beside: Any, place: str = "") -> list[str]:
         pairs = [(str(n), *both) for n, both in enumerate(zip(alone, beside, strict=True))]
     else:
         return [] if alone == beside else [f"{place}: {alone!r} is {beside!r}"]
-    return [one for name, *both in pairs for one in changed(*both, f"{place} > {name}")]
+    return [one for name, a, b in pairs for one in changed(a, b, f"{place} > {name}")]
 
 
 def test_the_quiet_tenant_sees_the_same_every_time(street: House, alone: View) -> None:
