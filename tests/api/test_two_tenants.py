@@ -20,7 +20,7 @@ from tests.api.house import House, open_house
 from tests.api.quiet_tenant import QuietTenant
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-EXAMPLES = int(os.environ.get("FAIRWAY_TWO_TENANTS_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("FAIRWAY_TWO_TENANTS_EXAMPLES", "10"))
 STEPS = len(QuietTenant.STEPS)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
