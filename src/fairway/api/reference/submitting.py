@@ -54,7 +54,7 @@ SUBMIT = Operation(
             example=shared.JOB_EXAMPLE,
         ),
     ),
-    problems=(*_BODY, "IDEMPOTENCY_KEY_REUSED"),
+    problems=(*_BODY, "IDEMPOTENCY_KEY_REUSED", "OBJECT_DAMAGED"),
 )  # fmt: skip
 
 SUBMIT_BATCH = Operation(
