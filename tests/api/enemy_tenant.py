@@ -209,6 +209,18 @@ class EnemyTenant:
         message = {"session": self._worker.session, "running": value, "reports": value}
         await self._post(json.dumps(message).encode())
 
+    async def steal_session(self, number: int, value: Any) -> None:
+        """Speak in the session of the worker that runs the other's jobs, once it has opened it."""
+        if not self._quiet.jobs:
+            return
+        session, lease = self._quiet.worker.session, self._lease(number)
+        hello = {"types": [{"name": self._type(number)}], "slots": {"short": number}}
+        said: list[dict[str, Any]] = [
+            {"hello": hello, "running": []}, {"goodbye": True}, {"running": [lease]},
+            {"reports": [{**lease, "n": number, "kind": "succeeded", "ran_us": 1}]},
+        ]  # fmt: skip
+        await self._post(json.dumps({"session": session, **said[number % 4]}).encode())
+
     async def goodbye(self, number: int, value: Any) -> None:
         await self._exchange(goodbye=True)
 
@@ -247,6 +259,6 @@ DEEDS: dict[str, Deed] = {
         EnemyTenant.use_anothers_upload, EnemyTenant.touch_job, EnemyTenant.touch_dead_letter,
         EnemyTenant.touch_many, EnemyTenant.schedule, EnemyTenant.pause, EnemyTenant.operate,
         EnemyTenant.hello, EnemyTenant.report, EnemyTenant.run_own, EnemyTenant.checkpoint,
-        EnemyTenant.say_anything, EnemyTenant.goodbye,
+        EnemyTenant.say_anything, EnemyTenant.steal_session, EnemyTenant.goodbye,
     )
 }  # fmt: skip
