@@ -116,6 +116,13 @@ async def connection(database: Database) -> AsyncIterator[Connection]:
 
 
 @pytest.fixture
+async def owner(database: Database) -> AsyncIterator[Connection]:
+    """A connection that may change tables."""
+    async with database.upkeep() as connection:
+        yield connection
+
+
+@pytest.fixture
 async def other_connection(database_url: str) -> AsyncIterator[Connection]:
     """A second party on the same database."""
     async with connected(database_url) as connection:

@@ -23,7 +23,7 @@ CREATE TABLE trace (
     before smallint, after smallint NOT NULL, epoch bigint NOT NULL, attempts int NOT NULL,
     deliveries int NOT NULL, term bigint NOT NULL, writer text NOT NULL
 );
-CREATE FUNCTION trace_job() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION trace_job() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     INSERT INTO trace (at, job, before, after, epoch, attempts, deliveries, term, writer)
     SELECT clock_timestamp(), NEW.id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.state END, NEW.state,

@@ -31,7 +31,7 @@ OTHER_ENDS = (
 
 TRACE = """
 CREATE TABLE ends (id uuid, state smallint);
-CREATE FUNCTION note_end() RETURNS trigger LANGUAGE plpgsql AS
+CREATE FUNCTION note_end() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
 $$ BEGIN INSERT INTO ends VALUES (NEW.id, NEW.state); RETURN NULL; END $$;
 CREATE TRIGGER note_end AFTER UPDATE ON jobs FOR EACH ROW
 WHEN (NEW.state >= 3 AND NEW.state IS DISTINCT FROM OLD.state) EXECUTE FUNCTION note_end();
@@ -99,7 +99,7 @@ class Race:
 async def test_cancelling_at_any_moment_leaves_one_final_state(
     platform: Platform, tenant: Tenant
 ) -> None:
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute(TRACE)
     race = Race(platform, tenant, seed=1)
     worker = asyncio.create_task(race.work())
@@ -113,12 +113,12 @@ async def test_cancelling_at_any_moment_leaves_one_final_state(
 
     async def all_ended() -> bool:
         assert not worker.done(), worker.result()
-        async with platform.database.calm() as connection:
+        async with platform.database.upkeep() as connection:
             return bool(await connection.fetchval("SELECT count(*) = $1 FROM ends", len(jobs)))
 
     await until(all_ended, 60)
     worker.cancel()
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         ends = await connection.fetch("SELECT id::text AS id, state FROM ends")
     assert Counter(row["id"] for row in ends) == Counter(jobs), "not one end each"
     states = Counter(State(row["state"]).label for row in ends)

@@ -38,7 +38,7 @@ async def test_a_server_with_a_wrong_clock_dates_jobs_right(
     try:
         await until(lambda: owns_all(platform))
         (job,) = await submit(platform, await add_tenant(platform))
-        async with platform.database.calm() as connection:
+        async with platform.database.upkeep() as connection:
             now: datetime = await connection.fetchval("SELECT clock_timestamp()")
             home = await connection.fetchval("SELECT tableoid::regclass::text FROM jobs")
             names = {one.name for one in await partitions.existing(connection)}

@@ -293,7 +293,7 @@ async def test_while_a_partition_is_on_its_way_out_nothing_goes(
     platform: Platform, tenant: Tenant, keeper: NameKeeper
 ) -> None:
     await platform.directory.know_types(["work"], tenant.id)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute("CREATE TABLE jobs_20200101 (LIKE jobs)")
     for _ in range(3):
         await tick(platform, keeper, days=9)

@@ -23,7 +23,7 @@ async def failing(dsn: str, code: str, *, tries: int) -> AsyncIterator[None]:
         await connection.execute(
             f"""
             CREATE SEQUENCE failures;
-            CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
             BEGIN
                 IF nextval('failures') <= {tries} THEN
                     RAISE 'injected' USING ERRCODE = '{code}';

@@ -81,14 +81,14 @@ async def test_one_row_that_cannot_be_moved_holds_up_its_own_second_only(
     good = [(await submit(platform, other))[0] for other in others]
     for job, seconds in ((bad, -5), (later, -2), *((job, -1) for job in good)):
         await schedule(platform, job, seconds)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute(REFUSE_ONE.format(job=bad))
     promoter = promoter_of(platform)
     for _ in range(3):
         await promoter.run_once(0)
     states = [(await stored(platform, job))[0] for job in (bad, later, *good)]
     assert states == [State.SCHEDULED] + [State.QUEUED] * 6
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute("DROP TRIGGER refuse_one ON jobs")
     await promoter.run_once(0)
     assert (await stored(platform, bad))[0] is State.SCHEDULED, "it is aside for a while"

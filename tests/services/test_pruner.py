@@ -42,7 +42,7 @@ async def test_a_round_drops_what_is_past_and_keeps_what_lives(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         waiting, done = new_job(at=OLD), new_job(at=OLD)
         await submissions.insert_jobs(connection, 0, [waiting, done])
@@ -52,7 +52,7 @@ async def test_a_round_drops_what_is_past_and_keeps_what_lives(
     (fresh,) = await submit(platform, tenant)
     pruner = pruner_of(platform)
     await prune(pruner)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         left = {row["id"] for row in await connection.fetch("SELECT id::text AS id FROM jobs")}
         names = {partition.name for partition in await partitions.existing(connection)}
     assert left == {waiting.id, fresh}
@@ -63,12 +63,12 @@ async def test_a_round_drops_what_is_past_and_keeps_what_lives(
 
 async def test_only_the_owner_prunes(platform: Platform) -> None:
     await freeze(platform)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
     platform.dispatcher.close_shard(0)
     pruner = pruner_of(platform)
     assert await pruner.run_once(0) == REST_SECONDS
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         names = {partition.name for partition in await partitions.existing(connection)}
     assert partitions.partition_at(OLD).name in names
 
@@ -77,7 +77,7 @@ async def test_a_clock_that_jumped_drops_no_history(platform: Platform) -> None:
     """Neither the store's clock nor ours is believed alone: what is dropped is gone for good."""
     await freeze(platform)
     old = datetime.now(UTC) - timedelta(days=2)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, old)
         done = new_job(at=old)
         await submissions.insert_jobs(connection, 0, [done])
@@ -92,20 +92,20 @@ async def test_a_clock_that_jumped_drops_no_history(platform: Platform) -> None:
     for _ in range(3):
         await pruner.run_once(0)
     assert (await stored(platform, done.id))[0] is State.SUCCEEDED
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         assert await connection.fetchval("SELECT count(*) FROM audit") == 1
         assert await connection.fetchval("SELECT count(*) FROM idempotency") == 1
     skew = platform.metrics.registry.get_sample_value("fairway_clock_skew_seconds")
     assert skew == pytest.approx(400 * 86400, rel=0.01)
     platform.store_clock.was_read(datetime.now(UTC), platform.clock.now_us())
     await prune(pruner)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         assert await connection.fetchval("SELECT count(*) FROM idempotency") == 0
 
 
 async def test_a_step_that_fails_stops_no_other(platform: Platform, database_url: str) -> None:
     await freeze(platform)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         await add_keys(connection, 10, expired=True)
         await connection.execute(
@@ -114,7 +114,7 @@ async def test_a_step_that_fails_stops_no_other(platform: Platform, database_url
     async with connected(database_url) as reader, reader.transaction():
         await reader.execute("LOCK TABLE jobs IN ACCESS SHARE MODE")  # a long report
         assert await pruner_of(platform).run_once(0) < REST_SECONDS
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         assert await connection.fetchval("SELECT count(*) FROM idempotency") == 0
         names = {partition.name for partition in await partitions.existing(connection)}
     assert partitions.partition_at(OLD).name in names, "its turn comes when the report is done"
@@ -124,11 +124,11 @@ async def test_keys_of_a_shard_are_forgotten_by_its_owner(database_url: str) -> 
     async with owner_on(database_url, replace(QUICK, shard_count=2)) as platform:
         await freeze(platform)
         platform.dispatcher.close_shard(0)
-        async with platform.database.calm() as connection:
+        async with platform.database.upkeep() as connection:
             await add_keys(connection, 5, expired=True, shard=0)
             await add_keys(connection, 5, expired=True, shard=1)
         await pruner_of(platform).run_once(0)
-        async with platform.database.calm() as connection:
+        async with platform.database.upkeep() as connection:
             left = await connection.fetch("SELECT DISTINCT shard FROM idempotency")
         assert [row["shard"] for row in left] == [0]
 
@@ -136,17 +136,17 @@ async def test_keys_of_a_shard_are_forgotten_by_its_owner(database_url: str) -> 
 async def test_keys_go_as_quickly_as_they_come(platform: Platform) -> None:
     """A round removed five thousand, once a second: fewer than a busy server takes."""
     await freeze(platform)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await add_keys(connection, 3 * KEYS_AT_ONCE + 1, expired=True)
         await add_keys(connection, 7, expired=False)
     await pruner_of(platform).run_once(0)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         assert await connection.fetchval("SELECT count(*) FROM idempotency") == 7
 
 
 async def test_the_audit_is_kept_for_its_days(platform: Platform) -> None:
     await freeze(platform)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         for days in (QUICK.audit_days + 1, QUICK.audit_days - 1):
             await connection.execute(
                 "INSERT INTO audit (at, actor, action, subject, detail)"
@@ -154,7 +154,7 @@ async def test_the_audit_is_kept_for_its_days(platform: Platform) -> None:
                 days,
             )
     await prune(pruner_of(platform))
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         assert await connection.fetchval("SELECT count(*) FROM audit") == 1
 
 

@@ -133,7 +133,7 @@ async def test_connections_that_break_lose_no_outcome(platform: Platform, tenant
     jobs = await submit(platform, tenant, *[new()] * 4)
     hand = Hand(platform)
     leases = await hand.take(4)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute(
             "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -510,7 +510,7 @@ async def test_a_schedule_that_the_store_refuses_stops_no_other(
     places = [await put(platform, tenant, name, catch_up=CatchUp.LAST) for name in names]
     for place in places:
         await turn_back(platform, place, 3)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute(REFUSE_ONE)
     ticker = ticker_of(platform)
     await ticker.run_once(0)

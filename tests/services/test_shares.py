@@ -227,11 +227,11 @@ async def test_a_replaced_owner_writes_no_debts(platform: Platform) -> None:
 async def test_debts_that_could_not_be_written_are_written_later(platform: Platform) -> None:
     debtor = await tenant_with(platform, "debtor")
     await owe(platform, debtor, 0.5)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute("ALTER TABLE fair_share RENAME TO away")
     with pytest.raises(Exception, match="fair_share"):
         await write_debts(platform)
-    async with platform.database.calm() as connection:
+    async with platform.database.upkeep() as connection:
         await connection.execute("ALTER TABLE away RENAME TO fair_share")
     await write_debts(platform)
     assert (await debts_on_disk(platform))[debtor.id] > 0

@@ -46,6 +46,13 @@ from fairway.store.retirement import (
     sweep_carried,
 )
 
+
+@pytest.fixture
+def connection(owner: Connection) -> Connection:
+    """Tables are changed by who owns them."""
+    return owner
+
+
 NOW = datetime.now(UTC)
 OLD = NOW - timedelta(days=20)
 KEEP_SINCE = NOW - timedelta(days=7)

@@ -12,6 +12,13 @@ from fairway.store.database import Connection
 from fairway.store.restraints import CircuitKey
 from fairway.store.sql import load
 
+
+@pytest.fixture
+def connection(owner: Connection) -> Connection:
+    """Tables are changed by who owns them."""
+    return owner
+
+
 MANY, FEW = 1, 2
 
 

@@ -53,6 +53,7 @@ async def measure(house: House, seconds: float) -> float:
     rate = done / (time.perf_counter() - began)
     async with database.calm() as connection:
         await leadership.release_shards(connection, terms)
+    async with database.upkeep() as connection:
         await connection.execute("TRUNCATE jobs")
     await database.close()
     return rate

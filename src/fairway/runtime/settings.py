@@ -62,6 +62,8 @@ TEXTS = (str, str | None, Path, Path | None)
 class Settings:
     data_dir: Path = Path(".fairway")
     database_url: str | None = None  # replaces the embedded PostgreSQL
+    owner_database_url: str | None = None  # as who owns the tables, if database_url does not
+    row_security: bool = True  # the database lets a tenant's requests see its own rows only
     host: str = "127.0.0.1"
     port: int = 8700
     advertised_url: str | None = None  # how other servers reach this one; made from host and port

@@ -8,7 +8,7 @@ else costs one look-up. Nothing here does I/O; what changed waits in `news` for 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

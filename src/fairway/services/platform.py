@@ -54,7 +54,7 @@ from fairway.services.restraints import RestraintKeeper
 from fairway.services.revocation import Revocation
 from fairway.services.roster import Roster
 from fairway.services.schedules import ScheduleLimits, Schedules
-from fairway.services.schema import make_partitions, migrated
+from fairway.services.schema import make_partitions, opened
 from fairway.services.share_keeper import ShareKeeper
 from fairway.services.slow_statements import SlowStatements
 from fairway.services.storage_tie import StorageTie
@@ -226,13 +226,13 @@ class Platform:
     @classmethod
     async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
-        await migrated(dsn)
-        database = await Database.open(dsn, wait_seconds=settings.store_wait_seconds)
+        database = await opened(dsn, settings)
         async with database.calm() as connection:
             cluster = await found_cluster(
                 connection, settings.shard_count, secrets.token_urlsafe(32)
             )
             now, read_us = await leadership.database_now(connection), clock.now_us()
+        async with database.upkeep() as connection:
             await make_partitions(connection, now)
         platform = cls(database, cluster, settings, clock)
         platform.store_clock.was_read(now, read_us)
@@ -241,16 +241,13 @@ class Platform:
     def _steps(self) -> dict[str, Step]:
         """What the loops do, each in rounds of its own."""
         dispatcher, database = self.dispatcher, self.database
-        refiller = Refiller(database, dispatcher)
         caps = PromotionCaps(
             jobs_per_second=self.settings.promote_per_second,
             tenant_jobs_per_second=self.settings.promote_tenant_per_second,
         )
-        promoter = Promoter(database, dispatcher, self.metrics, self.clock, caps)
-        expirer = Expirer(database, dispatcher, self.watchers, self.lateness)
+        replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
         overtime = Overtime(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
-        replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
         janitor = Janitor(
             database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
         )
@@ -263,13 +260,13 @@ class Platform:
             "holds": self.holds.run_once,
             "fair share": self.share_keeper.run_once,
             "restraints": self.restraints.run_once,
-            "refiller": refiller.run_once,
+            "refiller": Refiller(database, dispatcher).run_once,
             "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
             "lease_writer": self.lease_writer.run_once,
             "overtime": overtime.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
-            "promoter": promoter.run_once,
-            "expirer": expirer.run_once,
+            "promoter": Promoter(database, dispatcher, self.metrics, self.clock, caps).run_once,
+            "expirer": Expirer(database, dispatcher, self.watchers, self.lateness).run_once,
             "replayer": replayer.run_once,
             "ticker": self.ticker.run_once,
             "overlapping runs": self.ticker.cancel_runs,
@@ -287,13 +284,12 @@ class Platform:
     def _loops(self) -> dict[str, Loop]:
         """The loops, and who wakes which."""
         loops = {name: Loop(name, step, self.clock) for name, step in self._steps().items()}
-        dispatcher = self.dispatcher
         self.store_watch.on_back = lambda: _wake(loops)
-        dispatcher.want_reads = loops["refiller"].wake
+        self.dispatcher.want_reads = loops["refiller"].wake
         self.ownership.on_news = loops["ownership"].wake
         self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
-        dispatcher.aftermath.on_news = lambda some: self._restrain(some, loops["restraints"])
+        self.dispatcher.aftermath.on_news = lambda some: self._restrain(some, loops["restraints"])
         self.submissions.on_scheduled = loops["promoter"].wake
         self.control.on_scheduled = self.ticker.on_scheduled = loops["promoter"].wake
         self.schedules.on_change = loops["ticker"].wake

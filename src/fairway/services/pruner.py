@@ -88,7 +88,7 @@ class Pruner:
         return self._store_clock.now() - self._retention
 
     async def _make_ahead(self) -> float:
-        async with self._database.calm() as connection:
+        async with self._database.upkeep() as connection:
             for name in await partitions.make_ahead(connection, self._store_clock.now()):
                 log.info("partition made", partition=name)
         return REST_SECONDS

@@ -59,7 +59,7 @@ class Retirement:
 
     async def run_once(self, keep_since: datetime) -> float | None:
         """One round; answers when the next is wanted, or None when nothing is under way."""
-        async with self._database.calm() as connection:
+        async with self._database.upkeep() as connection:
             left = await store.detached(connection)
             old = [
                 one.name for one in await partitions.existing(connection) if one.ends < keep_since
@@ -81,11 +81,11 @@ class Retirement:
         walk = self._walks.setdefault(name, Walk())
         if self._clock.now_us() < walk.rests_until_us:
             return None
-        async with self._database.calm() as connection:
+        async with self._database.upkeep() as connection:
             waiting = await store.weigh_waiting(connection, name)
         walk.is_thinning = walk.is_thinning or not waiting.is_small
         async for pages in self._pages(name, walk, until_us):
-            async with self._database.calm() as connection:
+            async with self._database.upkeep() as connection:
                 if walk.is_thinning:
                     await store.thin(connection, name, pages, keep_since)
                 walk.add(await store.late_rows(connection, name, pages, keep_since))
@@ -103,7 +103,7 @@ class Retirement:
 
     async def _detach(self, name: str, walk: Walk) -> float | None:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.upkeep() as connection:
                 if await store.is_being_vacuumed(connection, name):
                     return NOT_NOW_SECONDS
                 carried = await store.detach(connection, name, walk.late)
@@ -119,12 +119,12 @@ class Retirement:
         """What was taken off: carry what was missed, then drop it."""
         walk = self._last_walks.setdefault(name, Walk())
         async for pages in self._pages(name, walk, until_us):
-            async with self._database.calm() as connection:
+            async with self._database.upkeep() as connection:
                 await store.carry_missed(connection, name, pages, keep_since)
         if walk.page >= 0:
             return SOON_SECONDS
         try:
-            async with self._database.calm() as connection:
+            async with self._database.upkeep() as connection:
                 await store.drop(connection, name)
         except NOT_NOW:
             return NOT_NOW_SECONDS
@@ -134,7 +134,7 @@ class Retirement:
 
     async def _pages(self, name: str, walk: Walk, until_us: int) -> AsyncIterator[range]:
         """The next pages, until the time is up; `page` is below zero when all were walked over."""
-        async with self._database.calm() as connection:
+        async with self._database.upkeep() as connection:
             count = await store.page_count(connection, name)
         while walk.page >= 0 and self._clock.now_us() < until_us:
             at_once = PAGES_THINNED_AT_ONCE if walk.is_thinning else PAGES_AT_ONCE

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.store import partitions
-from fairway.store.database import Connection
+from fairway.store.database import Connection, Database
 from fairway.store.migrate import migrate_at
 
 log = logger("schema")
 
 
-async def migrated(dsn: str) -> None:
+async def migrated(dsn: str, *, roles: bool) -> None:
     """Bring the database to the present schema, or wait for whoever is at it."""
     said: set[str] = set()
 
@@ -24,8 +25,22 @@ async def migrated(dsn: str) -> None:
             log.info(reason)
         said.add(reason)
 
-    for migration in await migrate_at(dsn, say):
+    for migration in await migrate_at(dsn, say, roles=roles):
         log.info("migration applied", migration=migration.name)
+
+
+async def opened(dsn: str, settings: Settings) -> Database:
+    """The pools of a server, on the present schema, with the wall between tenants in force."""
+    owner_dsn, row_security = settings.owner_database_url or dsn, settings.row_security
+    await migrated(owner_dsn, roles=row_security)
+    database = await Database.open(
+        dsn,
+        owner_dsn=owner_dsn,
+        row_security=row_security,
+        wait_seconds=settings.store_wait_seconds,
+    )
+    await database.prove_walls()
+    return database
 
 
 async def make_partitions(connection: Connection, now: datetime) -> None:

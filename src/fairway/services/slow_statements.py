@@ -62,6 +62,6 @@ class SlowStatements:
         )
 
     async def _analyse(self) -> None:
-        async with self._database.calm() as connection:
+        async with self._database.upkeep() as connection:
             if table := await analyse_today(connection):
                 log.info("statistics renewed", table=table)

@@ -8,8 +8,8 @@ backstop. Counting and adding is one turn at a time for each tenant, in all serv
 
 The hot path asks by dictionary only. Names cost nothing to make up, so what is not there yet must
 not cost others the connections that they wait for: a tenant names and asks in its turn, few tenants
-name at a time, and a name that nobody uses is not asked for again for a moment. A name that goes (`name_keeper.py`) is forgotten here first;
-who names it after that asks the store, and has it back.
+name at a time, and a name that nobody uses is not asked for again for a moment. A name that goes
+(`name_keeper.py`) is forgotten here first; who names it after that asks the store, and has it back.
 """
 
 from __future__ import annotations

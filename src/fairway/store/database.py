@@ -1,21 +1,24 @@
 """Connections to PostgreSQL: pools with deadlines, and the three ways to run a statement.
 
-Three pools, so that nobody waits behind another's kind of work: *hot* for the statements of the
+Four pools, so that nobody waits behind another's kind of work: *hot* for the statements of the
 job path, whose plans are pinned to index lookups; *people* for what people and programs ask and
-wait for; *calm* for upkeep: what is refreshed, swept, pruned and measured. No transaction here is
-ever long, and no use of a connection waits without end (`at_hand.py`).
+wait for; *calm* for what is refreshed, swept, pruned and measured; *upkeep*, as the owner of the
+tables, for partitions and statistics. No transaction here is ever long, and no use of a connection
+waits without end (`at_hand.py`). As whom each asks is in `row_security.py`.
 """
 
 from __future__ import annotations
 
 import ssl
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import asyncpg
 
 from fairway.store.at_hand import AtHand, Deadline, NoConnection, StoreAway, Use
 from fairway.store.hosts import Hosts
 from fairway.store.places import QUICK, Places, SlowUse
+from fairway.store.row_security import FOR_ALL, SERVER, TENANT, AsksAs, Scope, UseAs, prove
 from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
 
@@ -63,6 +66,7 @@ GONE_CLIENTS = {
     "tcp_user_timeout": "10000",
 }
 
+HOT_SIZE, CALM_SIZE, UPKEEP_SIZE = 6, 2, 1
 OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
 PATIENT_WAIT_SECONDS = 10.0  # for a connection, when nobody waits for the answer
 UPKEEP_COMMAND_SECONDS = 40.0
@@ -70,29 +74,29 @@ CONNECT_SECONDS = 5.0
 SLOW_SECONDS = 5.0  # a question that goes through many rows
 
 
+class Pools(NamedTuple):
+    hot: AtHand
+    people: AtHand
+    calm: AtHand
+    upkeep: AtHand
+
+
 class Database:
     """The pools of one process. Open with `Database.open(...)`, close with `close()`."""
 
     def __init__(
-        self,
-        hosts: Hosts,
-        hot: AtHand,
-        people: AtHand,
-        calm: AtHand,
-        *,
-        wait: float,
-        slow_calls: SlowCalls,
+        self, hosts: Hosts, pools: Pools, *, wait: float, slow_calls: SlowCalls, has_roles: bool
     ) -> None:
         self.dsn = hosts.dsn
         self._hosts = hosts
         self.slow_calls = slow_calls  # on the hot pool
         self.wait_seconds = wait  # how long somebody who asked waits for the store
-        self._hot = hot
-        self._people = people
-        self._calm = calm
+        self._pools = pools
+        self._hot, self._people, self._calm, self._upkeep = pools
         self._places, self._quick = Places(wait), Places(wait, QUICK)
         self._dedicated: set[Connection] = set()
-        for pool in (hot, people, calm):
+        self._has_roles = has_roles
+        for pool in pools:
             pool.on_read_only = self.renew
         self.is_away = False
 
@@ -101,63 +105,88 @@ class Database:
         cls,
         dsn: str,
         *,
+        owner_dsn: str | None = None,
+        row_security: bool = True,
         wait_seconds: float = 3.0,
-        hot_size: int = 6,
         people_size: int = 4,
-        calm_size: int = 3,
     ) -> Database:
         hosts, slow_calls = Hosts(dsn), SlowCalls()
-        pinned = {**SHORT_LOCKS, **PINNED_PLANS}
-        asked = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS, **CALM_PLANS}
-        hot = await _pool(hosts, "fairway-hot", hot_size, pinned, slow_calls=slow_calls)
-        people = await _pool(hosts, "fairway-people", people_size, asked)
-        calm = await _pool(
-            hosts, "fairway-calm", calm_size, CALM_PLANS, command_seconds=UPKEEP_COMMAND_SECONDS
+        owners = hosts if owner_dsn is None else Hosts(owner_dsn)
+        as_server = {"role": SERVER} if row_security else {}
+        as_tenant = {"role": TENANT} if row_security else {}  # whose, each use says
+        pinned = {**SHORT_LOCKS, **PINNED_PLANS, **as_server}
+        limits = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS}
+        asked, calm = {**limits, **CALM_PLANS, **as_tenant}, {**CALM_PLANS, **as_server}
+        slow = partial(_pool, command_seconds=UPKEEP_COMMAND_SECONDS)
+        pools = (
+            await _pool(hosts, "fairway-hot", HOT_SIZE, pinned, slow_calls=slow_calls),
+            await _pool(hosts, "fairway-people", people_size, asked),
+            await slow(hosts, "fairway-calm", CALM_SIZE, calm),
+            await slow(owners, "fairway-upkeep", UPKEEP_SIZE, CALM_PLANS),
         )
+        waits = (PATIENT_WAIT_SECONDS, wait_seconds, PATIENT_WAIT_SECONDS, PATIENT_WAIT_SECONDS)
         return cls(
             hosts,
-            AtHand(hot, PATIENT_WAIT_SECONDS),
-            AtHand(people, wait_seconds),
-            AtHand(calm, PATIENT_WAIT_SECONDS),
+            Pools(*(AtHand(pool, wait) for pool, wait in zip(pools, waits, strict=True))),
             wait=wait_seconds,
             slow_calls=slow_calls,
+            has_roles=row_security,
         )
+
+    async def prove_walls(self) -> None:
+        """Refuse to go on where a tenant's connection could see another's rows."""
+        if self._has_roles:
+            async with self.people(OWNER_SECONDS) as connection:
+                await prove(connection)
 
     def hot(self, seconds: float = OWNER_SECONDS) -> Use:
         """For the job path. Whoever has somebody waiting passes how long that one may wait."""
         return self._hot.use(seconds)
 
-    def people(self, seconds: float | None = None) -> Use:
+    def people(self, seconds: float | None = None) -> UseAs:
         """For what operators and the house itself ask and wait for; tenants' are `quick`."""
-        return self._people.use(self.wait_seconds if seconds is None else seconds)
+        return self._as(FOR_ALL, self.wait_seconds if seconds is None else seconds)
 
     def quick(self, tenant: int) -> SlowUse:
         """For a tenant's quick question: however many it asks, others find a connection."""
-        return SlowUse(self._quick, tenant, self.people())
+        return SlowUse(self._quick, tenant, self._as(Scope(TENANT, tenant), self.wait_seconds))
 
-    def asked(self, tenant: int | None) -> Use | SlowUse:
+    def asked(self, tenant: int | None) -> UseAs | SlowUse:
         """For a quick question of a tenant's; None: of an operator's, or of the house itself."""
         return self.people() if tenant is None else self.quick(tenant)
 
     def slow(self, tenant: int) -> SlowUse:
         """For a tenant's question that may go through very many rows: few at a time."""
-        return SlowUse(self._places, tenant, self._people.use(SLOW_SECONDS + self.wait_seconds))
+        seconds = SLOW_SECONDS + self.wait_seconds
+        return SlowUse(self._places, tenant, self._as(Scope(TENANT, tenant), seconds))
+
+    def _as(self, scope: Scope, seconds: float) -> UseAs:
+        return UseAs(self._people.use(seconds), scope if self._has_roles else None)
 
     def calm(self) -> Use:
-        """For upkeep, which never waits behind people and has time."""
+        """For the server's own work, which never waits behind people and has time."""
         return self._calm.use(None)
+
+    def upkeep(self) -> Use:
+        """For changes of tables: partitions and statistics, as their owner."""
+        return self._upkeep.use(None)
 
     @property
     def waiting(self) -> int:
         """Calls that want a connection and have none yet."""
-        return self._hot.waiting + self._people.waiting + self._calm.waiting
+        return sum(pool.waiting for pool in self._pools)
 
     async def dedicated(
         self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
     ) -> Connection:
         """A connection of its own, for work that must never wait for a pool (leadership)."""
         connection = await self._hosts.connect(
-            server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS},
+            server_settings={
+                "application_name": name,
+                **GONE_CLIENTS,
+                **TIME_LIMITS,
+                **({"role": SERVER} if self._has_roles else {}),
+            },
             timeout=seconds,
             command_timeout=10,
         )
@@ -169,28 +198,28 @@ class Database:
     async def away(self) -> None:
         """The store does not answer: whoever waits for it hears so now, and others at once."""
         self.is_away = True
-        for pool in (self._hot, self._people, self._calm):
+        for pool in self._pools:
             await pool.away()
 
     def back(self) -> None:
         self.is_away = False
-        for pool in (self._hot, self._people, self._calm):
+        for pool in self._pools:
             pool.back()
 
     async def close(self) -> None:
         self._let_go()
-        for pool in (self._hot, self._people, self._calm):
+        for pool in self._pools:
             await pool.close()
 
     def terminate(self) -> None:
         """Close without waiting for anybody."""
         self._let_go()
-        for pool in (self._hot, self._people, self._calm):
+        for pool in self._pools:
             pool.terminate()
 
     async def renew(self) -> None:
         """One connection leads to a server that was demoted: so may all the others."""
-        for pool in (self._hot, self._people, self._calm):
+        for pool in self._pools:
             await pool.renew()
 
     def _let_go(self) -> None:
@@ -209,6 +238,7 @@ async def _pool(
 ) -> Any:
     async def prepare(connection: Connection) -> None:
         connection.slow_calls = slow_calls
+        connection.asks_as = AsksAs()
         await _vouch(connection)
 
     async def connect(first: str, **options: Any) -> Connection:

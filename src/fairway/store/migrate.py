@@ -19,6 +19,7 @@ from fairway.core.errors import Unavailable
 from fairway.store.database import Connection
 from fairway.store.hosts import connect_for_once
 from fairway.store.online_index import NewIndex, add_index, parse_index
+from fairway.store.row_security import ensure_roles, lacks
 
 LOCK_KEY = 0x66616972  # "fair": one migrator at a time; a plain session lock, released on any end
 
@@ -85,7 +86,7 @@ async def pending(connection: Connection) -> list[Migration]:
     return [migration for migration in known if migration.number not in applied]
 
 
-async def migrate_at(dsn: str, say: Say = silent) -> list[Migration]:
+async def migrate_at(dsn: str, say: Say = silent, *, roles: bool = True) -> list[Migration]:
     """Bring the database at this address to the present schema; answers what was applied.
 
     On a connection of its own, without the time limits of everyday statements: a migration of a
@@ -94,21 +95,25 @@ async def migrate_at(dsn: str, say: Say = silent) -> list[Migration]:
     connection = await connect_for_once(dsn, "fairway-migrate")
     try:
         await connection.execute("SET statement_timeout = 0")
-        return await migrate(connection, say)
+        return await migrate(connection, say, roles=roles)
     finally:
         await connection.close()
 
 
-async def migrate(connection: Connection, say: Say = silent) -> list[Migration]:
+async def migrate(
+    connection: Connection, say: Say = silent, *, roles: bool = True
+) -> list[Migration]:
     """Apply what is pending; answers what was applied. `say` hears why it takes long."""
     is_founded = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
-    if is_founded and not await pending(connection):
+    if is_founded and not await pending(connection) and not (roles and await lacks(connection)):
         return []
     await _become_the_migrator(connection, say)
     try:
         to_apply = await pending(connection)
         for migration in to_apply:
             await _apply_patiently(connection, migration, say)
+        if roles:
+            await ensure_roles(connection)
         return to_apply
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", LOCK_KEY)

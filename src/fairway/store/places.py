@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from fairway.core.errors import LimitReached, Unavailable
-from fairway.store.at_hand import Use
+from fairway.store.row_security import UseAs
 
 SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quick ones
 IN_LINE_MAX = 32  # of one tenant's, one of them being asked; who waits costs little, not for long
@@ -87,7 +87,7 @@ class _Line:
 class SlowUse:
     """`async with`: a place, then a connection."""
 
-    def __init__(self, places: Places, tenant: int, use: Use) -> None:
+    def __init__(self, places: Places, tenant: int, use: UseAs) -> None:
         self._places = places
         self._tenant = tenant
         self._use = use

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from fairway.store.row_security import AsksAs
 from fairway.store.sql import Statement
 
 SLOW_SECONDS = 1.0
@@ -37,6 +38,7 @@ class WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver
     """A connection that knows whom to tell."""
 
     slow_calls: SlowCalls | None = None
+    asks_as: AsksAs
 
 
 def now() -> float:
