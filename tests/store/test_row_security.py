@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import asyncpg
 import pytest
 from tests.store.rows import SHARD, new_job
@@ -9,7 +11,9 @@ from tests.store.rows import SHARD, new_job
 from fairway.core.errors import Unavailable
 from fairway.store import row_security
 from fairway.store.database import Connection, Database
+from fairway.store.embedded import ROLE
 from fairway.store.migrate import migrate
+from fairway.store.partitions import make_ahead
 from fairway.store.row_security import SERVER, TABLES, TENANT, TENANTS_MAY, ensure_roles
 from fairway.store.submissions import KeyClaim, claim_keys, insert_jobs
 
@@ -201,3 +205,23 @@ async def test_without_walls_a_server_asks_as_it_logged_in(database_url: str) ->
             assert user == await connection.fetchval("SELECT session_user")
     finally:
         database.terminate()
+
+
+async def test_servers_may_log_in_as_one_that_owns_nothing(
+    owner: Connection, database_url: str
+) -> None:
+    await owner.execute(f"CREATE ROLE visitor LOGIN; GRANT {SERVER}, {TENANT} TO visitor")
+    visitor_url = database_url.replace(f"{ROLE}@", "visitor@")
+    database = await Database.open(visitor_url, owner_dsn=database_url)
+    try:
+        await database.prove_walls()
+        async with database.hot() as connection:
+            await insert_jobs(connection, SHARD, [new_job(tenant=OURS) for _ in range(30)])
+        async with database.upkeep() as connection:
+            await make_ahead(connection, datetime.now(UTC) + timedelta(days=30))
+        async with asyncpg.create_pool(visitor_url, min_size=1, max_size=1) as plain:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await plain.execute("DROP TABLE events")
+    finally:
+        await database.close()
+        await owner.execute("DROP ROLE visitor")

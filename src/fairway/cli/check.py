@@ -49,7 +49,8 @@ def _say_levels() -> None:
 
 async def _inspect(settings: Settings) -> list[Finding]:
     if settings.database_url is not None:
-        return await _inspect_both(settings.database_url, settings)
+        dsn = settings.owner_database_url or settings.database_url
+        return await _inspect_both(dsn, settings)
     folder = postgres_folder(settings.data_dir)
     if folder.exists():
         embedded = EmbeddedPostgres(folder, settings.postgres_bin)

@@ -26,7 +26,7 @@ def run(*, database_url: str | None) -> int:
             "Set FAIRWAY_DATABASE_URL. `fairway up` with its own PostgreSQL leaves the operator's"
             " key in client.json of its data folder."
         )
-    text = asyncio.run(_make(settings.database_url))
+    text = asyncio.run(_make(settings.owner_database_url or settings.database_url))
     sys.stdout.write(f"{text}\n")
     return 0
 
