@@ -235,7 +235,7 @@ class QuietTenant:
         return {
             "policies": [aftermath.policies.of(number, one) for one in types],
             "terms": [repr(roster.terms(number)) for roster in rosters],
-            "circuits": [key.type for key in aftermath.circuits if key.tenant == number],
+            "circuits": [kind for kind, _ in aftermath.circuits.of_tenant(number)],
             "recycling": [pool for tenant, pool in aftermath.recycling if tenant == number],
             "pools": [registry.pool_for(name, None) for name in self.types],
             "schemas": [str(registry.schemas.get(name)) for name in self.types],

@@ -23,6 +23,13 @@ from fairway.services.retirement import NOT_NOW_SECONDS, Retirement
 from fairway.store import outcomes, partitions, retirement, submissions
 from fairway.store.database import Connection, Database
 
+
+@pytest.fixture
+def connection(owner: Connection) -> Connection:
+    """Tables are changed by who owns them."""
+    return owner
+
+
 NOW = datetime.now(UTC)
 OLD = NOW - timedelta(days=20)
 KEEP_SINCE = NOW - timedelta(days=7)
@@ -94,7 +101,7 @@ async def rounds(database: Database, retire: Retirement | None = None) -> float 
 async def test_a_partition_in_which_many_jobs_wait_stays_and_holds_up_nobody(
     database: Database,
 ) -> None:
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         await fill(connection, MANY, NEXT_YEAR)
         await fill(connection, 3_000, FINISHED)
@@ -102,7 +109,7 @@ async def test_a_partition_in_which_many_jobs_wait_stays_and_holds_up_nobody(
     async with jobs_coming_in(database) as slowest:
         await rounds(database)
     assert slowest.seconds < SLOWEST_SECONDS
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert await count_at(connection, TABLE) == MANY + 10, "only what is old and done has gone"
         # When few are left, the partition goes like any other.
         await connection.execute(
@@ -111,7 +118,7 @@ async def test_a_partition_in_which_many_jobs_wait_stays_and_holds_up_nobody(
             OLD,
         )  # fmt: skip
     await rounds(database)
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert TABLE not in {one.name for one in await partitions.existing(connection)}
         assert await count_at(connection, "jobs_carried") == 1
 
@@ -119,7 +126,7 @@ async def test_a_partition_in_which_many_jobs_wait_stays_and_holds_up_nobody(
 async def test_a_large_partition_goes_with_what_is_old_and_holds_up_nobody(
     database: Database,
 ) -> None:
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         await fill(connection, MANY // 3, FINISHED)
         await fill(connection, 7, LATELY)
@@ -127,7 +134,7 @@ async def test_a_large_partition_goes_with_what_is_old_and_holds_up_nobody(
     async with jobs_coming_in(database) as slowest:
         assert await rounds(database) is None
     assert slowest.seconds < SLOWEST_SECONDS
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert await connection.fetchval("SELECT to_regclass($1)", TABLE) is None
         assert await count_at(connection, "jobs_carried") == 12
 
@@ -135,7 +142,7 @@ async def test_a_large_partition_goes_with_what_is_old_and_holds_up_nobody(
 async def test_a_row_that_ends_between_survey_and_detach_is_kept_also_after_a_crash(
     database: Database,
 ) -> None:
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         job, gone = new_job(at=OLD), new_job(at=OLD)
         await add_jobs(connection, job, gone)
@@ -144,7 +151,7 @@ async def test_a_row_that_ends_between_survey_and_detach_is_kept_also_after_a_cr
         await connection.execute(done, job.id, NOW)  # after the survey, which found nobody
         assert await retirement.detach(connection, TABLE, []) == 0
     assert await rounds(database) is None  # by another server, say
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert (await look(connection, job)).state == State.SUCCEEDED
         assert await count_at(connection, "jobs_carried") == 1
         assert await retirement.detached(connection) == []
@@ -155,18 +162,18 @@ async def test_who_surveyed_a_partition_that_went_otherwise_looks_for_what_was_m
 ) -> None:
     """Another server took it off, or our own detach was done and its answer lost."""
     retire, job = Retirement(database, SystemClock()), new_job(at=OLD)
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         await add_jobs(connection, job)
     async with connected(database_url) as reader, reader.transaction():
         await reader.execute("LOCK TABLE jobs IN ACCESS SHARE MODE")
         assert await retire.run_once(KEEP_SINCE) == NOT_NOW_SECONDS, "surveyed, and still there"
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         done = "UPDATE jobs SET state = 3, finished_at = $2 WHERE id = $1"
         await connection.execute(done, job.id, NOW)
         assert await retirement.detach(connection, TABLE, []) == 0
     assert await rounds(database, retire) is None
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert (await look(connection, job)).state == State.SUCCEEDED
 
 
@@ -190,7 +197,7 @@ async def test_an_end_that_meets_the_detach_is_recorded_behind_it(
 async def test_a_detach_that_would_wait_gives_up_at_once_and_comes_again(
     database: Database, database_url: str
 ) -> None:
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
     retire = Retirement(database, SystemClock())
     async with connected(database_url) as reader:
@@ -202,18 +209,18 @@ async def test_a_detach_that_would_wait_gives_up_at_once_and_comes_again(
         assert rest >= 1
         assert slowest.seconds < SLOWEST_SECONDS
     assert await rounds(database, retire) is None
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert TABLE not in {one.name for one in await partitions.existing(connection)}
 
 
 async def test_heavy_rows_are_few_by_bytes(database: Database) -> None:
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         heavy = [new_job(at=OLD, payload=b"x" * 60_000) for _ in range(300)]
         await add_jobs(connection, *heavy)
         assert not (await retirement.weigh_waiting(connection, TABLE)).is_small
     await rounds(database)
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         assert await count_at(connection, TABLE) == 300
 
 
@@ -234,7 +241,7 @@ async def test_a_walk_reads_the_pages_it_was_given(connection: Connection, name:
 async def test_a_table_that_cannot_be_retired_keeps_no_other_from_going(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         names = [one.name for one in await partitions.existing(connection) if one.ends < KEEP_SINCE]
     weigh = retirement.weigh_waiting
@@ -248,7 +255,7 @@ async def test_a_table_that_cannot_be_retired_keeps_no_other_from_going(
     retire = Retirement(database, SystemClock())
     for _ in range(4):
         assert await retire.run_once(KEEP_SINCE) is not None
-    async with database.calm() as connection:
+    async with database.upkeep() as connection:
         left = {one.name for one in await partitions.existing(connection)}
         assert await retirement.detached(connection) == []
     assert left & set(names) == {names[0]}

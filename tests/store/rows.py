@@ -94,11 +94,11 @@ async def look(connection: Connection, job: QueuedJob) -> JobRecord:
 async def is_blocked(observer: Connection, blocked: Connection) -> bool:
     """Wait until the other connection waits for a lock; False when it never does."""
     for _ in range(200):
-        kind = await observer.fetchval(
-            "SELECT wait_event_type FROM pg_stat_activity WHERE pid = $1",
+        is_waiting = await observer.fetchval(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)",
             blocked.get_server_pid(),
         )
-        if kind == "Lock":
+        if is_waiting:
             return True
         await asyncio.sleep(0.01)
     return False

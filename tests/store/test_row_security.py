@@ -22,6 +22,7 @@ OURS, THEIRS = 1, 2
 #: A row of each tenant in every table that has rows of tenants, beside `jobs` and `idempotency`.
 ROWS = """
 INSERT INTO tenants (id, name) VALUES (1, 'ours'), (2, 'theirs');
+INSERT INTO shards (shard) VALUES (0) ON CONFLICT DO NOTHING;
 INSERT INTO api_keys (id, scope, tenant, secret_hash)
     SELECT 'k' || t, 'tenant', t, '\\x00' FROM generate_series(1, 2) AS t;
 INSERT INTO job_types (name) VALUES ('work');
@@ -63,7 +64,7 @@ async def test_every_table_with_rows_of_tenants_has_a_policy(connection: Connect
         " WHERE c.relrowsecurity AND 'public' = ANY(roles) AND cmd = 'ALL'"
     )
     tables = {one for one in await tables_with_tenants(connection) if not one.startswith("jobs_")}
-    assert {row["tablename"] for row in rows} == tables  # days of jobs are asked for by `jobs` only
+    assert {row["tablename"] for row in rows} == tables | {"shards"}
     assert "jobs_carried" not in TENANTS_MAY
 
 
@@ -101,6 +102,15 @@ async def test_the_same_connection_asks_for_the_next_tenant_as_that_one(database
         assert counts == [1, 2, 0, 1, 3]
     finally:
         database.terminate()
+
+
+async def test_a_tenants_connection_locks_a_shard_and_changes_none(filled: Database) -> None:
+    async with filled.quick(OURS) as connection:
+        await connection.execute("SELECT FROM shards FOR KEY SHARE")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
+            await connection.execute("UPDATE shards SET shard = shard")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("UPDATE shards SET term = 99")
 
 
 async def test_a_tenants_connection_writes_no_row_of_another(filled: Database) -> None:

@@ -7,7 +7,7 @@ tick, so nobody runs one twice. The database's clock decides what is past.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
@@ -35,6 +35,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import schedules as store
 from fairway.store import submissions
 from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.places import SlowUse
 from fairway.store.schedules import is_cut as is_cut
 
 BACKFILL_MAX = 1000
@@ -220,7 +221,7 @@ class Schedules:
     async def _fire(self, place: Place, firings: list[Firing]) -> int:
         if not firings:
             return 0
-        async with self._calm(place.tenant) as connection, connection.transaction():
+        async with self._writing(place.tenant) as connection, connection.transaction():
             runs = [one.run for one in firings]
             claimed = await store.claim_runs(connection, place.shard, runs)
             jobs = [one.job for one in firings if one.job.id in claimed]
@@ -272,13 +273,20 @@ class Schedules:
         moments = [moment_of(tick) for tick in ticks]
         return [tick for tick in moments if terms.ends_at is None or tick <= terms.ends_at]
 
-    @asynccontextmanager
-    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
-        try:
-            async with self._database.quick(tenant) as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+    def _calm(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
+        return _told_if_away(self._database.quick(tenant))
+
+    def _writing(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
+        return _told_if_away(self._database.writing(tenant))
+
+
+@asynccontextmanager
+async def _told_if_away(use: SlowUse) -> AsyncIterator[Connection]:
+    try:
+        async with use as connection:
+            yield connection
+    except DISCONNECTED as error:
+        raise Unavailable() from error
 
 
 def _absent(place: Place) -> NotFound:

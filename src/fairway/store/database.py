@@ -151,6 +151,10 @@ class Database:
         """For a tenant's quick question: however many it asks, others find a connection."""
         return SlowUse(self._quick, tenant, self._as(Scope(TENANT, tenant), self.wait_seconds))
 
+    def writing(self, tenant: int) -> SlowUse:
+        """For jobs that a tenant's request makes: in its turn, as the server (COPY needs that)."""
+        return SlowUse(self._quick, tenant, self.people())
+
     def asked(self, tenant: int | None) -> UseAs | SlowUse:
         """For a quick question of a tenant's; None: of an operator's, or of the house itself."""
         return self.people() if tenant is None else self.quick(tenant)

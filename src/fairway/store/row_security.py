@@ -42,7 +42,7 @@ TENANTS_MAY = {
     "quarantines": "SELECT, UPDATE, DELETE",
     "schedule_runs": ALL,
     "schedules": ALL,
-    "shards": "SELECT",
+    "shards": "SELECT, UPDATE (shard)",  # to lock a row; a policy lets none be changed
     "tenant_types": "SELECT",
     "tenants": "SELECT",
     "tiers": "SELECT",

@@ -409,3 +409,7 @@ CREATE POLICY of_tenant ON events              USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
+
+-- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
+ALTER TABLE shards ENABLE ROW LEVEL SECURITY;
+CREATE POLICY to_be_locked ON shards USING (true) WITH CHECK (false);
