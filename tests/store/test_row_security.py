@@ -10,8 +10,8 @@ from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
 from fairway.store import row_security
+from fairway.store.cluster import ROLE
 from fairway.store.database import Connection, Database
-from fairway.store.embedded import ROLE
 from fairway.store.migrate import migrate
 from fairway.store.partitions import make_ahead
 from fairway.store.row_security import SERVER, TABLES, TENANT, TENANTS_MAY, ensure_roles
