@@ -7,16 +7,24 @@ that is raised, and the platform tries again.
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
 from examples.judge import files, judging
 from examples.judge.judging import Judged
 from examples.judge.languages import LANGUAGES
 from examples.judge.sandbox import Sandbox
 from examples.judge.settings import load
 from examples.judge.verdicts import Limits
+from msgspec import Meta
 
 from fairway import CTX, App, Ctx, Job, Retry
 
 app = App("judge", patience="5s")
+
+#: Whoever has a key may submit these jobs, not only the service.
+CpuSeconds: TypeAlias = Annotated[float, Meta(gt=0, le=10)]
+MemoryMb: TypeAlias = Annotated[int, Meta(ge=16, le=1024)]
+Tests: TypeAlias = Annotated[list[tuple[str, str]], Meta(min_length=1, max_length=100)]
 
 #: A host in trouble often is so for a minute; the author is not to blame for any of it.
 RETRY = Retry(10, backoff=("1s", "5s", "15s", "60s"))
@@ -47,28 +55,28 @@ def run(
 
 @app.job(name="judge.python", pool="python", mode="thread", timeout="5m", retry=RETRY)
 def judge_python(
-    source: str, tests: list[tuple[str, str]], cpu_seconds: float, memory_mb: int, ctx: Ctx = CTX
+    source: str, tests: Tests, cpu_seconds: CpuSeconds, memory_mb: MemoryMb, ctx: Ctx = CTX
 ) -> Judged:
     return run("python", source, tests, cpu_seconds, memory_mb, ctx)
 
 
 @app.job(name="judge.c", pool="c", mode="thread", timeout="5m", retry=RETRY)
 def judge_c(
-    source: str, tests: list[tuple[str, str]], cpu_seconds: float, memory_mb: int, ctx: Ctx = CTX
+    source: str, tests: Tests, cpu_seconds: CpuSeconds, memory_mb: MemoryMb, ctx: Ctx = CTX
 ) -> Judged:
     return run("c", source, tests, cpu_seconds, memory_mb, ctx)
 
 
 @app.job(name="judge.cpp", pool="cpp", mode="thread", timeout="5m", retry=RETRY)
 def judge_cpp(
-    source: str, tests: list[tuple[str, str]], cpu_seconds: float, memory_mb: int, ctx: Ctx = CTX
+    source: str, tests: Tests, cpu_seconds: CpuSeconds, memory_mb: MemoryMb, ctx: Ctx = CTX
 ) -> Judged:
     return run("cpp", source, tests, cpu_seconds, memory_mb, ctx)
 
 
 @app.job(name="judge.java", pool="java", mode="thread", timeout="5m", retry=RETRY)
 def judge_java(
-    source: str, tests: list[tuple[str, str]], cpu_seconds: float, memory_mb: int, ctx: Ctx = CTX
+    source: str, tests: Tests, cpu_seconds: CpuSeconds, memory_mb: MemoryMb, ctx: Ctx = CTX
 ) -> Judged:
     return run("java", source, tests, cpu_seconds, memory_mb, ctx)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import httpx2
 import msgspec
 from examples.judge import files
-from examples.judge.jobs import JOBS, app
+from examples.judge.jobs import JOBS, CpuSeconds, MemoryMb, app
 from examples.judge.languages import LANGUAGES, installed
 from examples.judge.pools import CONTEST
 from examples.judge.sandbox import Sandbox
@@ -48,8 +48,8 @@ class Submission(Struct, forbid_unknown_fields=True):
     source: Annotated[str, Meta(min_length=1, max_length=256 << 10)]
     tests: Annotated[list[Case], Meta(min_length=1, max_length=100)]
     contest: bool = False
-    cpu_seconds: Annotated[float, Meta(gt=0, le=10)] = 2.0
-    memory_mb: Annotated[int, Meta(ge=16, le=1024)] = 256
+    cpu_seconds: CpuSeconds = 2.0
+    memory_mb: MemoryMb = 256
 
 
 class Service:

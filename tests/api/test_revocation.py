@@ -191,3 +191,23 @@ async def test_a_session_is_named_by_its_own_key_only_and_shown_to_nobody(
     assert asked.status_code == 202
     assert worker.session not in asked.text
     assert (await worker.say())["drain"] is True
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/batch"])
+async def test_a_body_that_was_long_on_its_way_makes_no_job(
+    house: House, revoke: Revoke, path: str
+) -> None:
+    """The key was looked at with the head: by the time all is there it opens nothing."""
+    _, key = house.new_tenant()
+    body = b'{"type":"t","payload":{}}' if path == "/v1/jobs" else b'{"jobs":[{"type":"t"}]}'
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", house.port)
+    writer.write(head.encode() + body[:-1])
+    await writer.drain()
+    await asyncio.sleep(0.2)
+    await revoke(key)
+    await asyncio.sleep(SECONDS)
+    writer.write(body[-1:])
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), SECONDS)
+    writer.close()

@@ -193,6 +193,15 @@ def test_a_tenants_own_workers_cost_it_nothing_and_take_nothing_from_the_pool() 
     assert share.insight.standing(1, SECOND).received_us == 10 * SECOND
 
 
+def test_a_tenants_own_workers_teach_nobody_how_long_a_type_runs() -> None:
+    share = pool(10, 1)
+    estimate = share._estimates.of(always(1).type)
+    share.finish(share.grant_own(1, 1, always, 0)[0][1], 600 * SECOND)
+    assert estimate.guessed
+    share.finish(share.grant(1, always, 0)[0][1], 600 * SECOND)
+    assert not estimate.guessed
+
+
 def test_finishing_twice_changes_nothing() -> None:
     share = pool(10, 1)
     running = share.grant(1, always, 0)[0][1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from examples.judge import files
 from examples.judge.jobs import judge_python
 
 from fairway.core.lifecycle import State
+from fairway.sdk.codec import InvalidArguments
 from fairway.testing import perform
 
 
@@ -46,3 +48,13 @@ def test_a_store_in_trouble_fails_the_run_and_judges_nobody(
     assert performed.result is None
     assert performed.error["type"] == "FileMissing"
     assert performed.decision.state is State.SCHEDULED  # tried again, not judged
+
+
+@pytest.mark.parametrize(
+    "asked", [{"cpu_seconds": 1e9}, {"memory_mb": 1_000_000}, {"tests": [["a", "b"]] * 101}]
+)
+def test_a_job_that_asks_for_more_than_the_service_would_is_refused(asked: dict[str, Any]) -> None:
+    """Whoever has a tenant's key may submit one past the service."""
+    payload = {"source": "s", "tests": [["a", "b"]], "cpu_seconds": 1.0, "memory_mb": 64} | asked
+    with pytest.raises(InvalidArguments, match="expected"):
+        perform(judge_python, **payload)

@@ -20,6 +20,8 @@ HOT = {
     "services/job_reader.py", "services/row_writer.py", "services/submission.py",
     # in turn
     "services/turns.py",
+    # once, at the start
+    "services/schema.py",
     "bench/store_alone.py",
 }  # fmt: skip
 
@@ -31,7 +33,7 @@ PEOPLE = {
     # groups
     "services/type_names.py",
     # the house itself
-    "services/readiness.py", "services/storage_tie.py",
+    "services/readiness.py", "services/schema.py", "services/storage_tie.py",
     # behind a tenant's place
     "store/database.py",
 }  # fmt: skip

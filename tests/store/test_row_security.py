@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
+from tests.postgres import Server, fresh_database
 from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
+from fairway.services.schema import prove_walls
 from fairway.store import row_security
 from fairway.store.cluster import ROLE
 from fairway.store.database import Connection, Database
-from fairway.store.migrate import migrate
+from fairway.store.migrate import migrate, migrate_at
 from fairway.store.partitions import make_ahead
-from fairway.store.row_security import SERVER, TABLES, TENANT, TENANTS_MAY, ensure_roles
+from fairway.store.row_security import SERVER, TABLES, TENANT, TENANTS_MAY, make_roles
 from fairway.store.submissions import KeyClaim, claim_keys, insert_jobs
 
 OURS, THEIRS = 1, 2
@@ -143,7 +145,7 @@ async def test_a_server_changes_no_table(filled: Database, use: str) -> None:
 
 
 async def test_a_server_starts_behind_its_walls(filled: Database) -> None:
-    await filled.prove_walls()
+    await prove_walls(filled)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +160,11 @@ async def test_a_server_starts_behind_its_walls(filled: Database) -> None:
             "CREATE TABLE loot (tenant int); GRANT SELECT ON loot TO fairway_tenant",
             "do not hold on loot",
             "DROP TABLE loot",
+        ),
+        (
+            "ALTER ROLE fairway_server NOBYPASSRLS",
+            "ALTER ROLE fairway_server BYPASSRLS",
+            "ALTER ROLE fairway_server BYPASSRLS",
         ),
         (
             "GRANT CREATE ON SCHEMA public TO fairway_tenant",
@@ -178,7 +185,7 @@ async def test_a_breach_is_told_and_nothing_starts(
         await connection.execute(breach)
     try:
         with pytest.raises(Unavailable, match=said) as refusal:
-            await filled.prove_walls()
+            await prove_walls(filled)
         assert refusal.value.code == "NO_ROW_SECURITY"
     finally:
         async with filled.upkeep() as connection:
@@ -187,29 +194,86 @@ async def test_a_breach_is_told_and_nothing_starts(
 
 async def test_what_a_role_lacks_is_given_again(owner: Connection, database: Database) -> None:
     await owner.execute(f"REVOKE ALL ON jobs, schedules FROM {SERVER}, {TENANT}")
-    await ensure_roles(owner)
+    assert await migrate(owner) == []
     async with database.hot() as hot:
         await insert_jobs(hot, SHARD, [new_job(tenant=OURS)])
     async with database.quick(OURS) as asked:
         assert await asked.fetchval("SELECT count(*) FROM jobs") == 1
-    assert await migrate(owner) == []
 
 
-async def test_who_may_make_no_roles_hears_what_to_run(owner: Connection) -> None:
-    """The roles are there already; what this one lacks is membership."""
-    await owner.execute("CREATE ROLE plain_owner; SET ROLE plain_owner")
+async def test_who_may_make_no_roles_hears_what_to_run(
+    owner: Connection, database_url: str
+) -> None:
+    """The roles are there already; what this login lacks is that it may become one of them."""
+    await owner.execute("CREATE ROLE plain LOGIN")
+    plain = await asyncpg.connect(database_url.replace(f"{ROLE}@", "plain@"))
     try:
-        with pytest.raises(Unavailable, match="CREATE ROLE fairway_server") as refusal:
-            await ensure_roles(owner)
+        with pytest.raises(Unavailable) as refusal:
+            await make_roles(plain)
         assert refusal.value.code == "NO_ROLES"
+        assert f"GRANT {SERVER}, {TENANT} TO plain" in refusal.value.message
+        assert "CREATE ROLE" not in refusal.value.message
     finally:
-        await owner.execute("RESET ROLE; DROP ROLE plain_owner")
+        await plain.close()
+        await owner.execute("DROP ROLE plain")
+
+
+async def test_an_owner_that_is_no_superuser_makes_what_it_needs(postgres_server: Server) -> None:
+    """PostgreSQL makes the maker of a role its member, and lets it not become that role."""
+    async with fresh_database(postgres_server, empty=True) as dsn:
+        admin = await asyncpg.connect(dsn)
+        name = await admin.fetchval("SELECT current_database()")
+        await admin.execute(
+            "DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN CREATEROLE BYPASSRLS"
+        )
+        await admin.execute(f"ALTER DATABASE {name} OWNER TO modest")
+        await admin.execute(f"GRANT {SERVER}, {TENANT} TO modest WITH ADMIN TRUE, SET FALSE")
+        modest_url = dsn.replace(f"{ROLE}@", "modest@")
+        try:
+            await migrate_at(modest_url)
+            database = await Database.open(modest_url)
+            await prove_walls(database)
+            async with database.hot() as connection:
+                await insert_jobs(connection, SHARD, [new_job(tenant=OURS)])
+            await database.close()
+        finally:
+            await admin.execute(
+                f"DROP OWNED BY modest CASCADE; ALTER DATABASE {name} OWNER TO {ROLE}"
+            )
+            await admin.execute("DROP ROLE modest")
+            await admin.close()
+
+
+async def test_a_login_that_was_given_no_role_is_told_so(
+    owner: Connection, database_url: str
+) -> None:
+    await owner.execute("CREATE ROLE stranger LOGIN")
+    database = await Database.open(database_url.replace(f"{ROLE}@", "stranger@"))
+    try:
+        with pytest.raises(Unavailable, match="GRANT fairway_server, fairway_tenant") as refusal:
+            await prove_walls(database)
+        assert refusal.value.code == "NO_ROW_SECURITY"
+    finally:
+        database.terminate()
+        await owner.execute("DROP ROLE stranger")
+
+
+async def test_without_roles_only_the_owner_may_serve(owner: Connection, database_url: str) -> None:
+    await owner.execute(f"CREATE ROLE guest LOGIN; GRANT {SERVER} TO guest")
+    guest_url = database_url.replace(f"{ROLE}@", "guest@")
+    database = await Database.open(guest_url, row_security=False)
+    try:
+        with pytest.raises(Unavailable, match="does not own"):
+            await prove_walls(database)
+    finally:
+        database.terminate()
+        await owner.execute("DROP ROLE guest")
 
 
 async def test_without_walls_a_server_asks_as_it_logged_in(database_url: str) -> None:
     database = await Database.open(database_url, row_security=False)
     try:
-        await database.prove_walls()
+        await prove_walls(database)
         async with database.quick(OURS) as connection:
             user = await connection.fetchval("SELECT current_user")
             assert user == await connection.fetchval("SELECT session_user")
@@ -224,7 +288,7 @@ async def test_servers_may_log_in_as_one_that_owns_nothing(
     visitor_url = database_url.replace(f"{ROLE}@", "visitor@")
     database = await Database.open(visitor_url, owner_dsn=database_url)
     try:
-        await database.prove_walls()
+        await prove_walls(database)
         async with database.hot() as connection:
             await insert_jobs(connection, SHARD, [new_job(tenant=OURS) for _ in range(30)])
         async with database.upkeep() as connection:

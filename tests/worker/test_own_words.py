@@ -12,7 +12,7 @@ from fairway.worker.own_words import own_words
 from fairway.worker.pipe import Checkpoint, Ended, Progress, Words
 from fairway.worker.run_words import parsed
 
-OURS = {"a", "b"}
+OURS = {"a": 1, "b": 1}
 
 
 def ended(job: str, kind: str = "succeeded", **more: Any) -> Ended:
@@ -21,6 +21,13 @@ def ended(job: str, kind: str = "succeeded", **more: Any) -> Ended:
 
 def progress(job: str, text: bytes = b"1") -> Progress:
     return Progress(job=job, progress=Raw(text))
+
+
+def test_an_end_under_a_lost_lease_does_not_speak_for_the_next() -> None:
+    """The same job came back to the same runner: what it says of the first run is no end of it."""
+    early, late = ended("a"), Ended(job="a", epoch=2, kind="succeeded", ran_us=1)
+    assert own_words(Words(ended=[early, late]), {"a": 2}).ended == [late]
+    assert own_words(Words(ended=[early]), {"a": 2}).ended == []
 
 
 def test_words_about_other_jobs_are_left_out() -> None:

@@ -12,7 +12,8 @@ from typing import TypeAlias
 import msgspec
 
 from fairway.api import views
-from fairway.api.auth import key_and_tenant_of, tenant_of
+from fairway.api.auth import key_and_tenant_of
+from fairway.api.batch_reply import all_replayed, reply_of
 from fairway.api.decoding import UNDECODABLE, invalid
 from fairway.api.headers import etag, idempotency_key, wait_seconds
 from fairway.api.payload_schema import PayloadSchemas
@@ -46,8 +47,8 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.insight import JobSight
 from fairway.services.platform import Platform
 from fairway.services.registry import Registry
-from fairway.services.submission_group import Accepted, NewJob, Verdict
-from fairway.wire import messages, problems
+from fairway.services.submission_group import Accepted, NewJob
+from fairway.wire import messages
 from fairway.wire.heft import BATCH_VALUES_MAX
 from fairway.wire.messages import BATCH_MAX, JobRequest
 from fairway.wire.payload import (
@@ -85,7 +86,7 @@ class SubmitJob:
         try:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
-            verdict = await self._accept(scope, receive, tenant)
+            verdict = await self._accept(scope, receive, (key_id, tenant))
             await self._answer(scope, send, (key_id, tenant), verdict)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
@@ -93,7 +94,10 @@ class SubmitJob:
                 self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
             raise
 
-    async def _accept(self, scope: Scope, receive: Receive, tenant: Tenant) -> Accepted:
+    async def _accept(
+        self, scope: Scope, receive: Receive, asked_by: tuple[str, Tenant]
+    ) -> Accepted:
+        key_id, tenant = asked_by
         key, counted = idempotency_key(scope), (self._bodies, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_plain(body)
@@ -107,6 +111,7 @@ class SubmitJob:
             hashed = partial(_hash, body, new.upload)
             body_hash = hashed() if is_short else await asyncio.to_thread(hashed)
             new = new._replace(idempotency_key=key, body_hash=body_hash)
+        self._platform.revocation.check(key_id)  # the body may have been long on its way
         if len(new.payload) > self._inline_max or new.upload is not None:
             (verdict,) = await submit_large(self._platform, tenant, [new], self._schemas)
         else:
@@ -180,27 +185,32 @@ class SubmitBatch:
         self._body_max = platform.settings.body_bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        tenant = await tenant_of(scope, self._platform.directory)
+        key_id, tenant = await key_and_tenant_of(scope, self._platform.directory)
         try:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
-            await self._submit(scope, receive, send, tenant)
+            wanted = await self._read(scope, receive, tenant)
+            self._platform.revocation.check(key_id)  # the body may have been long on its way
+            await self._submit(scope, send, tenant, wanted)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
             if isinstance(error, InvalidRequest):
                 self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
             raise
 
-    async def _submit(self, scope: Scope, receive: Receive, send: Send, tenant: Tenant) -> None:
+    async def _read(self, scope: Scope, receive: Receive, tenant: Tenant) -> list[Wanted]:
         key = idempotency_key(scope)
         counted = (self._platform.bodies.requests, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
-            wanted = await self._understand_in_parts(tenant, body, key, plain=plain)
-        else:  # a long look must not hold up everybody else
-            look = partial(self._understand, body, key)
-            wanted = await self._platform.heavy.run(tenant.id, look, len(body))
+            return await self._understand_in_parts(tenant, body, key, plain=plain)
+        # a long look must not hold up everybody else
+        look = partial(self._understand, body, key)
+        return await self._platform.heavy.run(tenant.id, look, len(body))
+
+    async def _submit(self, scope: Scope, send: Send, tenant: Tenant, wanted: list[Wanted]) -> None:
+        key = idempotency_key(scope)
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload is not None for new in good):
@@ -216,11 +226,11 @@ class SubmitBatch:
                 self._platform.admission.count_refusal(tenant, answer.code)
                 bad += isinstance(answer, InvalidRequest)
         if bad:
-            self._platform.admission.charge(tenant, len(body) * bad // len(answers))
+            self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
-        if key and _all_replayed(answers):
+        if key and all_replayed(answers):
             headers.append(REPLAYED)
-        await send_whole(scope, send, 200, messages.encode(_reply(answers)), headers)
+        await send_whole(scope, send, 200, messages.encode(reply_of(answers)), headers)
 
     async def _understand_in_parts(
         self, tenant: Tenant, body: bytes, key: str | None, *, plain: bool
@@ -297,28 +307,6 @@ def _hash(body: bytes, upload: str | None) -> bytes:
     if upload:
         body = body.replace(upload.encode(), b"")
     return hashlib.sha256(body).digest()
-
-
-def _all_replayed(answers: list[Verdict]) -> bool:
-    """Whether the whole batch was there before: nothing in it was made now."""
-    accepted = [answer for answer in answers if isinstance(answer, Accepted)]
-    return bool(accepted) and all(answer.replayed for answer in accepted)
-
-
-def _reply(answers: list[Verdict]) -> messages.BatchReply:
-    items = [
-        messages.BatchItem(status=202, id=answer.id)
-        if isinstance(answer, Accepted)
-        else _refused_item(answer)
-        for answer in answers
-    ]
-    accepted = sum(item.status == 202 for item in items)
-    return messages.BatchReply(accepted=accepted, items=items)
-
-
-def _refused_item(error: FairwayError) -> messages.BatchItem:
-    problem = problems.problem_of(error)
-    return messages.BatchItem(status=problem.status, problem=msgspec.to_builtins(problem))
 
 
 def decode(text: bytes | msgspec.Raw) -> JobRequest:

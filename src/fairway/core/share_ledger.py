@@ -11,6 +11,7 @@ from fairway.core.share_node import (
     DONE,
     LENT,
     OVERTIME,
+    OWN,
     PREPAID,
     RESERVED,
     SHARED,
@@ -116,7 +117,8 @@ class Ledger:
 
     def end(self, running: Running, now_us: int) -> None:
         node = running.node
-        self._estimates.learn(running.estimate, now_us - running.granted_at_us)
+        if running.kind != OWN:  # a tenant's own workers say nothing about everybody's
+            self._estimates.learn(running.estimate, now_us - running.granted_at_us)
         if running.kind == SHARED:
             node.end(running, running.charged, now_us)
         else:

@@ -136,6 +136,11 @@ class Settings:
             for name, seconds in self.lease_seconds.items()
             if seconds <= 0
         ]
+        if self.owner_database_url is not None and self.database_url is None:
+            found.append(
+                f"{PREFIX}OWNER_DATABASE_URL is set and {PREFIX}DATABASE_URL is not: the embedded"
+                " PostgreSQL has an owner of its own. Unset it, or set both."
+            )
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
         if self.scheduler not in ("fair", "fifo"):
@@ -159,8 +164,10 @@ def load(environment: Mapping[str, str], **flags: Any) -> Settings:
         name: _parse(f"{PREFIX}{name.upper()}", text, hints[name])
         for name, text in _ours(environment, hints).items()
     }
-    values.update({name: value for name, value in flags.items() if value is not None})
-    return Settings(**values)
+    given = {name: value for name, value in flags.items() if value is not None}
+    if "database_url" in given:  # another database than the environment's, with another owner
+        values.pop("owner_database_url", None)
+    return Settings(**values | given)
 
 
 def _ours(environment: Mapping[str, str], hints: dict[str, Any]) -> dict[str, str]:

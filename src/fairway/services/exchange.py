@@ -85,6 +85,7 @@ class Exchange:
         if call.hello is not None:
             session.hello_number = call.number
             session.hellos += 1
+            session.begin_anew()
             self._take_over(session, call)
         elif not session.greeted:
             return None
@@ -101,7 +102,7 @@ class Exchange:
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
         news = await self._answer(session, hellos, call.wait_seconds)
-        return news if call.hello is None else news._replace(refused_types=session.refused_types)
+        return news if call.hello is None else news._replace(refused_types=session.take_refused())
 
     async def _listen(self, session: Session, call: Call) -> None:
         """What it runs, then what has ended; then what it no longer names, if it named all."""
@@ -202,12 +203,14 @@ class Exchange:
         self, session: Session, holdings: list[Holding], *, is_whole: bool
     ) -> list[Holding]:
         """Progress of runs. Answers those of a whole list that the memory does not know."""
+        shown = []
         for holding in holdings:
             lease = self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
             if lease is not None and holding.progress is not None:
                 lease.progress = holding.progress
+                shown.append(holding.job)
         self._reconciler.note_ended(session, holdings)
-        self._watchers.tell(one.job for one in holdings if one.progress is not None)
+        self._watchers.tell(shown)
         return self._reconciler.unknown(session, holdings) if is_whole else []
 
     # -- reports -----------------------------------------------------------------------------

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import asyncpg
+
+from fairway.core.errors import Unavailable
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
-from fairway.store import partitions
+from fairway.store import partitions, row_security
 from fairway.store.database import Connection, Database
+from fairway.store.hosts import connect_for_once
 from fairway.store.migrate import migrate_at
 
 log = logger("schema")
+
+PROOF_SECONDS = 30.0
 
 
 async def migrated(dsn: str, *, roles: bool) -> None:
@@ -32,6 +38,11 @@ async def migrated(dsn: str, *, roles: bool) -> None:
 async def opened(dsn: str, settings: Settings) -> Database:
     """The pools of a server, on the present schema, with the wall between tenants in force."""
     owner_dsn, row_security = settings.owner_database_url or dsn, settings.row_security
+    if owner_dsn != dsn and await place_of(owner_dsn) != await place_of(dsn):
+        raise Unavailable(
+            "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
+            code="TWO_DATABASES",
+        )
     await migrated(owner_dsn, roles=row_security)
     database = await Database.open(
         dsn,
@@ -39,8 +50,34 @@ async def opened(dsn: str, settings: Settings) -> Database:
         row_security=row_security,
         wait_seconds=settings.store_wait_seconds,
     )
-    await database.prove_walls()
+    await prove_walls(database)
     return database
+
+
+async def prove_walls(database: Database) -> None:
+    """Refuse to go on where a tenant's connection could see another's rows."""
+    if not database.has_roles:
+        async with database.hot() as connection:
+            await row_security.prove_owner(connection)
+        return
+    try:
+        async with database.people(PROOF_SECONDS) as connection:
+            await row_security.prove(connection)
+        for use in (database.hot(), database.calm()):
+            async with use as connection:
+                await row_security.prove_server(connection)
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
+        raise row_security.cannot_ask(error) from error
+
+
+async def place_of(dsn: str) -> tuple[str, datetime]:
+    """The same for every login of one database, and only there."""
+    connection = await connect_for_once(dsn, "fairway-start")
+    try:
+        row = await connection.fetchrow("SELECT current_database(), pg_postmaster_start_time()")
+        return (row[0], row[1])
+    finally:
+        await connection.close()
 
 
 async def make_partitions(connection: Connection, now: datetime) -> None:

@@ -172,6 +172,15 @@ class Session:
     def must_drain(self) -> bool:
         return self.drain_asked and not self.draining
 
+    def take_refused(self) -> list[str]:
+        """Names of types that its hello said in vain; told once, and not kept."""
+        refused, self.refused_types = self.refused_types, []
+        return refused
+
+    def begin_anew(self) -> None:
+        """A hello says all that it runs and reports: what was to be said of that is found again."""
+        self.revoked, self.refused, self.refused_types = {}, [], []
+
     @property
     def has_news(self) -> bool:
         return bool(self.outbox or self.cancels or self.revoked or self.refused or self.must_drain)

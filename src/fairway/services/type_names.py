@@ -177,7 +177,8 @@ class TypeNames:
         return (
             f"{who} may name {most} job types, and with this there would be more. A type is a kind"
             " of work, not a place for data: put what varies into the payload. A name that no job,"
-            " schedule, pause or worker uses any more is free again after a day."
+            " schedule, pause or worker uses any more is free again after a day; a job that has"
+            " ended uses it for as long as it is kept."
         )
 
     # -- what the store says -------------------------------------------------------------------

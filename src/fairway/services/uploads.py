@@ -208,14 +208,22 @@ class Uploads:
     async def _account(self, tenant: int) -> _Account:
         account = self._accounts.setdefault(tenant, _Account())
         now = self._store_clock.now()
-        if account.counted_at is None or now - account.counted_at > COUNTED_FOR:
-            known = list(account.stored)
-            days = [day_of(now - timedelta(days=back)) for back in range(KEPT_DAYS)]
-            listings = [await self._objects.listing(f"uploads/{day}/{tenant}") for day in days]
-            account.counted_bytes, account.counted_at = sum(map(unclaimed_bytes, listings)), now
-            for upload in known:  # they are in the listing now
-                account.stored.pop(upload, None)
+        if _is_old(account, now):
+            async with account.counting:  # who comes meanwhile has the same count
+                if _is_old(account, now):
+                    await self._count(tenant, account, now)
         return account
+
+    async def _count(self, tenant: int, account: _Account, now: datetime) -> None:
+        known = list(account.stored)
+        days = [day_of(now - timedelta(days=back)) for back in range(KEPT_DAYS)]
+        counted_bytes = 0
+        for day in days:
+            listing = await self._objects.listing(f"uploads/{day}/{tenant}")
+            counted_bytes += await asyncio.to_thread(unclaimed_bytes, listing)  # it may be long
+        account.counted_bytes, account.counted_at = counted_bytes, now
+        for upload in known:  # they are in the listing now
+            account.stored.pop(upload, None)
 
     # -- on the way out ----------------------------------------------------------------------
 
@@ -290,12 +298,17 @@ class Uploads:
         return hmac.new(self._cluster.secret.encode(), words, hashlib.sha256).hexdigest()
 
 
+def _is_old(account: _Account, now: datetime) -> bool:
+    return account.counted_at is None or now - account.counted_at > COUNTED_FOR
+
+
 class _Account:
     """What one tenant has uploaded: as last counted in storage, since then, and on the way."""
 
     def __init__(self) -> None:
         self.counted_at: datetime | None = None
         self.counted_bytes = 0
+        self.counting = asyncio.Lock()
         self.stored: dict[str, int] = {}
         self.flying: dict[str, int] = {}
 

@@ -18,7 +18,7 @@ import asyncpg
 from fairway.store.at_hand import AtHand, Deadline, NoConnection, StoreAway, Use
 from fairway.store.hosts import Hosts
 from fairway.store.places import QUICK, Places, SlowUse
-from fairway.store.row_security import FOR_ALL, SERVER, TENANT, AsksAs, Scope, UseAs, prove
+from fairway.store.row_security import FOR_ALL, SERVER, TENANT, AsksAs, Scope, UseAs
 from fairway.store.slow_calls import SlowCalls, WatchedConnection, look_back, now
 from fairway.store.sql import Statement
 
@@ -95,7 +95,7 @@ class Database:
         self._hot, self._people, self._calm, self._upkeep = pools
         self._places, self._quick = Places(wait), Places(wait, QUICK)
         self._dedicated: set[Connection] = set()
-        self._has_roles = has_roles
+        self.has_roles = has_roles
         for pool in pools:
             pool.on_read_only = self.renew
         self.is_away = False
@@ -133,12 +133,6 @@ class Database:
             has_roles=row_security,
         )
 
-    async def prove_walls(self) -> None:
-        """Refuse to go on where a tenant's connection could see another's rows."""
-        if self._has_roles:
-            async with self.people(OWNER_SECONDS) as connection:
-                await prove(connection)
-
     def hot(self, seconds: float = OWNER_SECONDS) -> Use:
         """For the job path. Whoever has somebody waiting passes how long that one may wait."""
         return self._hot.use(seconds)
@@ -165,7 +159,7 @@ class Database:
         return SlowUse(self._places, tenant, self._as(Scope(TENANT, tenant), seconds))
 
     def _as(self, scope: Scope, seconds: float) -> UseAs:
-        return UseAs(self._people.use(seconds), scope if self._has_roles else None)
+        return UseAs(self._people.use(seconds), scope if self.has_roles else None)
 
     def calm(self) -> Use:
         """For the server's own work, which never waits behind people and has time."""
@@ -189,7 +183,7 @@ class Database:
                 "application_name": name,
                 **GONE_CLIENTS,
                 **TIME_LIMITS,
-                **({"role": SERVER} if self._has_roles else {}),
+                **({"role": SERVER} if self.has_roles else {}),
             },
             timeout=seconds,
             command_timeout=10,

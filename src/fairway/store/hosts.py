@@ -69,7 +69,7 @@ async def connect_for_once(dsn: str, name: str) -> Any:
         reason = str(failure).rstrip(".") or type(failure).__name__
         raise Unavailable(
             f"No connection to the database at {place_of(dsn)}: {reason}."
-            " Is it up, and is FAIRWAY_DATABASE_URL right?"
+            " Is it up, and is FAIRWAY_DATABASE_URL (or FAIRWAY_OWNER_DATABASE_URL) right?"
         ) from failure
 
 

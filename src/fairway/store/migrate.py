@@ -19,7 +19,7 @@ from fairway.core.errors import Unavailable
 from fairway.store.database import Connection
 from fairway.store.hosts import connect_for_once
 from fairway.store.online_index import NewIndex, add_index, parse_index
-from fairway.store.row_security import ensure_roles, lacks
+from fairway.store.row_security import grant, lacks, make_roles
 
 LOCK_KEY = 0x66616972  # "fair": one migrator at a time; a plain session lock, released on any end
 
@@ -110,10 +110,12 @@ async def migrate(
     await _become_the_migrator(connection, say)
     try:
         to_apply = await pending(connection)
+        if roles:  # before anything is changed: who may make none can go back to where they were
+            await make_roles(connection)
         for migration in to_apply:
             await _apply_patiently(connection, migration, say)
         if roles:
-            await ensure_roles(connection)
+            await grant(connection)
         return to_apply
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", LOCK_KEY)

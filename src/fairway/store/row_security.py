@@ -66,10 +66,15 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
 """
 
 _LACKING = f"""
-SELECT NOT (pg_has_role('{SERVER}', 'MEMBER') AND pg_has_role('{TENANT}', 'MEMBER')) OR EXISTS (
+SELECT EXISTS (
     SELECT FROM unnest($1::text[]) AS t WHERE NOT has_table_privilege('{SERVER}', t, 'DELETE')
+) OR EXISTS (
+    SELECT FROM unnest($2::text[]) AS t WHERE NOT has_table_privilege('{TENANT}', t, 'SELECT')
 )
 """
+
+#: Of those roles that there are: one that may be set is of use, whoever made it.
+_USABLE = "SELECT rolname FROM pg_roles WHERE rolname = ANY($1::text[]) AND pg_has_role(oid, 'SET')"
 
 
 class Scope(NamedTuple):
@@ -134,51 +139,68 @@ class UseAs:
 # -- roles -------------------------------------------------------------------------------------
 
 
-async def ensure_roles(connection: Connection) -> None:
-    """As the owner of the tables, once the schema is there: what is missing is made."""
+async def make_roles(connection: Connection) -> None:
+    """As the owner of the tables, before anything is changed: who may not hears what to do."""
+    missing = await _missing(connection)
     try:
-        if await lacks(connection):
-            async with connection.transaction():
-                await _make_roles(connection)
+        for role in missing:
+            await connection.execute(_make(role, "BYPASSRLS" if role == SERVER else "NOBYPASSRLS"))
     except asyncpg.InsufficientPrivilegeError as error:
-        raise Unavailable(
-            f"The roles {SERVER} and {TENANT} cannot be made: {error}. Let an administrator run:"
-            f" CREATE ROLE {SERVER} NOLOGIN BYPASSRLS; CREATE ROLE {TENANT} NOLOGIN;"
-            f" GRANT {SERVER}, {TENANT} TO CURRENT_USER (the role that owns the tables). Or start"
-            " with FAIRWAY_ROW_SECURITY=false, without a second wall between tenants.",
-            code="NO_ROLES",
-        ) from error
+        raise await _no_roles(connection, missing, error) from error
+
+
+async def _missing(connection: Connection) -> list[str]:
+    rows = await connection.fetch(_USABLE, [SERVER, TENANT])
+    usable = {row["rolname"] for row in rows}
+    return [role for role in (SERVER, TENANT) if role not in usable]
+
+
+def _make(role: str, kind: str) -> str:
+    return f"""
+        DO $$ BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
+                CREATE ROLE {role} NOLOGIN {kind};
+            END IF;
+            GRANT {role} TO CURRENT_USER;
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;  -- made at this moment
+        END $$
+    """
+
+
+async def _no_roles(
+    connection: Connection, missing: list[str], error: asyncpg.PostgresError
+) -> Unavailable:
+    login = await connection.fetchval("SELECT quote_ident(session_user)")
+    rows = await connection.fetch("SELECT rolname FROM pg_roles WHERE rolname = ANY($1)", missing)
+    there = {row["rolname"] for row in rows}
+    kinds = {SERVER: "NOLOGIN BYPASSRLS", TENANT: "NOLOGIN"}
+    steps = [f"CREATE ROLE {role} {kinds[role]};" for role in missing if role not in there]
+    return Unavailable(
+        f"{login} cannot make or use the roles {' and '.join(missing)}: {error}. Nothing was"
+        f" changed. Let an administrator run: {' '.join(steps)}{' ' if steps else ''}"
+        f"GRANT {', '.join(missing)} TO {login};"
+        " Where nobody may give BYPASSRLS, start as the owner of the tables with"
+        " FAIRWAY_ROW_SECURITY=false, without a second wall between tenants.",
+        code="NO_ROLES",
+    )
 
 
 async def lacks(connection: Connection) -> bool:
     """Whether a role, or what one may do, is missing."""
-    names = await connection.fetch(
-        "SELECT FROM pg_roles WHERE rolname = ANY($1::text[])", [SERVER, TENANT]
+    return bool(
+        await _missing(connection) or await connection.fetchval(_LACKING, TABLES, list(TENANTS_MAY))
     )
-    return len(names) < 2 or bool(await connection.fetchval(_LACKING, TABLES))
 
 
-async def _make_roles(connection: Connection) -> None:
-    for role, kind in ((SERVER, "BYPASSRLS"), (TENANT, "NOBYPASSRLS")):
-        await connection.execute(
-            f"""
-            DO $$ BEGIN
-                IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
-                    CREATE ROLE {role} NOLOGIN {kind};
-                END IF;
-                IF NOT pg_has_role('{role}', 'MEMBER') THEN
-                    GRANT {role} TO CURRENT_USER;
-                END IF;
-            EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;  -- made at this moment
-            END $$
-            """
-        )
-    schema = await connection.fetchval("SELECT quote_ident(current_schema())")
-    await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {SERVER}, {TENANT}")
-    await connection.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {SERVER}")
-    await connection.execute(f"GRANT {ALL} ON {', '.join(TABLES)} TO {SERVER}")
-    for table, may in TENANTS_MAY.items():
-        await connection.execute(f"GRANT {may} ON {table} TO {TENANT}")
+async def grant(connection: Connection) -> None:
+    """What each role may do, once the schema is there; given again, it changes nothing."""
+    async with connection.transaction():
+        schema = await connection.fetchval("SELECT quote_ident(current_schema())")
+        await connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {SERVER}, {TENANT}")
+        await connection.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {SERVER}")
+        await connection.execute(f"GRANT {ALL} ON {', '.join(TABLES)} TO {SERVER}")
+        for table, may in TENANTS_MAY.items():
+            await connection.execute(f"GRANT {may} ON {table} TO {TENANT}")
 
 
 # -- proof -------------------------------------------------------------------------------------
@@ -186,20 +208,56 @@ async def _make_roles(connection: Connection) -> None:
 
 async def prove(connection: Connection) -> None:
     """Ask the store whether the wall stands, as each of the roles; a sentence where it does not."""
-    try:
-        for role in (TENANT, SERVER):
-            await connection.asks_as.become(connection, Scope(role))
-            if found := await _too_mighty(connection):
-                raise _no_wall(f"the role {role} {found}")
-        await connection.asks_as.become(connection, Scope(TENANT))
-        rows = await connection.fetch(
-            f"SELECT name FROM ({_PRESENT}) AS t WHERE has_tenants"
-            " AND has_table_privilege(oid, 'SELECT') AND NOT row_security_active(oid)"
-        )
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise _no_wall(f"{error}") from error
+    for role in (TENANT, SERVER):
+        await connection.asks_as.become(connection, Scope(role))
+        if absent := await _absent(connection):
+            raise _no_wall(
+                f"as {role} there are no tables {', '.join(absent)}; set the search_path of the"
+                " login to the schema that they are in"
+            )
+        if found := await _too_mighty(connection):
+            raise _no_wall(f"the role {role} {found}")
+    if await connection.fetchval("SELECT row_security_active('jobs')"):
+        raise _no_wall(f"{SERVER} does not pass policies by; ALTER ROLE {SERVER} BYPASSRLS")
+    await connection.asks_as.become(connection, Scope(TENANT))
+    rows = await connection.fetch(
+        f"SELECT name FROM ({_PRESENT}) AS t WHERE has_tenants"
+        " AND has_table_privilege(oid, 'SELECT') AND NOT row_security_active(oid)"
+    )
     if rows:
         raise _no_wall(f"policies do not hold on {', '.join(row['name'] for row in rows)}")
+
+
+async def prove_server(connection: Connection) -> None:
+    """Whether a connection was born as the server's: something in between may drop settings."""
+    user = await connection.fetchval("SELECT current_user")
+    if user != SERVER:
+        raise _no_wall(
+            f"connections ask as {user}, not as {SERVER}; connect without a pooler between, which"
+            " drops what a connection begins with"
+        )
+
+
+async def prove_owner(connection: Connection) -> None:
+    """Without roles, who asks must be beyond the policies, or would see nothing."""
+    if await connection.fetchval("SELECT row_security_active('jobs')"):
+        raise Unavailable(
+            "FAIRWAY_ROW_SECURITY=false, but the login of FAIRWAY_DATABASE_URL does not own the"
+            " tables, so that it would see no rows. Use the owner's.",
+            code="NO_ROW_SECURITY",
+        )
+
+
+def cannot_ask(error: BaseException) -> Unavailable:
+    """The login may not become one of the roles."""
+    return _no_wall(f"{error}; GRANT {SERVER}, {TENANT} to the login of FAIRWAY_DATABASE_URL")
+
+
+async def _absent(connection: Connection) -> list[str]:
+    rows = await connection.fetch(
+        "SELECT t FROM unnest($1::text[]) AS t WHERE to_regclass(t) IS NULL", TABLES
+    )
+    return [row["t"] for row in rows]
 
 
 async def _too_mighty(connection: Connection) -> str | None:
@@ -207,17 +265,19 @@ async def _too_mighty(connection: Connection) -> str | None:
         """
         SELECT rolsuper, rolcreaterole, rolname <> $1 AND rolbypassrls AS bypasses,
                has_schema_privilege(current_schema(), 'CREATE') AS creates,
-               EXISTS (SELECT FROM pg_class WHERE relowner = pg_roles.oid) AS owns
+               EXISTS (SELECT FROM pg_class WHERE relowner = pg_roles.oid) AS owns,
+               quote_ident(current_schema()) AS schema, rolname AS role
         FROM pg_roles WHERE rolname = current_user
         """,
         SERVER,
     )
+    role, schema = row["role"], row["schema"]
     faults = {
-        "rolsuper": "is a superuser",
-        "rolcreaterole": "may make roles",
-        "bypasses": "passes policies by",
-        "creates": "may make tables",
-        "owns": "owns tables",
+        "rolsuper": f"is a superuser; ALTER ROLE {role} NOSUPERUSER",
+        "rolcreaterole": f"may make roles; ALTER ROLE {role} NOCREATEROLE",
+        "bypasses": f"passes policies by; ALTER ROLE {role} NOBYPASSRLS",
+        "creates": f"may make tables; REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {role}",
+        "owns": "owns tables; give them to another role",
     }
     return next((text for name, text in faults.items() if row[name]), None)
 
@@ -225,6 +285,6 @@ async def _too_mighty(connection: Connection) -> str | None:
 def _no_wall(why: str) -> Unavailable:
     return Unavailable(
         f'There is no second wall between tenants in the database: {why}. See "The database as a'
-        ' second wall" in docs/OPERATING.md, or start with FAIRWAY_ROW_SECURITY=false.',
+        ' second wall" in docs/OPERATING.md.',
         code="NO_ROW_SECURITY",
     )

@@ -13,6 +13,7 @@ from fairway.core.keys import ApiKey
 
 SECRETS = frozenset({
     "FAIRWAY_API_KEY", "FAIRWAY_WORKER_KEY", "FAIRWAY_OPERATOR_KEY", "FAIRWAY_DATABASE_URL",
+    "FAIRWAY_OWNER_DATABASE_URL",
 })  # fmt: skip
 
 

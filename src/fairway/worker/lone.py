@@ -168,7 +168,7 @@ class LoneRuns:
             self._target, 1, self._listener, limits, self._levels.room_for(limits)
         )
         self._runners.add(runner)
-        runner.jobs.add(run.lease.job)
+        runner.jobs[run.lease.job] = run.lease.epoch
         try:
             await self.ready(runner)
         except OSError:
@@ -204,7 +204,7 @@ class LoneRuns:
         """Nobody waits for it any more: stop it without a report."""
         run = self._runs.pop(job, None)
         if run is not None and run.runner is not None:
-            run.runner.jobs.discard(job)
+            run.runner.jobs.pop(job, None)
             run.runner.kill()
 
     def drain(self) -> None:

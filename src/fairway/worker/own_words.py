@@ -6,7 +6,7 @@ in what concerns its own jobs only. Whose they are, and under which lease, the k
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 
 from msgspec import Raw
 
@@ -19,19 +19,20 @@ _KINDS = frozenset(one.value for one in OutcomeKind)
 _FAILURES = frozenset(one.value for one in FailureClass)
 
 
-def own_words(words: Words, jobs: AbstractSet[str]) -> Words:
-    """Those about these jobs; others are left out: a run may end while it is taken away.
+def own_words(words: Words, jobs: Mapping[str, int]) -> Words:
+    """Those about these jobs, by epoch; others are left out: a run may end while it is taken away,
+    and the same job may have come back under another lease by then.
 
     ValueError when the end of one of these is no end that there is.
     """
     are_all_ours = True
     for one in words.ended:
-        if one.job not in jobs:
+        if jobs.get(one.job) != one.epoch:
             are_all_ours = False
         elif one.kind != SUCCEEDED:
             _check_end(one)
     if not are_all_ours:
-        words.ended = [one for one in words.ended if one.job in jobs]
+        words.ended = [one for one in words.ended if jobs.get(one.job) == one.epoch]
     if words.progress or words.checkpoints:
         words.progress = [_shown(one) for one in words.progress if one.job in jobs]
         words.checkpoints = [one for one in words.checkpoints if one.job in jobs]

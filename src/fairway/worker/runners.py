@@ -80,7 +80,7 @@ class RunnerProcess:
         self._why_killed = ""
         self._is_garbled = False  # it said what no runner says: nothing more is heard of it
         self.declared: asyncio.Future[list[Declared]] = asyncio.get_running_loop().create_future()
-        self.jobs: set[str] = set()
+        self.jobs: dict[str, int] = {}  # job → the epoch of the lease under which it runs here
 
     @property
     def pid(self) -> int | None:
@@ -127,7 +127,7 @@ class RunnerProcess:
     # -- orders ------------------------------------------------------------------------------
 
     def run(self, leases: list[Lease]) -> None:
-        self.jobs.update([lease.job for lease in leases])
+        self.jobs.update({lease.job: lease.epoch for lease in leases})
         fetched = [lease for lease in leases if isinstance(lease, RunLease)]
         if fetched:
             leases = [lease for lease in leases if not isinstance(lease, RunLease)]
@@ -144,7 +144,8 @@ class RunnerProcess:
                 self._pipe.send_beside(Orders(leases=[bare]), foreign)
 
     def give_up(self, jobs: list[str]) -> None:
-        self.jobs.difference_update(jobs)  # no word will come of how they ended
+        for job in jobs:
+            self.jobs.pop(job, None)  # no word will come of how they ended
         self.send(Orders(give_up=jobs))
 
     def send(self, orders: Orders) -> None:
@@ -192,7 +193,8 @@ class RunnerProcess:
         except ValueError as error:
             self._garbage(b"", error)
             return
-        self.jobs.difference_update([end.job for end in words.ended])
+        for end in words.ended:
+            self.jobs.pop(end.job, None)
         self._listener.on_words(self, words)
 
     def _garbage(self, text: bytes, error: Exception) -> None:

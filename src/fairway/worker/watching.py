@@ -51,7 +51,7 @@ class SharedWatch:
         """Tell runners which jobs are overdue; kill one that has no answer."""
         late = self._overdue.look(running, declared, now)
         for runner in runners if late else ():
-            for job in runner.jobs.intersection(late):
+            for job in runner.jobs.keys() & set(late):
                 _, asked = self._unanswered.setdefault(runner, (now, {}))
                 asked[job] = running[job]
                 runner.send(Orders(overdue=[job]))
@@ -65,7 +65,7 @@ class SharedWatch:
         log.error("runner does not answer; killing it", pid=runner.pid, overdue=len(asked))
         for job, lease in asked.items():
             if job in runner.jobs:
-                runner.jobs.discard(job)
+                runner.jobs.pop(job, None)
                 limit_ms = limit_of(lease, declared.get(lease.type)) or 0
                 self._on_end(lease, ends.judged(timed_out(limit_ms), limit_ms * 1000))
         runner.kill()

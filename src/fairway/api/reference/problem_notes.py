@@ -115,8 +115,9 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "A job type is a kind of work with a handler of its own, and yours are too many by now: a"
         " tenant's jobs, schedules and pauses may name 1 000 that no shared worker runs.",
         "Put what varies (ids, names, dates) into the payload and keep the type constant. A name"
-        " that no job, schedule, pause or worker uses any more is free again after a day. A worker"
-        " never hears this: its reply lists the types that were refused, and it runs the others.",
+        " that no job, schedule, pause or worker uses any more is free again after a day; a job"
+        " that has ended uses it while it is kept. A worker never hears this: its reply lists the"
+        " types that were refused, and it runs the others.",
     ),
     "TOO_MANY_UPLOADS": ProblemNote(
         "As many of your uploads are on their way as you may have at a time.",
