@@ -55,6 +55,7 @@ def test_a_store_in_trouble_fails_the_run_and_judges_nobody(
 )
 def test_a_job_that_asks_for_more_than_the_service_would_is_refused(asked: dict[str, Any]) -> None:
     """Whoever has a tenant's key may submit one past the service."""
-    payload = {"source": "s", "tests": [["a", "b"]], "cpu_seconds": 1.0, "memory_mb": 64} | asked
+    payload: dict[str, Any] = {"source": "s", "tests": [["a", "b"]], "cpu_seconds": 1.0}
+    payload |= {"memory_mb": 64} | asked
     with pytest.raises(InvalidArguments, match="expected"):
         perform(judge_python, **payload)

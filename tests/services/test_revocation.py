@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.services.platform_room import (
@@ -29,6 +30,7 @@ from fairway.services.directory import Directory
 from fairway.services.platform import Platform
 from fairway.services.revocation import REMEMBERED_US, Revocation
 from fairway.services.sessions import Lease
+from fairway.services.type_names import Brought
 
 SECONDS = 5.0
 
@@ -156,14 +158,15 @@ async def test_a_call_under_way_when_its_key_is_revoked_is_given_nothing(
     hand = await idle(platform)
     (job,) = await submit(platform, tenant, new("late", MEDIUM))
     asked, go = asyncio.Event(), asyncio.Event()
-    know_types = platform.directory.know_types
+    names = platform.directory.names
+    bring = names.bring
 
-    async def slowly(names: object) -> None:
+    async def slowly(*given: Any, **more: Any) -> Brought:
         asked.set()
         await go.wait()
-        await know_types(names)  # type: ignore[arg-type]
+        return await bring(*given, **more)
 
-    monkeypatch.setattr(platform.directory, "know_types", slowly)
+    monkeypatch.setattr(names, "bring", slowly)
     hand.types = ("late",)
     call = asyncio.create_task(hand.say(hello=True, wait_seconds=1))
     await asked.wait()

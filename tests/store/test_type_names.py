@@ -25,7 +25,7 @@ async def test_names_from_before_stay_until_their_jobs_are_gone(
     async with connected(empty_database_url) as connection:
         with monkeypatch.context() as older:
             older.setattr(module, "all_migrations", lambda: before)
-            await migrate(connection)
+            await migrate(connection, roles=False)
         await connection.execute(
             "INSERT INTO job_types (name, registered_at) VALUES ('worker', now()), ('hand', now()),"
             " ('submitted', NULL)"
