@@ -10,7 +10,7 @@ from tests.postgres import connected
 from tests.services.gate import gate_to, silent_host
 
 from fairway.store.database import DISCONNECTED, Database
-from fairway.store.hosts import Hosts, turned
+from fairway.store.hosts import Hosts, identity_of, turned
 from fairway.store.inspection import inspect_database
 from fairway.store.migrate import migrate_at
 
@@ -116,3 +116,10 @@ def test_of_several_hosts_one_that_can_be_written_to_is_meant() -> None:
     assert Hosts("postgresql://a,b/db").options == {"target_session_attrs": "read-write"}
     assert Hosts("postgresql://a,b/db?target_session_attrs=any").options == {}
     assert Hosts("postgresql://a/db").options == {}
+
+
+async def test_two_addresses_of_one_database_are_told_from_two_databases(
+    database_url: str, empty_database_url: str
+) -> None:
+    assert await identity_of(database_url) == await identity_of(database_url)
+    assert await identity_of(database_url) != await identity_of(empty_database_url)

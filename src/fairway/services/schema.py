@@ -14,7 +14,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.store import partitions, row_security
 from fairway.store.database import Connection, Database
-from fairway.store.hosts import connect_for_once
+from fairway.store.hosts import identity_of
 from fairway.store.migrate import migrate_at
 
 log = logger("schema")
@@ -38,7 +38,7 @@ async def migrated(dsn: str, *, roles: bool) -> None:
 async def opened(dsn: str, settings: Settings) -> Database:
     """The pools of a server, on the present schema, with the wall between tenants in force."""
     owner_dsn, row_security = settings.owner_database_url or dsn, settings.row_security
-    if owner_dsn != dsn and await place_of(owner_dsn) != await place_of(dsn):
+    if owner_dsn != dsn and await identity_of(owner_dsn) != await identity_of(dsn):
         raise Unavailable(
             "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
             code="TWO_DATABASES",
@@ -68,16 +68,6 @@ async def prove_walls(database: Database) -> None:
                 await row_security.prove_server(connection)
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise row_security.cannot_ask(error) from error
-
-
-async def place_of(dsn: str) -> tuple[str, datetime]:
-    """The same for every login of one database, and only there."""
-    connection = await connect_for_once(dsn, "fairway-start")
-    try:
-        row = await connection.fetchrow("SELECT current_database(), pg_postmaster_start_time()")
-        return (row[0], row[1])
-    finally:
-        await connection.close()
 
 
 async def make_partitions(connection: Connection, now: datetime) -> None:

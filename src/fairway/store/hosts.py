@@ -10,6 +10,7 @@ Of several hosts, one that can be written to is meant, unless the address says o
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -115,3 +116,13 @@ def _fields(query: str) -> list[tuple[str, str]]:
 def _turn(text: str) -> str:
     first, comma, others = text.partition(",")
     return f"{others},{first}" if comma else text
+
+
+async def identity_of(dsn: str) -> tuple[str, datetime]:
+    """The same for every login of one database, and only there."""
+    connection = await connect_for_once(dsn, "fairway-start")
+    try:
+        row = await connection.fetchrow("SELECT current_database(), pg_postmaster_start_time()")
+        return (row[0], row[1])
+    finally:
+        await connection.close()
