@@ -1,6 +1,6 @@
-"""What a server does to the database before it serves: the present schema, and partitions.
+"""What a server does to the database before it serves: the schema, its walls, partitions.
 
-It says in the log what it waits for, and decides nothing.
+It says in the log what it waits for, and refuses to go on where the walls do not stand.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ async def migrated(dsn: str, *, roles: bool) -> None:
 
 async def opened(dsn: str, settings: Settings) -> Database:
     """The pools of a server, on the present schema, with the wall between tenants in force."""
-    owner_dsn, row_security = settings.owner_database_url or dsn, settings.row_security
+    owner_dsn = settings.owner_database_url or dsn
     if owner_dsn != dsn and await identity_of(owner_dsn) != await identity_of(dsn):
         raise Unavailable(
             "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
             code="TWO_DATABASES",
         )
-    await migrated(owner_dsn, roles=row_security)
+    await migrated(owner_dsn, roles=settings.row_security)
     database = await Database.open(
         dsn,
         owner_dsn=owner_dsn,
-        row_security=row_security,
+        row_security=settings.row_security,
         wait_seconds=settings.store_wait_seconds,
     )
     await prove_walls(database)

@@ -159,10 +159,12 @@ def _make(role: str, kind: str) -> str:
     return f"""
         DO $$ BEGIN
             IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
-                CREATE ROLE {role} NOLOGIN {kind};
+                BEGIN
+                    CREATE ROLE {role} NOLOGIN {kind};
+                EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;  -- at this moment
+                END;
             END IF;
             GRANT {role} TO CURRENT_USER;
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;  -- made at this moment
         END $$
     """
 
