@@ -30,7 +30,12 @@ async def held_table(dsn: str, table: str) -> AsyncIterator[Connection]:
 
 
 async def standing(connection: Connection, pool: str) -> int:
-    """How many connections of this pool stand at a lock now."""
+    """How many connections of this pool stand at a lock now.
+
+    A transaction sees the connections of its first look for as long as it lasts: one opened
+    since would never be counted, so the look is taken anew each time.
+    """
+    await connection.execute("SELECT pg_stat_clear_snapshot()")
     found: int = await connection.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name = $1 AND wait_event_type = 'Lock'",
