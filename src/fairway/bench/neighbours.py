@@ -1,17 +1,18 @@
 """The parts of `fairway bench fairness` that are about waiting: what others' floods do to a tenant.
 
 A small tenant submits some jobs a second, open loop, and its pick-up counts from the intended send.
-Its p99 is the median of those of five stretches. It is alone first; then a neighbour has a million
-jobs queued; then a hundred thousand free tenants have one each as well. The neighbours' jobs are
-naps, so slots are scarce and processors are not.
+It does so in three houses: in one it is alone; in one a neighbour has a million jobs queued; in one
+a hundred thousand free tenants have one each as well. The neighbours' jobs are naps, so slots are
+scarce and processors are not. The houses are measured in turns, so that whatever else the machine
+does meets all three; a house's p99 is the median of those of its turns.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from statistics import median
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ NAP_SECONDS = 0.02
 VICTIM, NOISY = 0, 1
 PER_SECOND = 40.0
 LEARN_SECONDS = 14.0
-STRETCHES = 5
+TURNS = 5
 
 
 class Waits(NamedTuple):
@@ -35,17 +36,28 @@ class Waits(NamedTuple):
 
 
 async def waits(seconds: float, flood_jobs: int, free_tenants: int) -> Waits:
+    """Each house for so many seconds in all."""
+    async with AsyncExitStack() as stack:
+        places = [await stack.enter_async_context(_served(free_tenants)) for _ in Waits._fields]
+        _, with_neighbour, with_free_burst = places
+        await asyncio.sleep(LEARN_SECONDS)  # they read all those new tenants, more than once
+        await _flood(with_neighbour, flood_jobs)
+        await _flood(with_free_burst, flood_jobs)
+        await _burst(with_free_burst, free_tenants)
+        p99s_ms: list[list[float]] = [[] for _ in places]
+        for _ in range(TURNS):
+            for place, found in zip(places, p99s_ms, strict=True):
+                found.append(await _pickup_p99_ms(place, seconds / TURNS))
+    return Waits(*(median(found) for found in p99s_ms))
+
+
+@asynccontextmanager
+async def _served(free_tenants: int) -> AsyncIterator[House]:
     async with house(free_tenants + 2) as place:
         await place.set_terms([VICTIM, NOISY], weight=10)
         await place.set_terms(range(2, free_tenants + 2), tier="free")
         await place.start_server()
-        await asyncio.sleep(LEARN_SECONDS)  # it reads all those new tenants, more than once
-        alone = await _pickup_p99_ms(place, seconds)
-        await _flood(place, flood_jobs)
-        with_neighbour = await _pickup_p99_ms(place, seconds)
-        await _burst(place, free_tenants)
-        with_free = await _pickup_p99_ms(place, seconds)
-    return Waits(alone, with_neighbour, with_free)
+        yield place
 
 
 def _nap_body(count: int) -> bytes:
@@ -85,11 +97,5 @@ async def _pickup_p99_ms(place: House, seconds: float) -> float:
     await open_loop(place.address, make, per_second=PER_SECOND, seconds=seconds, connections=16)
     await asyncio.sleep(1.0)
     await place.stop(worker)
-    return steady_p99([float(line) for line in delays.read_text().split()]) * 1000
-
-
-def steady_p99(waits: Sequence[float]) -> float:
-    """Of stretches in time, the median of their p99: a hiccup of the machine is in one of them."""
-    ends = [len(waits) * n // STRETCHES for n in range(STRETCHES + 1)]
-    stretches = [sorted(waits[start:end]) for start, end in itertools.pairwise(ends)]
-    return median(one[int(len(one) * 0.99)] for one in stretches)
+    waited = sorted(float(line) for line in delays.read_text().split())
+    return waited[int(len(waited) * 0.99)] * 1000
