@@ -24,6 +24,7 @@ NAP_SECONDS = 0.02
 VICTIM, NOISY = 0, 1
 PER_SECOND = 40.0
 LEARN_SECONDS = 14.0
+SETTLE_SECONDS = 8.0  # a worker that comes has a hundred thousand tenants read anew
 TURNS = 5
 
 
@@ -88,7 +89,7 @@ async def _pickup_p99_ms(place: House, seconds: float) -> float:
     delays = place.folder / "delays.txt"
     delays.unlink(missing_ok=True)
     worker = await place.start_worker(SLOTS_HERE, FAIRWAY_BENCH_DELAYS=str(delays))
-    await asyncio.sleep(3.0)
+    await asyncio.sleep(SETTLE_SECONDS)
 
     def make(intended: float) -> bytes:
         body = b'{"type":"bench.timed","payload":{"sent":%.6f}}' % intended
