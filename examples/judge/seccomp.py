@@ -39,12 +39,18 @@ REFUSED = {
     "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142), "syslog": (103, 116),
     "sethostname": (170, 161), "setdomainname": (171, 162), "settimeofday": (164, 170),
     "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
+    # Whose turn it is: the warden has the account of its program, which could put it last and
+    # take memory meanwhile. No runtime here asks for any of them; "own" cannot be told by a number.
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118), "sched_setattr": (314, 274), "setpriority": (141, 140),
+    "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239),
     # Memory that no limit on address space counts.
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
 }  # fmt: skip
 CLONE, CLONE3, SIGACTION = (56, 220), (435, 435), (13, 134)
-PRLIMIT, SOCKET = (302, 261), (41, 198)
+PRLIMIT, SOCKET, PRCTL = (302, 261), (41, 198), (157, 167)
+SHARE_A_CORE = 62
 #: Not among them: vsock, which leads out of a virtual machine whatever the network namespace.
 FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -84,6 +90,7 @@ def _looked_at() -> list[tuple[tuple[int, int], list[Step]]]:
                      _argument(1, high=True), (JUMP_IF_EQUAL, 1, 0, 0), no, yes]),
         # Its own limits, not those of the process that watches it.
         (PRLIMIT, [_argument(0), (JUMP_IF_EQUAL, 1, 0, 0), no, yes]),
+        (PRCTL, [_argument(0), (JUMP_IF_EQUAL, 0, 1, SHARE_A_CORE), no, yes]),
         (SOCKET, [_argument(0), *families, no, yes]),
     ]  # fmt: skip
 

@@ -15,6 +15,14 @@ MEMORY_BOMBS = [
             "for _ in range(8):\n    if os.fork() == 0:\n"
             "        x = bytearray(40 << 20)\n        time.sleep(5)\n"
             "time.sleep(1)\n", MEMORY, cpu_seconds=2.0, is_quick=True),
+    Hostile("memory", "shared out behind a warden that comes last", PRELUDE +
+            "try: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0))\n"
+            "except OSError: pass\n"
+            "try: os.sched_setaffinity(1, {min(os.sched_getaffinity(0))})\n"
+            "except OSError: pass\n"
+            "for _ in range(8):\n    if os.fork() == 0:\n        x = bytearray(40 << 20)\n"
+            "        while time.process_time() < 0.15: pass\n        os._exit(0)\n"
+            "for _ in range(8): os.wait()\n" + ADD, MEMORY, cpu_seconds=3.0),
     Hostile("memory", "in segments that stay", tries("libc.shmget(0, 50 << 20, 0o1600) != -1")),
     Hostile("memory", "in files without a name", tries("os.memfd_create('x')")),
     Hostile("memory", "that may not be swapped", tries("libc.mlockall(3) == 0")),

@@ -42,6 +42,41 @@ TRACING = [
         "resource.prlimit(1, resource.RLIMIT_CPU, (1, 1)) or True"), is_quick=True),
 ]  # fmt: skip
 
+TURNS = [
+    Hostile("turns", "binds process 1 to one core", tries(
+        "os.sched_setaffinity(1, {min(os.sched_getaffinity(0))}) or True"), is_quick=True),
+    Hostile("turns", "puts process 1 last", tries(
+        "os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)) or True"), is_quick=True),
+    Hostile("turns", "makes process 1 a batch", tries(
+        "os.sched_setscheduler(1, os.SCHED_BATCH, os.sched_param(0)) or True")),
+    Hostile("turns", "sets the terms of process 1 anew", tries(
+        "os.sched_setparam(1, os.sched_param(0)) or True")),
+    Hostile("turns", "sets all terms of process 1", calls(
+        "sched_setattr", 1, "(ctypes.c_uint32 * 12)(48, 5)", 0)),
+    Hostile("turns", "is nicer in the name of process 1", tries(
+        "os.setpriority(os.PRIO_PROCESS, 1, 19) or True")),
+    Hostile("turns", "is nicer in the name of its group", tries(
+        "os.setpriority(os.PRIO_PGRP, 1, 19) or True")),
+    Hostile("turns", "is nicer in the name of its account", tries(
+        "os.setpriority(os.PRIO_USER, 0, 19) or True"), is_quick=True),
+    Hostile("turns", "lets the disk wait for process 1", calls("ioprio_set", 1, 1, 3 << 13)),
+    Hostile("turns", "lets the disk wait for its account", calls(
+        "ioprio_set", 3, "os.getuid()", 3 << 13)),
+    Hostile("turns", "shares a core with process 1 alone", tries(
+        "libc.prctl(62, 2, 1, 0, 0) == 0 or ctypes.get_errno() != 1")),
+    Hostile("turns", "moves the memory of process 1", calls(
+        "migrate_pages", 1, 8, "(ctypes.c_ulong * 1)(1)", "(ctypes.c_ulong * 1)(1)")),
+    Hostile("turns", "limits what process 1 may open", tries(
+        "resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0)) or True")),
+    Hostile("turns", "limits what process 1 may map", tries(
+        "resource.prlimit(1, resource.RLIMIT_AS, (1, 1)) or True")),
+    Hostile("turns", "writes into every file about process 1", PRELUDE +
+            "got = []\nfor name in glob.glob('/proc/1/*') + glob.glob('/proc/1/task/1/*'):\n"
+            "    try: got.append((name, os.write(os.open(name, os.O_WRONLY), b'1')))\n"
+            "    except OSError: pass\n"
+            "print('out', got) if got else print(42)\n"),
+]  # fmt: skip
+
 FILES = [
     Hostile("files", "reads the host's passwords", tries("open('/etc/shadow').read()")),
     Hostile("files", "reads the host's accounts", tries("open('/etc/passwd').read()")),
@@ -158,4 +193,4 @@ NETWORK = [
     Hostile("network", "uses the kernel's ciphers", tries("socket.socket(38, 5)")),
 ]  # fmt: skip
 
-ESCAPES = [*PROC, *TRACING, *FILES, *MOUNTS, *PRIVILEGES, *NETWORK]
+ESCAPES = [*PROC, *TRACING, *TURNS, *FILES, *MOUNTS, *PRIVILEGES, *NETWORK]
