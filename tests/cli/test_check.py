@@ -11,6 +11,7 @@ from tests.api.house import open_house
 from tests.cli.program import fairway
 from tests.postgres import open_room
 
+from fairway.store.cluster import ROLE
 from fairway.store.embedded import EmbeddedPostgres
 
 
@@ -39,6 +40,75 @@ async def _alter(database_url: str, change: str) -> None:
     name = await connection.fetchval("SELECT current_database()")
     await connection.execute(f"ALTER DATABASE {name} {change}")
     await connection.close()
+
+
+#: What somebody did to the walls, what is said, and what it says to run.
+BREACHES = [
+    (
+        "REVOKE UPDATE ON jobs FROM fairway_server",
+        "may not do what they must: UPDATE ON jobs TO fairway_server.",
+        "GRANT UPDATE ON jobs TO fairway_server;",
+    ),
+    (
+        "CREATE POLICY for_reports ON schedules USING (true)",
+        "shows other rows of schedules than a tenant's own",
+        "DROP POLICY for_reports ON schedules",
+    ),
+    (
+        "DROP POLICY of_tenant ON events",
+        "events has no policy that shows a tenant its own rows",
+        "CREATE POLICY of_tenant ON events USING (tenant = current_tenant())",
+    ),
+    (
+        "ALTER TABLE pauses DISABLE ROW LEVEL SECURITY",
+        "policies do not hold on pauses",
+        "ALTER TABLE pauses ENABLE ROW LEVEL SECURITY",
+    ),
+    (
+        "GRANT SELECT ON cluster TO fairway_tenant",
+        "the role fairway_tenant may read cluster",
+        "REVOKE ALL ON cluster FROM PUBLIC, fairway_tenant",
+    ),
+]
+
+
+def test_roles_grants_and_policies_are_looked_at(tmp_path: Path, database_url: str) -> None:
+    """All breaches at once, each with what to run; after that has been run, all is well."""
+    given = {"FAIRWAY_DATABASE_URL": database_url}
+    asyncio.run(_run(database_url, [breach for breach, _, _ in BREACHES]))
+    try:
+        ended = fairway(tmp_path, "check", **given)
+    finally:  # the database is used again by other tests
+        asyncio.run(_run(database_url, [mend for _, _, mend in BREACHES]))
+    words = " ".join(ended.out.split())
+    assert (ended.status, ended.err) == (1, ""), ended
+    assert [text for _, *texts in BREACHES for text in texts if text not in words] == [], words
+    ended = fairway(tmp_path, "check", **given)
+    assert (ended.status, ended.err) == (0, ""), ended.out
+
+
+async def _run(database_url: str, statements: list[str]) -> None:
+    connection = await asyncpg.connect(database_url)
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.close()
+
+
+def test_a_login_that_may_make_no_roles_is_told_before_it_upgrades(
+    tmp_path: Path, database_url: str
+) -> None:
+    """An owner, or a login of servers, to whom nobody has given the roles yet."""
+    asyncio.run(_run(database_url, ["CREATE ROLE checked LOGIN"]))
+    theirs = {"FAIRWAY_DATABASE_URL": database_url.replace(f"{ROLE}@", "checked@")}
+    step = "GRANT fairway_server, fairway_tenant TO checked;"
+    try:
+        ended = fairway(tmp_path, "check", **theirs)
+        servers = fairway(tmp_path, "check", **theirs, FAIRWAY_OWNER_DATABASE_URL=database_url)
+    finally:
+        asyncio.run(_run(database_url, ["DROP ROLE checked"]))
+    assert (ended.status, step in " ".join(ended.out.split())) == (1, True), ended
+    assert servers.status == 1
+    assert "GRANT fairway_server, fairway_tenant to the login" in " ".join(servers.out.split())
 
 
 def test_a_database_that_is_away_is_named(tmp_path: Path) -> None:

@@ -11,12 +11,19 @@ from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
 from fairway.services.schema import prove_walls
-from fairway.store import row_security
+from fairway.store import wall_proof
 from fairway.store.cluster import ROLE
 from fairway.store.database import Connection, Database
 from fairway.store.migrate import migrate, migrate_at
 from fairway.store.partitions import make_ahead
-from fairway.store.row_security import SERVER, TABLES, TENANT, TENANTS_MAY, make_roles
+from fairway.store.row_security import (
+    SERVER,
+    TABLES,
+    TENANT,
+    TENANTS_MAY,
+    make_roles,
+    missing_grants,
+)
 from fairway.store.submissions import KeyClaim, claim_keys, insert_jobs
 
 OURS, THEIRS = 1, 2
@@ -47,7 +54,7 @@ async def filled(database: Database) -> Database:
 
 async def tables_with_tenants(connection: Connection) -> list[str]:
     rows = await connection.fetch(
-        f"SELECT name FROM ({row_security._PRESENT}) AS t WHERE has_tenants"
+        f"SELECT name FROM ({wall_proof._PRESENT}) AS t WHERE has_tenants"
     )
     return [row["name"] for row in rows]
 
@@ -176,6 +183,21 @@ async def test_a_server_starts_behind_its_walls(filled: Database) -> None:
             "fairway_server owns tables",
             "DROP TABLE loot",
         ),
+        (
+            "CREATE POLICY opened ON jobs FOR SELECT TO fairway_tenant USING (tenant > 0)",
+            "DROP POLICY opened ON jobs",
+            "DROP POLICY opened ON jobs",
+        ),
+        (
+            "ALTER POLICY of_tenant ON schedules USING (true)",
+            "DROP POLICY of_tenant ON schedules; .*CREATE POLICY of_tenant ON schedules",
+            "ALTER POLICY of_tenant ON schedules USING (tenant = current_tenant())",
+        ),
+        (
+            "GRANT SELECT (secret) ON cluster TO PUBLIC",
+            "fairway_tenant may read cluster",
+            "REVOKE ALL ON cluster FROM PUBLIC",
+        ),
     ],
 )
 async def test_a_breach_is_told_and_nothing_starts(
@@ -194,7 +216,10 @@ async def test_a_breach_is_told_and_nothing_starts(
 
 async def test_what_a_role_lacks_is_given_again(owner: Connection, database: Database) -> None:
     await owner.execute(f"REVOKE ALL ON jobs, schedules FROM {SERVER}, {TENANT}")
+    await owner.execute(f"REVOKE UPDATE (shard) ON shards FROM {TENANT}")  # one of many is enough
+    await owner.execute(f"REVOKE USAGE ON ALL SEQUENCES IN SCHEMA public FROM {SERVER}")
     assert await migrate(owner) == []
+    assert await missing_grants(owner) == []
     async with database.hot() as hot:
         await insert_jobs(hot, SHARD, [new_job(tenant=OURS)])
     async with database.quick(OURS) as asked:

@@ -12,9 +12,10 @@ from fairway.cli.up import postgres_folder
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.storage_marker import REFUSALS, standing_of
 from fairway.runtime.settings import Settings, load
+from fairway.services.wall_check import inspect_walls
 from fairway.store.embedded import EmbeddedPostgres
 from fairway.store.folder import FolderInUse
-from fairway.store.inspection import inspect_database, read_tie
+from fairway.store.inspection import UNREACHABLE, inspect_database, read_tie
 from fairway.store.objects import Objects
 from fairway.store.tuning import Finding
 from fairway.worker.levels import Levels
@@ -35,7 +36,8 @@ def run(*, database_url: str | None, data_dir: Path | None) -> int:
     errors = sum(finding.level == "error" for finding in findings)
     if not findings:
         screen.print(
-            "[green]ok[/]  The settings, the database and object storage are as they should be."
+            "[green]ok[/]  The settings, the database, its roles and object storage are as they"
+            " should be."
         )
     return 1 if errors else 0
 
@@ -49,8 +51,7 @@ def _say_levels() -> None:
 
 async def _inspect(settings: Settings) -> list[Finding]:
     if settings.database_url is not None:
-        dsn = settings.owner_database_url or settings.database_url
-        return await _inspect_both(dsn, settings)
+        return await _inspect_both(settings.database_url, settings)
     folder = postgres_folder(settings.data_dir)
     if folder.exists():
         embedded = EmbeddedPostgres(folder, settings.postgres_bin)
@@ -60,7 +61,11 @@ async def _inspect(settings: Settings) -> list[Finding]:
 
 
 async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
-    return await inspect_database(dsn) + await _inspect_storage(await read_tie(dsn), settings)
+    owner_dsn = settings.owner_database_url or dsn
+    found = await inspect_database(owner_dsn)
+    if not any(finding.what.startswith(UNREACHABLE) for finding in found):
+        found += await inspect_walls(dsn, settings)
+    return found + await _inspect_storage(await read_tie(owner_dsn), settings)
 
 
 async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Settings) -> list[Finding]:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import asyncpg
-
 from fairway.core.errors import Unavailable
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
-from fairway.store import partitions, row_security
+from fairway.store import partitions, wall_proof
 from fairway.store.database import Connection, Database
 from fairway.store.hosts import identity_of
 from fairway.store.migrate import migrate_at
@@ -38,11 +36,7 @@ async def migrated(dsn: str, *, roles: bool) -> None:
 async def opened(dsn: str, settings: Settings) -> Database:
     """The pools of a server, on the present schema, with the wall between tenants in force."""
     owner_dsn = settings.owner_database_url or dsn
-    if owner_dsn != dsn and await identity_of(owner_dsn) != await identity_of(dsn):
-        raise Unavailable(
-            "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
-            code="TWO_DATABASES",
-        )
+    await be_one_database(dsn, owner_dsn)
     await migrated(owner_dsn, roles=settings.row_security)
     database = await Database.open(
         dsn,
@@ -54,20 +48,28 @@ async def opened(dsn: str, settings: Settings) -> Database:
     return database
 
 
+async def be_one_database(dsn: str, owner_dsn: str) -> None:
+    if owner_dsn != dsn and await identity_of(owner_dsn) != await identity_of(dsn):
+        raise Unavailable(
+            "FAIRWAY_OWNER_DATABASE_URL and FAIRWAY_DATABASE_URL lead to different databases.",
+            code="TWO_DATABASES",
+        )
+
+
 async def prove_walls(database: Database) -> None:
     """Refuse to go on where a tenant's connection could see another's rows."""
     if not database.has_roles:
         async with database.hot() as connection:
-            await row_security.prove_owner(connection)
+            await wall_proof.prove_owner(connection)
         return
     try:
         async with database.people(PROOF_SECONDS) as connection:
-            await row_security.prove(connection)
+            await wall_proof.prove(connection)
         for use in (database.hot(), database.calm()):
             async with use as connection:
-                await row_security.prove_server(connection)
-    except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
-        raise row_security.cannot_ask(error) from error
+                await wall_proof.prove_server(connection)
+    except wall_proof.CANNOT_ASK as error:
+        raise wall_proof.cannot_ask(error) from error
 
 
 async def make_partitions(connection: Connection, now: datetime) -> None:

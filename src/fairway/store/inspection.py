@@ -11,6 +11,7 @@ from fairway.store.hosts import NO_CONNECTION, Hosts
 from fairway.store.tuning import Finding, inspect
 
 CONNECT_SECONDS = 10.0
+UNREACHABLE = "no connection to the database"
 CLOCK_SAMPLES = 3
 
 _UNITS = {
@@ -44,8 +45,8 @@ async def read_tie(dsn: str) -> tuple[str, str | None] | None:
         row = await connection.fetchrow(
             "SELECT secret, to_jsonb(cluster) ->> 'storage_marker' AS marker FROM cluster"
         )
-    except asyncpg.UndefinedTableError:
-        return None
+    except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+        return None  # who may not read it hears that from the look at roles
     finally:
         await connection.close()
     return None if row is None else (row["secret"], row["marker"])
@@ -79,7 +80,7 @@ async def _sample_clock(connection: asyncpg.Connection) -> tuple[float, float]:
 
 
 def _unreachable(failure: Exception) -> Finding:
-    what = f"no connection to the database: {failure or type(failure).__name__}"
+    what = f"{UNREACHABLE}: {failure or type(failure).__name__}"
     return Finding(
         level="error", what=what, remedy="check FAIRWAY_DATABASE_URL, the network and the role"
     )

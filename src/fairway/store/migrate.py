@@ -73,6 +73,16 @@ def all_migrations() -> list[Migration]:
 async def pending(connection: Connection) -> list[Migration]:
     """What is not applied yet; refuses a schema that is newer than this program."""
     await connection.execute(_HISTORY)
+    return await _pending(connection)
+
+
+async def is_present(connection: Connection) -> bool:
+    """Whether nothing is left to apply; only looks."""
+    is_founded = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
+    return bool(is_founded) and not await _pending(connection)
+
+
+async def _pending(connection: Connection) -> list[Migration]:
     rows = await connection.fetch("SELECT number, name FROM migrations")
     applied = {row["number"]: row["name"] for row in rows}
     known = all_migrations()
@@ -104,8 +114,7 @@ async def migrate(
     connection: Connection, say: Say = silent, *, roles: bool = True
 ) -> list[Migration]:
     """Apply what is pending; answers what was applied. `say` hears why it takes long."""
-    is_founded = await connection.fetchval("SELECT to_regclass('migrations') IS NOT NULL")
-    if is_founded and not await pending(connection) and not (roles and await lacks(connection)):
+    if await is_present(connection) and not (roles and await lacks(connection)):
         return []
     await _become_the_migrator(connection, say)
     try:

@@ -9,7 +9,7 @@ connection is set to are there. Two roles; neither can log in, owns anything or 
                       passes policies by: COPY knows none, and a batch has no one tenant.
 
 What changes tables (migrations, partitions, statistics) is done by their owner, on connections of
-its own. `prove` asks the store itself whether all of this holds; a server does not start otherwise.
+its own. Whether all of this holds is proven before a server starts (`wall_proof.py`).
 """
 
 from __future__ import annotations
@@ -57,20 +57,22 @@ TABLES = (
     "tenants", "tiers",
 )  # fmt: skip
 
-_PRESENT = """
-SELECT c.oid, c.relname AS name, EXISTS (
-    SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = 'tenant' AND NOT attisdropped
-) OR c.relname = 'tenants' AS has_tenants
-FROM pg_class c
-WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+#: Each role with what it should be able to do, one thing a row.
+_LACKING = """
+SELECT role, a_table, privilege, a_column
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS w(role, a_table, privilege, a_column)
+WHERE NOT CASE WHEN a_column IS NULL THEN has_table_privilege(role, a_table, privilege)
+          ELSE has_column_privilege(role, a_table, a_column, privilege) END
 """
 
-_LACKING = f"""
-SELECT EXISTS (
-    SELECT FROM unnest($1::text[]) AS t WHERE NOT has_table_privilege('{SERVER}', t, 'DELETE')
-) OR EXISTS (
-    SELECT FROM unnest($2::text[]) AS t WHERE NOT has_table_privilege('{TENANT}', t, 'SELECT')
-)
+_LACKING_AROUND = f"""
+SELECT format('USAGE ON SCHEMA %I TO %s', current_schema(), role) AS what
+FROM unnest(ARRAY['{SERVER}', '{TENANT}']) AS role
+WHERE NOT has_schema_privilege(role, current_schema(), 'USAGE')
+UNION ALL
+SELECT format('USAGE ON SEQUENCE %I TO {SERVER}', relname) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace
+  AND CASE WHEN relkind = 'S' THEN NOT has_sequence_privilege('{SERVER}', oid, 'USAGE') END
 """
 
 #: Of those roles that there are: one that may be set is of use, whoever made it.
@@ -144,7 +146,7 @@ async def make_roles(connection: Connection) -> None:
     missing = await _missing(connection)
     try:
         for role in missing:
-            await connection.execute(_make(role, "BYPASSRLS" if role == SERVER else "NOBYPASSRLS"))
+            await connection.execute(_make(role))
     except asyncpg.InsufficientPrivilegeError as error:
         raise await _no_roles(connection, missing, error) from error
 
@@ -155,7 +157,8 @@ async def _missing(connection: Connection) -> list[str]:
     return [role for role in (SERVER, TENANT) if role not in usable]
 
 
-def _make(role: str, kind: str) -> str:
+def _make(role: str) -> str:
+    kind = "BYPASSRLS" if role == SERVER else "NOBYPASSRLS"
     return f"""
         DO $$ BEGIN
             IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN
@@ -189,9 +192,46 @@ async def _no_roles(
 
 async def lacks(connection: Connection) -> bool:
     """Whether a role, or what one may do, is missing."""
-    return bool(
-        await _missing(connection) or await connection.fetchval(_LACKING, TABLES, list(TENANTS_MAY))
-    )
+    return bool(await _missing(connection) or await missing_grants(connection))
+
+
+async def missing_roles(connection: Connection) -> list[str]:
+    """What `make_roles` would make or make usable, found out by a trial that is taken back."""
+    missing, refusal = await _missing(connection), None
+    trial = connection.transaction()
+    await trial.start()
+    try:
+        for role in missing:
+            await connection.execute(_make(role))
+    except asyncpg.InsufficientPrivilegeError as error:
+        refusal = error
+    finally:
+        await trial.rollback()
+    if refusal is not None:
+        raise await _no_roles(connection, missing, refusal)
+    return missing
+
+
+async def missing_grants(connection: Connection) -> list[str]:
+    """What the roles, which are there, should be able to do and cannot: `GRANT` each of them."""
+    rows = await connection.fetch(_LACKING, *zip(*_wanted(), strict=True))
+    around = await connection.fetch(_LACKING_AROUND)
+    return [row["what"] for row in around] + [
+        f"{row['privilege']}{'' if row['a_column'] is None else ' (' + row['a_column'] + ')'}"
+        f" ON {row['a_table']} TO {row['role']}"
+        for row in rows
+    ]
+
+
+def _wanted() -> list[tuple[str, str, str, str | None]]:
+    """Role, table, privilege, and the column if it is for one alone."""
+    wanted: list[tuple[str, str, str, str | None]] = []
+    for role, tables in ((SERVER, dict.fromkeys(TABLES, ALL)), (TENANT, TENANTS_MAY)):
+        for table, may in tables.items():
+            for one in may.split(", "):
+                privilege, _, column = one.rstrip(")").partition(" (")
+                wanted.append((role, table, privilege, column or None))
+    return wanted
 
 
 async def grant(connection: Connection) -> None:
@@ -203,90 +243,3 @@ async def grant(connection: Connection) -> None:
         await connection.execute(f"GRANT {ALL} ON {', '.join(TABLES)} TO {SERVER}")
         for table, may in TENANTS_MAY.items():
             await connection.execute(f"GRANT {may} ON {table} TO {TENANT}")
-
-
-# -- proof -------------------------------------------------------------------------------------
-
-
-async def prove(connection: Connection) -> None:
-    """Ask the store whether the wall stands, as each of the roles; a sentence where it does not."""
-    for role in (TENANT, SERVER):
-        await connection.asks_as.become(connection, Scope(role))
-        if absent := await _absent(connection):
-            raise _no_wall(
-                f"as {role} there are no tables {', '.join(absent)}; set the search_path of the"
-                " login to the schema that they are in"
-            )
-        if found := await _too_mighty(connection):
-            raise _no_wall(f"the role {role} {found}")
-    if await connection.fetchval("SELECT row_security_active('jobs')"):
-        raise _no_wall(f"{SERVER} does not pass policies by; ALTER ROLE {SERVER} BYPASSRLS")
-    await connection.asks_as.become(connection, Scope(TENANT))
-    rows = await connection.fetch(
-        f"SELECT name FROM ({_PRESENT}) AS t WHERE has_tenants"
-        " AND has_table_privilege(oid, 'SELECT') AND NOT row_security_active(oid)"
-    )
-    if rows:
-        raise _no_wall(f"policies do not hold on {', '.join(row['name'] for row in rows)}")
-
-
-async def prove_server(connection: Connection) -> None:
-    """Whether a connection was born as the server's: something in between may drop settings."""
-    user = await connection.fetchval("SELECT current_user")
-    if user != SERVER:
-        raise _no_wall(
-            f"connections ask as {user}, not as {SERVER}; connect without a pooler between, which"
-            " drops what a connection begins with"
-        )
-
-
-async def prove_owner(connection: Connection) -> None:
-    """Without roles, who asks must be beyond the policies, or would see nothing."""
-    if await connection.fetchval("SELECT row_security_active('jobs')"):
-        raise Unavailable(
-            "FAIRWAY_ROW_SECURITY=false, but the login of FAIRWAY_DATABASE_URL does not own the"
-            " tables, so that it would see no rows. Use the owner's.",
-            code="NO_ROW_SECURITY",
-        )
-
-
-def cannot_ask(error: BaseException) -> Unavailable:
-    """The login may not become one of the roles."""
-    return _no_wall(f"{error}; GRANT {SERVER}, {TENANT} to the login of FAIRWAY_DATABASE_URL")
-
-
-async def _absent(connection: Connection) -> list[str]:
-    rows = await connection.fetch(
-        "SELECT t FROM unnest($1::text[]) AS t WHERE to_regclass(t) IS NULL", TABLES
-    )
-    return [row["t"] for row in rows]
-
-
-async def _too_mighty(connection: Connection) -> str | None:
-    row = await connection.fetchrow(
-        """
-        SELECT rolsuper, rolcreaterole, rolname <> $1 AND rolbypassrls AS bypasses,
-               has_schema_privilege(current_schema(), 'CREATE') AS creates,
-               EXISTS (SELECT FROM pg_class WHERE relowner = pg_roles.oid) AS owns,
-               quote_ident(current_schema()) AS schema, rolname AS role
-        FROM pg_roles WHERE rolname = current_user
-        """,
-        SERVER,
-    )
-    role, schema = row["role"], row["schema"]
-    faults = {
-        "rolsuper": f"is a superuser; ALTER ROLE {role} NOSUPERUSER",
-        "rolcreaterole": f"may make roles; ALTER ROLE {role} NOCREATEROLE",
-        "bypasses": f"passes policies by; ALTER ROLE {role} NOBYPASSRLS",
-        "creates": f"may make tables; REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, {role}",
-        "owns": "owns tables; give them to another role",
-    }
-    return next((text for name, text in faults.items() if row[name]), None)
-
-
-def _no_wall(why: str) -> Unavailable:
-    return Unavailable(
-        f'There is no second wall between tenants in the database: {why}. See "The database as a'
-        ' second wall" in docs/OPERATING.md.',
-        code="NO_ROW_SECURITY",
-    )
