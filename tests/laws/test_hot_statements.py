@@ -1,0 +1,146 @@
+"""The server's own role passes row security by: its statements are the only wall between tenants.
+
+So each of them says whose rows it reads or changes: it compares the tenant, or joins by it with
+what it was given. Those that serve the platform as a whole are listed here, each with its reason; a
+new statement that does neither fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from tests.laws.source import QUERIES, trees
+from tests.laws.whose_rows import left_open, tables_with_tenants
+
+from fairway.store.row_security import TABLES
+from fairway.store.sql import load
+
+STATEMENTS = {
+    name: statement.text
+    for path in sorted(QUERIES.glob("*.sql"))
+    for name, statement in load(path.name).items()
+}
+
+#: Statements that mean everybody's rows. None of them answers a tenant.
+FOR_ALL = {
+    # An owner takes a shard over: what is queued, runs or is owed, whoever's it is.
+    "streams_with_work": "which streams have work, to fill the window",
+    "count_queued": "how deep the queues are, once after a take-over",
+    "read_running": "which leases are written, once after a take-over",
+    "read_debts": "what tenants owe each other in the fair share",
+    # Time passes for all jobs alike.
+    "due_bunches": "which tenants have due jobs; they are promoted by name",
+    "next_second": "when to look again for due jobs",
+    "passed_last_moments": "which jobs are too late; they are expired by name",
+    "due_schedules": "which schedules have a tick; they are settled by name",
+    "waiting_schedules": "the same for ticks that wait for the run before",
+    "next_schedule": "when to look again for ticks",
+    "running_actions": "which replays and discards to go on with; each moves by name",
+    # Upkeep: what is old goes.
+    "forget_actions": "finished long ago",
+    "forget_events": "happened long ago",
+    "forget_keys": "idempotency keys whose day is over",
+    "forget_runs": "runs of schedules recorded long ago",
+    "drop_finished_checkpoints": "of jobs that are over",
+    # What every server knows by heart.
+    "all_pauses": "to hold jobs back",
+    "circuits_after": "the same, page by page",
+    "quarantines_after": "the same, page by page",
+    "changed_tenants": "terms of tenants",
+    "touch_tenants_of_tier": "an operator changed a tier: all its tenants are read again",
+    "all_namers": "who has named which job type",
+    "stale_tenants": "whose names should be looked at; they are let go by name",
+    "loose_types": "job types that nobody names",
+    "referred_types": "job types that something refers to: answers types, and of nobody",
+    "let_go_types": "job types that nobody names",
+    "drop_types": "job types that nobody has named for long",
+    # Who is asking is found out by these: a key says which tenant it is of.
+    "read_key": "by the id of a key",
+    "changed_keys": "keys made lately",
+    "revoked_keys": "keys that ended lately",
+    # Operators name a tenant or a key by its name. No key of a tenant leads here.
+    "add_tenant": "a new one",
+    "read_settings": "by its name",
+    "change_tenant": "by its name",
+    "revoke_key": "by its id",
+    # Reaches no row at all.
+    "insert_nothing": "the lock alone",
+}
+
+#: Modules with statements of their own text: whole tables, partitions and catalogs, for nobody.
+UPKEEP = {"store/partitions.py", "store/retirement.py", "store/wall_proof.py"}
+
+
+def test_every_statement_says_whose_rows_it_means_or_serves_all() -> None:
+    forgetful = {name: left_open(text) for name, text in STATEMENTS.items()}
+    assert {name: found for name, found in forgetful.items() if found and name not in FOR_ALL} == {}
+
+
+def test_the_list_of_those_that_serve_all_holds_no_other() -> None:
+    assert [name for name in FOR_ALL if not left_open(STATEMENTS.get(name, ""))] == []
+
+
+def test_statements_outside_the_files_are_upkeep() -> None:
+    reaches = re.compile(rf"\b(FROM|JOIN|UPDATE|INTO) ({'|'.join(tables_with_tenants())})\b")
+    found = {
+        name
+        for name, tree in trees().items()
+        if name.startswith("store/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if reaches.search(node.value)
+    }
+    assert found <= UPKEEP
+
+
+def test_the_tables_are_known() -> None:
+    assert len(tables_with_tenants()) >= 14
+    assert tables_with_tenants() <= set(TABLES)
+
+
+BATCH = "FROM unnest($2::int[], $3::uuid[]) AS asked (tenant, id)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM jobs WHERE shard = $1 AND tenant = $2",
+        "SELECT * FROM jobs AS j JOIN events AS e ON e.tenant = j.tenant WHERE j.tenant = $1",
+        f"DELETE {BATCH} JOIN jobs ON jobs.tenant = asked.tenant AND jobs.id = asked.id",
+        f"UPDATE jobs SET state = 1 {BATCH} WHERE (jobs.shard, jobs.tenant)"
+        " BETWEEN ($1, asked.tenant) AND ($1, asked.tenant)",
+        f"SELECT 1 {BATCH}, LATERAL (SELECT * FROM jobs WHERE tenant = asked.tenant) AS j",
+        "INSERT INTO jobs (tenant, id) VALUES ($1, $2)",
+        "SELECT FROM jobs WHERE (pool, tenant, id) > ($1, $2, $3) AND (pool, tenant) <= ($1, $2)",
+        "SELECT * FROM tenants WHERE id = $1",
+    ],
+)
+def test_what_says_whose_rows_it_means_is_known(text: str) -> None:
+    assert left_open(text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM jobs WHERE id = $1",
+        "SELECT * FROM jobs WHERE tenant = $1 OR id = $2",
+        "SELECT * FROM jobs WHERE (tenant = $1 OR $1 IS NULL) AND id = $2",
+        "SELECT * FROM jobs WHERE tenant <> $1",
+        "SELECT * FROM jobs WHERE tenant > $1",
+        "SELECT * FROM events WHERE tenant = $1 AND id IN (SELECT id FROM jobs)",
+        "SELECT * FROM jobs AS j JOIN events AS e ON e.tenant = j.tenant",
+        "SELECT * FROM jobs AS j, events AS e WHERE j.tenant = $1 AND e.id = j.id",
+        f"UPDATE jobs SET state = 1 {BATCH} WHERE jobs.id = asked.id",
+        f"UPDATE jobs SET state = 1 {BATCH} WHERE (jobs.shard, jobs.tenant)"
+        " BETWEEN ($1, asked.tenant) AND ($1, asked.last)",
+        "SELECT FROM jobs WHERE (pool, tenant, id) > ($1, $2, $3) AND (pool, tenant) <= ($4, $2)",
+        "INSERT INTO pauses (type) VALUES ($1)",
+        "INSERT INTO jobs (tenant, id) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET state = 1",
+        "SELECT * FROM pauses WHERE tenant = $1 UNION SELECT * FROM pauses WHERE type = $2",
+        "DELETE FROM jobs USING jobs_carried AS c WHERE jobs.id = c.id AND c.tenant = $1",
+    ],
+)
+def test_what_forgets_whose_is_found(text: str) -> None:
+    assert left_open(text) != set()
