@@ -192,6 +192,14 @@ class EnemyTenant:
             body = json.dumps({"session": self._worker.session, "reports": [report]}).encode()
             await self._post(body.replace(b'"HERE"', texts[number % len(texts)]))
 
+    async def run_anothers_type(self, number: int, value: Any) -> None:
+        """Its own jobs, by its own worker: how long those run is nobody else's to expect."""
+        await self._say("POST", "/v1/jobs", {"type": self._quiet.rare, "pool": "medium"})
+        hello = {"types": [{"name": self._quiet.rare}], "slots": {"medium": 4}}
+        heard = await self._exchange(hello=hello, running=[], wait_ms=200)
+        reports = [self._worker.report(lease, result=number) for lease in heard.get("leases", ())]
+        await self._exchange(reports=reports)
+
     async def checkpoint(self, number: int, value: Any) -> None:
         home, lease = "/v1/workers/hand-1", self._lease(number)
         client = self._worker.client
@@ -258,7 +266,8 @@ DEEDS: dict[str, Deed] = {
         EnemyTenant.submit, EnemyTenant.submit_batch, EnemyTenant.flood_names, EnemyTenant.upload,
         EnemyTenant.use_anothers_upload, EnemyTenant.touch_job, EnemyTenant.touch_dead_letter,
         EnemyTenant.touch_many, EnemyTenant.schedule, EnemyTenant.pause, EnemyTenant.operate,
-        EnemyTenant.hello, EnemyTenant.report, EnemyTenant.run_own, EnemyTenant.checkpoint,
-        EnemyTenant.say_anything, EnemyTenant.steal_session, EnemyTenant.goodbye,
+        EnemyTenant.hello, EnemyTenant.report, EnemyTenant.run_own,
+        EnemyTenant.run_anothers_type, EnemyTenant.checkpoint, EnemyTenant.say_anything,
+        EnemyTenant.steal_session, EnemyTenant.goodbye,
     )
 }  # fmt: skip

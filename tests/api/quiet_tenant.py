@@ -112,11 +112,13 @@ class QuietTenant:
         self.tag = secrets.token_hex(5)
         self.name, key = house.new_tenant(**TERMS)
         self.types = [f"quiet.{self.tag}.{letter}" for letter in "ab"]
+        self.rare = f"quiet.{self.tag}.rare"  # that no shared worker runs
         self.client = house.caller(key)
         self.operator = house.caller(house.operator_key)
         shared = house.caller(house.new_key({"scope": "worker"}))
         self.worker = SharedWorker(shared, self.types, self.name)
         self.jobs: list[str] = []  # in the order in which they were made
+        self.waiting = ""  # a job of the rare type, in a pool without shared workers
         self.uploads: list[str] = []
         self._answers: list[Any] = []
 
@@ -139,6 +141,8 @@ class QuietTenant:
         await self._call("POST", "/v1/pauses", json={"type": self.types[1]})
         body = {"type": self.types[0], "cron": "0 3 1 1 *", "payload": {"do": "succeed"}}
         await self._call("PUT", f"/v1/schedules/{SCHEDULE}", json=body)
+        rare = {"type": self.rare, "pool": "medium"}
+        self.waiting = (await self._call("POST", "/v1/jobs", json=rare))["id"]
 
     async def submit(self) -> None:
         jobs = [
@@ -207,7 +211,9 @@ class QuietTenant:
                  f"/v1/jobs?type={self.types[0]}&state=dead"]  # fmt: skip
         for job in self.jobs:
             paths += [f"/v1/jobs/{job}", f"/v1/jobs/{job}/explain", f"/v1/jobs/{job}/payload"]
+        paths += [f"/v1/jobs/{self.waiting}", f"/v1/jobs/{self.waiting}/explain"]
         own = {path: await self._seen(self.client, path) for path in paths}
+        own["untaught"] = _untaught(own[paths[-1]])
         paths = ["/v1/tiers", "/v1/pools", f"/v1/tenants/{self.name}"]
         paths += [f"/v1/job-types/{name}" for name in self.types]
         operators = {path: await self._seen(self.operator, path) for path in paths}
@@ -237,7 +243,7 @@ class QuietTenant:
             "terms": [repr(roster.terms(number)) for roster in rosters],
             "circuits": [kind for kind, _ in aftermath.circuits.of_tenant(number)],
             "recycling": [pool for tenant, pool in aftermath.recycling if tenant == number],
-            "pools": [registry.pool_for(name, None) for name in self.types],
+            "pools": [registry.pool_for(name, None) for name in (*self.types, self.rare)],
             "schemas": [str(registry.schemas.get(name)) for name in self.types],
             "tenant": repr(platform.directory.tenants[number]._replace(id=0)),
         }
@@ -245,10 +251,22 @@ class QuietTenant:
     def _plain(self, text: str) -> str:
         for place, job in enumerate(self.jobs):
             text = text.replace(job, f"job-{place}")
+        text = text.replace(self.waiting, "waiting")
         for place, upload in enumerate(self.uploads):
             text = text.replace(upload, f"upload-{place}")
         text = text.replace(self.name, "quiet").replace(self.tag, "tag")
         return TIMES.sub("T", text)
+
+
+def _untaught(explained: dict[str, Any]) -> dict[str, Any]:
+    """What is expected of a job where nothing shared has run yet: the same whoever runs his own."""
+    share = explained["share"] or {}
+    return {
+        "estimate": explained["run_seconds"],
+        "slots": explained["fair_slots"],
+        "received": share.get("received_slot_seconds", 0.0),
+        "entitled": share.get("entitled_slot_seconds", 0.0),
+    }
 
 
 def _lasting(value: Any) -> Any:
