@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from fairway import FairwayError, Handle
+from fairway import FairwayError, Handle, Unavailable
 
 PAGE = Path(__file__).parent / "page"
 BODY_BYTES_MAX = 4 << 20
@@ -80,7 +80,10 @@ class Service:
         async with httpx2.AsyncClient(
             base_url=settings.url, headers=headers, trust_env=False
         ) as self._http:
-            yield
+            try:
+                yield
+            finally:
+                await app.aclose()
 
     async def languages(self, _: Request) -> Response:
         """What this host offers, and how it would hold what is handed in."""
@@ -132,10 +135,21 @@ class Service:
                 if view["status"] in FINAL | {"judged"}:
                     return
                 last = view
-                await asyncio.wait({changes}, timeout=LOOK_SECONDS)
-                view = await self._view(view["id"])
+                if changes.done():  # and the job is not: it has nothing more to say
+                    await asyncio.sleep(LOOK_SECONDS)
+                else:
+                    await asyncio.wait({changes}, timeout=LOOK_SECONDS)
+                view = await self._look_again(view)
         finally:
             changes.cancel()
+
+    async def _look_again(self, view: dict[str, Any]) -> dict[str, Any]:
+        """While the platform does not answer, all is as it was: no reason to end the stream."""
+        try:
+            return await self._view(view["id"])
+        except (Unavailable, httpx2.TransportError):
+            await asyncio.sleep(LOOK_SECONDS)
+            return view
 
     async def _wait_for_end(self, submission: str) -> None:
         """Over when the platform says that the job is; then the next look is the last."""

@@ -6,6 +6,7 @@ No platform is there: whatever gets past the edge would show as 503.
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import threading
 import time
@@ -17,11 +18,15 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 import uvicorn
+from examples.judge.jobs import app as judge_app
 from examples.judge.service import Service as JudgeService
 from examples.judge.settings import Settings as JudgeSettings
 from examples.scoring.service import Service as ScoringService
 from examples.scoring.settings import load
 from starlette.applications import Starlette
+from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
+
+from fairway.sdk.settings import ClientSettings
 
 LONG_DIGITS = base64.urlsafe_b64encode(b"9" * 30 + b":abc").decode().rstrip("=")
 
@@ -56,6 +61,20 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyServer]:
+    """A platform that misbehaves on demand, for the judge alone."""
+    server = TinyServer()
+    server.start()
+    settings = ClientSettings(url=server.url, api_key=API_KEY)
+    monkeypatch.setitem(judge_app.__dict__, "settings", settings)
+    monkeypatch.delitem(judge_app.__dict__, "client", raising=False)
+    monkeypatch.setattr(judge_app, "_patience_seconds", 0.2)
+    yield server
+    judge_app.__dict__.pop("client", None)
+    server.stop()
+
+
 def is_problem(reply: httpx2.Response, status: int) -> None:
     assert reply.status_code == status, reply.text
     assert reply.headers["content-type"] == "application/problem+json"
@@ -79,6 +98,33 @@ def test_what_the_judge_cannot_use_is_told_so(judge: str) -> None:
         is_problem(http.get("/submissions/%00"), 404)
         is_problem(http.get("/submissions/%00/events"), 404)
         is_problem(http.post("/submissions", content=b"[" * 50_000), 422)
+
+
+def test_a_verdict_is_waited_for_while_the_platform_does_not_answer(
+    tiny: TinyServer, tmp_path: Path
+) -> None:
+    """The stream goes on, and nobody is asked more often than once a second."""
+    job = tiny._accept({"type": "judge.python", "pool": "python"})
+    away = [Reply(503, problem("UNAVAILABLE", 503)) for _ in range(100)]
+    with (
+        served(JudgeService(JudgeSettings(str(tmp_path / "store"), 0)).build()) as url,
+        httpx2.Client(base_url=url, trust_env=False, timeout=20) as http,
+        http.stream("GET", f"/submissions/{job}/events") as stream,
+    ):
+        seen = (line[5:] for line in stream.iter_lines() if line.startswith("data:"))
+        assert json.loads(next(seen))["status"] == "queued"
+        tiny.moods.extend(away)
+        asked, began = len(tiny.requests), time.monotonic()
+        while len(tiny.moods) > len(away) - 2:
+            assert time.monotonic() - began < 20
+            time.sleep(0.05)
+        time.sleep(1)
+        seconds = time.monotonic() - began
+        assert len(tiny.requests) - asked < 20 * seconds  # tries within its patience are many
+        tiny.finish(job, result={"verdict": "accepted"})
+        tiny.moods.clear()
+        view = json.loads(next(seen))
+    assert (view["status"], view["verdict"]) == ("judged", "accepted")
 
 
 @pytest.mark.parametrize(
