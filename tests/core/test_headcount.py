@@ -5,28 +5,31 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.headcount import Headcount
+from fairway.core.headcount import Headcount, Said
 
 KEYS = st.sampled_from("abcd")
-TYPES = st.frozensets(st.integers(1, 5))
-SLOTS = st.dictionaries(st.integers(1, 3), st.integers(0, 4))
+WHOSE = st.sampled_from([None, 1, 2])
+SAID = st.builds(
+    Said,
+    WHOSE,
+    st.frozensets(st.integers(1, 5)),
+    st.dictionaries(st.integers(1, 3), st.integers(0, 4)),
+)
+NOTHING = Said(None, frozenset(), {})
 STEPS = st.one_of(
-    st.tuples(st.just("count"), KEYS, TYPES, SLOTS),
-    st.tuples(st.just("forget"), KEYS, TYPES, SLOTS),
-    st.tuples(st.sampled_from(["forget_all", "look"]), KEYS, TYPES, SLOTS),
+    st.tuples(st.just("count"), KEYS, SAID),
+    st.tuples(st.sampled_from(["forget", "forget_all", "look"]), KEYS, st.just(NOTHING)),
 )
 
 
 @given(st.lists(STEPS, max_size=30))
-def test_it_is_the_same_as_a_count_of_all(
-    steps: list[tuple[str, str, frozenset[int], dict[int, int]]],
-) -> None:
-    headcount, said = Headcount(), dict[str, tuple[frozenset[int], dict[int, int]]]()
-    capacity, types = dict[int, int](), frozenset[int]()
-    for what, key, key_types, slots in [*steps, ("look", "a", frozenset[int](), {})]:
+def test_it_is_the_same_as_a_count_of_all(steps: list[tuple[str, str, Said]]) -> None:
+    headcount, said = Headcount(), dict[str, Said]()
+    capacity, types = dict[int, int](), dict[int | None, frozenset[int]]()
+    for what, key, says in [*steps, ("look", "a", NOTHING)]:
         if what == "count":
-            headcount.count(key, key_types, slots)
-            said[key] = key_types, slots
+            headcount.count(key, says)
+            said[key] = says
         elif what == "forget":
             headcount.forget(key)
             said.pop(key, None)
@@ -36,19 +39,33 @@ def test_it_is_the_same_as_a_count_of_all(
         else:
             changes = headcount.changes()
             capacity |= changes.capacity
-            types = types if changes.types is None else changes.types
+            types |= changes.types
             for pool in (1, 2, 3):
-                assert capacity.get(pool, 0) == sum(one[1].get(pool, 0) for one in said.values())
-            assert types == frozenset().union(*(one[0] for one in said.values()))
+                assert capacity.get(pool, 0) == sum(one.slots.get(pool, 0) for one in said.values())
+            for whose in (None, 1, 2):
+                theirs = (one.types for one in said.values() if one.tenant == whose)
+                assert types.get(whose, frozenset()) == frozenset().union(*theirs)
 
 
 def test_one_more_worker_of_the_same_kind_changes_no_types() -> None:
     headcount = Headcount()
-    headcount.count("a", {1, 2}, {1: 4})
-    assert headcount.changes() == ({1: 4}, frozenset({1, 2}))
-    headcount.count("b", {1, 2}, {1: 4})
-    assert headcount.changes() == ({1: 8}, None)
-    headcount.count("b", {1, 2}, {1: 4})
-    assert headcount.changes() == ({}, None)
+    headcount.count("a", Said(None, {1, 2}, {1: 4}))
+    assert headcount.changes() == ({1: 4}, {None: frozenset({1, 2})})
+    headcount.count("b", Said(None, {1, 2}, {1: 4}))
+    assert headcount.changes() == ({1: 8}, {})
+    headcount.count("b", Said(None, {1, 2}, {1: 4}))
+    assert headcount.changes() == ({}, {})
     headcount.forget("a")
-    assert headcount.changes() == ({1: 4}, None)
+    assert headcount.changes() == ({1: 4}, {})
+
+
+def test_what_a_tenants_own_worker_runs_changes_nothing_for_others() -> None:
+    headcount = Headcount()
+    headcount.count("shared", Said(None, {1, 2}, {}))
+    headcount.count("own", Said(7, {2, 3}, {}))
+    assert headcount.changes().types == {None: {1, 2}, 7: {2, 3}}
+    headcount.count("own", Said(7, {3}, {}))
+    assert headcount.changes().types == {7: {3}}
+    headcount.forget("own")
+    assert headcount.changes().types == {7: frozenset()}
+    assert headcount._runners.keys() == {None}, "nothing is kept of who is gone"

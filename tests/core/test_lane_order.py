@@ -108,7 +108,7 @@ class World:
 
     def runnable(self, type_: int) -> None:
         """All types but one are run by somebody."""
-        self.backlog.set_runnable(frozenset(set(range(1, 16)) - {type_}))
+        self.backlog.set_runnable({None: frozenset(set(range(1, 16)) - {type_})})
 
     def read(self, streams_max: int) -> None:
         for stream, asked in self.backlog.begin_reads(streams_max):

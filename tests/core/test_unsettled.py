@@ -311,5 +311,5 @@ def test_a_change_about_other_types_leaves_a_probe_where_it_is() -> None:
     (stream,) = backlog.begin_probe(mine, [POOL])
     backlog.end_probe(stream, [job], ())
     backlog.set_holds(Holds([mine]))
-    backlog.set_runnable(frozenset({1, 2, 3}))
+    backlog.set_runnable({None: frozenset({1, 2, 3})})
     assert take(backlog) == job

@@ -1,7 +1,8 @@
-"""What all workers together can run: slots by pool, and which job types.
+"""What all workers together can run: slots by pool, and which job types for whom.
 
-Counted as workers come and go, so that one more or one less costs what it says of itself and not a
-look at everybody. Whoever acts on it takes the changes of many workers together (`changes`).
+A shared worker runs its types for every tenant, a tenant's own worker for that one alone. Counted
+as workers come and go, so that one more or one less costs what it says of itself and not a look at
+everybody. Whoever acts on it takes the changes of many workers together (`changes`).
 """
 
 from __future__ import annotations
@@ -15,62 +16,77 @@ class Changes(NamedTuple):
     """What is different since the last look."""
 
     capacity: dict[int, int]  # pool → slots now, of pools whose slots changed
-    types: frozenset[int] | None  # all that somebody runs; None: as before
+    types: dict[int | None, frozenset[int]]  # whose workers → all that they run, where it changed
+
+
+class Said(NamedTuple):
+    """What one worker says of itself."""
+
+    tenant: int | None  # whose own worker it is; None: it runs every tenant's jobs
+    types: Set[int]
+    slots: Mapping[int, int]
 
 
 class Headcount:
     def __init__(self) -> None:
-        self._said: dict[str, tuple[Set[int], Mapping[int, int]]] = {}
-        self._runners: Counter[int] = Counter()  # job type → how many run it
+        self._said: dict[str, Said] = {}
+        self._runners: dict[int | None, Counter[int]] = {}  # whose → job type → how many run it
         self._capacity: Counter[int] = Counter()
         self._changed_pools: set[int] = set()
-        self._types_changed = False  # before the first worker comes, any type may
+        self._changed_types: set[int | None] = set()  # whose; nobody's before the first worker came
 
     def __len__(self) -> int:
         return len(self._said)
 
-    def count(self, key: str, types: Set[int], slots: Mapping[int, int]) -> None:
+    def count(self, key: str, said: Said) -> None:
         """What one worker runs from now on, in place of what it said before."""
         before = self._said.get(key)
-        if before == (types, slots):
+        if before == said:
             return
-        types_before, slots_before = before or (frozenset(), {})
+        if before is None or before.tenant != said.tenant:
+            self.forget(key)
+            before = Said(said.tenant, frozenset(), {})
         # Only what is different: a worker of very many types may change one with every hello.
-        self._add(types - types_before, slots)
-        self._take(types_before - types, slots_before)
-        self._said[key] = types, dict(slots)
+        self._add(said._replace(types=said.types - before.types))
+        self._take(before._replace(types=before.types - said.types))
+        self._said[key] = said._replace(slots=dict(said.slots))
 
     def forget(self, key: str) -> None:
         before = self._said.pop(key, None)
         if before is not None:
-            self._take(*before)
+            self._take(before)
 
     def forget_all(self) -> None:
         self._changed_pools.update(self._capacity)
-        self._types_changed |= bool(self._runners)
+        self._changed_types.update(self._runners)
         for book in (self._said, self._runners, self._capacity):
             book.clear()
 
     def changes(self) -> Changes:
         """Each is told once."""
         capacity = {pool: self._capacity[pool] for pool in self._changed_pools}
-        types = frozenset(self._runners) if self._types_changed else None
-        self._changed_pools, self._types_changed = set(), False
+        types = {whose: frozenset(self._runners.get(whose, ())) for whose in self._changed_types}
+        self._changed_pools, self._changed_types = set(), set()
         return Changes(capacity, types)
 
-    def _add(self, types: Set[int], slots: Mapping[int, int]) -> None:
-        known = len(self._runners)
-        self._runners.update(types)
-        self._types_changed |= len(self._runners) != known
-        self._capacity.update(slots)
-        self._changed_pools.update(slots)
+    def _add(self, said: Said) -> None:
+        if said.types:
+            runners = self._runners.setdefault(said.tenant, Counter())
+            known = len(runners)
+            runners.update(said.types)
+            if len(runners) != known:
+                self._changed_types.add(said.tenant)
+        self._capacity.update(said.slots)
+        self._changed_pools.update(said.slots)
 
-    def _take(self, types: Set[int], slots: Mapping[int, int]) -> None:
-        runners = self._runners
-        for one in types:
+    def _take(self, said: Said) -> None:
+        runners = self._runners.get(said.tenant, Counter())
+        for one in said.types:
             runners[one] -= 1
             if not runners[one]:
                 del runners[one]
-                self._types_changed = True
-        self._capacity.subtract(slots)
-        self._changed_pools.update(slots)
+                self._changed_types.add(said.tenant)
+        if not runners:
+            self._runners.pop(said.tenant, None)
+        self._capacity.subtract(said.slots)
+        self._changed_pools.update(said.slots)

@@ -1,4 +1,7 @@
-"""Which streams may run: those whose type some worker runs, and that nobody holds.
+"""Which streams may run: those whose type some worker runs for them, and that nobody holds.
+
+What a shared worker runs may run for every tenant, what a tenant's own worker runs for that tenant
+alone: what one tenant's workers say gives no other tenant's jobs a place in memory.
 
 Workers come and go with their types, a tenant's own as often as it likes, and it may pause and
 resume as often: only streams that a change is about are looked at, and very many of them in parts.
@@ -12,7 +15,7 @@ resume as often: only streams that a change is about are looked at, and very man
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from fairway.core.holds import Holds
 from fairway.core.streams import Stream, StreamKey, WindowLimits
@@ -26,21 +29,42 @@ EVICTED_AT_ONCE = 2_000  # jobs, likewise
 class RunnableWindows(Windows):
     def __init__(self, limits: WindowLimits, now_us: Callable[[], int]) -> None:
         super().__init__(limits, now_us)
-        self._runnable: Set[int] | None = None  # job types that a worker runs; None: all
+        self._runnable: Set[int] | None = None  # job types of shared workers; None: all may run
+        self._own_runnable: dict[int, Set[int]] = {}  # tenant → job types of its own workers
         self._by_type: dict[int, dict[Stream, None]] = {}  # all streams, in order
         self._pools: set[int] = set()  # that any stream was in
         self._to_review: dict[Stream, None] = {}
         self._unsettled: deque[Unsettled] = deque()  # tenants take turns
         self._settled: dict[tuple[int, int], None] = {}  # of whom some were, to be told by `review`
 
-    def set_runnable(self, types: Set[int]) -> None:
-        """Which job types some worker runs. Others take no memory and stand in nobody's way."""
-        before, self._runnable = self._runnable, types
-        changed = self._by_type.keys() if before is None else types ^ before
-        for type_ in changed:
-            if (same := self._by_type.get(type_)) is not None:
+    def set_runnable(self, types: Mapping[int | None, Set[int]]) -> None:
+        """All job types that some worker runs, of those whose workers' changed: a tenant's own, or
+        None's, which are shared.
+
+        Others take no memory and stand in nobody's way. Before the first worker came, all may run.
+        """
+        if self._runnable is None:
+            self._runnable = frozenset()
+            for same in self._by_type.values():
                 self._to_review.update(same)
+        for tenant, now in types.items():
+            if tenant is None:
+                before, self._runnable = self._runnable, now
+                for type_ in now ^ before:
+                    self._to_review.update(self._by_type.get(type_, {}))
+            else:
+                self._set_own_runnable(tenant, now)
         self._review_types()
+
+    def _set_own_runnable(self, tenant: int, types: Set[int]) -> None:
+        """Costs a look at what this tenant has here, whatever others have."""
+        changed = types ^ self._own_runnable.pop(tenant, frozenset())
+        if types:
+            self._own_runnable[tenant] = types
+        for place in self._places_of({tenant}):
+            if (backlog := self._tenants.get(place)) is not None:
+                about = [one for one in backlog.streams.values() if one.type in changed]
+                self._to_review.update(dict.fromkeys(about))
 
     def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
         """What must not start from now on; answers each (pool, tenant) with nothing left to run.
@@ -146,7 +170,9 @@ class RunnableWindows(Windows):
         return bool(self.holds) and self.holds.on(key) is not None
 
     def _has_worker(self, key: StreamKey) -> bool:
-        return self._runnable is None or key.type in self._runnable
+        if self._runnable is None or key.type in self._runnable:
+            return True
+        return key.type in self._own_runnable.get(key.tenant, ())
 
     def _made(self, stream: Stream) -> None:
         stream.blocked = not self._may_run(stream.key)

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from fairway.core.headcount import Said
 from fairway.core.holds import Holds
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
@@ -128,7 +129,7 @@ class Dispatcher(Granting):
             self.held.review(session)
             # A tenant's own workers add nothing to what all tenants share.
             shared = slots if session.tenant is None else {}
-            self._headcount.count(session.key, session.types, shared)
+            self._headcount.count(session.key, Said(session.tenant, session.types, shared))
         self.recount()
 
     def end_session(self, session: Session) -> None:
@@ -149,7 +150,7 @@ class Dispatcher(Granting):
         now_us, changes = self._clock.now_us(), self._headcount.changes()
         for number, slots in changes.capacity.items():
             self.shares[number].set_capacity(slots, now_us)
-        if changes.types is not None:
+        if changes.types:
             self.backlog.set_runnable(changes.types)
         if self.backlog.wants_reads or self.backlog.is_reviewing:
             self.want_reads()
