@@ -134,6 +134,7 @@ ASIDE = [
     "see_sessions",
     "forget_sessions",
     "silent_sessions",
+    "whose_sessions",
 ]
 
 

@@ -211,11 +211,11 @@ class Hand:
         return recorded, refused
 
 
-async def open_pair(dsn: str) -> tuple[Platform, Platform]:
+async def open_pair(dsn: str, settings: Settings = QUICK) -> tuple[Platform, Platform]:
     """An owner, and a standby that waits for it to go."""
     pair = []
     for _ in range(2):
-        platform = await Platform.prepare(dsn, QUICK, SystemClock())
+        platform = await Platform.prepare(dsn, settings, SystemClock())
         await platform.start()
         pair.append(platform)
         await until(lambda: owns_all(pair[0]))

@@ -1,4 +1,4 @@
-"""A tenant's own worker runs its types for that tenant: for others it is as if it were not there."""
+"""A tenant's own worker runs its types for that tenant: to others it is as if it were not there."""
 
 from __future__ import annotations
 

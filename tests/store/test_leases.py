@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, lease_for, look, new_job, own, schedule, start
 
@@ -9,16 +10,21 @@ from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.lifecycle import State
 from fairway.runtime.identity import session_key
+from fairway.store import leases
 from fairway.store.database import Connection
 from fairway.store.leases import (
+    Origin,
+    SessionRow,
     forget_sessions,
     live_sessions,
     read_held,
     read_running,
     see_sessions,
     silent_sessions,
+    whose_sessions,
     write_leases,
 )
+from fairway.store.tenants import StoredKey, add_key
 
 
 async def test_a_lease_becomes_a_fact(connection: Connection) -> None:
@@ -93,11 +99,11 @@ async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
 
 async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connection) -> None:
     loud, quiet = session_key(), session_key()
-    await see_sessions(connection, SHARD, [(loud, "w1"), (quiet, "w2")])
+    await see_sessions(connection, SHARD, [SessionRow(loud, "w1"), SessionRow(quiet, "w2")])
     assert await live_sessions(connection, SHARD, 10) == {loud, quiet}
     assert await silent_sessions(connection, SHARD, 10) == {}
     await connection.execute("UPDATE sessions SET seen_at = now() - interval '30 s'")
-    await see_sessions(connection, SHARD, [(loud, "w1")])
+    await see_sessions(connection, SHARD, [SessionRow(loud, "w1")])
     assert await live_sessions(connection, SHARD, 10) == {loud}
     (silence,) = (await silent_sessions(connection, SHARD, 10)).values()
     assert 30 <= silence < 40
@@ -106,5 +112,66 @@ async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connec
 
 
 async def test_sessions_of_other_shards_are_not_ours(connection: Connection) -> None:
-    await see_sessions(connection, 1, [(session_key(), "elsewhere")])
+    await see_sessions(connection, 1, [SessionRow(session_key(), "elsewhere")])
     assert await live_sessions(connection, SHARD, 10) == set()
+
+
+# -- whose a session is ----------------------------------------------------------------------------
+
+
+async def test_whose_a_session_is_is_found_again(connection: Connection) -> None:
+    own_worker, shared, unknown = [session_key() for _ in range(3)]
+    rows = [
+        SessionRow(own_worker, "w1", 7, "a"), SessionRow(shared, "w2", None, "b"),
+        SessionRow(unknown, "w3"),
+    ]  # fmt: skip
+    await see_sessions(connection, SHARD, rows)
+    asked = [own_worker, shared, unknown, session_key()]
+    found = {own_worker: Origin("w1", 7, "a", False), shared: Origin("w2", None, "b", False)}
+    assert await whose_sessions(connection, SHARD, asked) == found
+    assert await whose_sessions(connection, 1, asked) == {}
+
+
+async def test_who_does_not_know_whose_a_session_is_leaves_it_as_it_was(
+    connection: Connection,
+) -> None:
+    """A row of an older server, and one that a new owner found before its worker spoke."""
+    session = session_key()
+    await see_sessions(connection, SHARD, [SessionRow(session, "w")])
+    await see_sessions(connection, SHARD, [SessionRow(session, "w", 7, "a")])
+    await see_sessions(connection, SHARD, [SessionRow(session, "")])
+    whose = await whose_sessions(connection, SHARD, [session])
+    assert whose == {session: Origin("w", 7, "a", False)}
+    await see_sessions(connection, SHARD, [SessionRow(session, "w", None, "b")])
+    whose = await whose_sessions(connection, SHARD, [session])
+    assert whose == {session: Origin("w", None, "b", False)}, "opened anew, by a shared worker's"
+
+
+@pytest.mark.parametrize("end", ["revoked_at", "expires_at"])
+async def test_a_key_that_is_not_valid_any_more_is_told_with_its_sessions(
+    connection: Connection, end: str
+) -> None:
+    for key in ("good", "ended"):
+        await add_key(connection, StoredKey(key, "worker", None, b"-"))
+    sessions = {key: session_key() for key in ("good", "ended", "nobody's")}
+    rows = [SessionRow(session, "w", None, key) for key, session in sessions.items()]
+    await see_sessions(connection, SHARD, rows)
+    await connection.execute(f"UPDATE api_keys SET {end} = now() WHERE id = 'ended'")
+    found = await whose_sessions(connection, SHARD, list(sessions.values()))
+    assert {one.opener for one in found.values() if one.is_revoked} == {"ended"}
+
+
+async def test_sessions_are_locked_in_one_order_by_all(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lease writers and the rescuer write them at once."""
+    sent: list[list[str]] = []
+
+    async def sees(*_: object, sessions: list[str], **__: object) -> None:
+        sent.append(sessions)
+
+    monkeypatch.setattr(leases, "execute", sees)
+    rows = [SessionRow(session_key(), "w", None, "b"), SessionRow(session_key(), "w")]
+    for order in (rows, rows[::-1]):
+        await see_sessions(connection, SHARD, order)
+    assert sent[0] == sent[1]

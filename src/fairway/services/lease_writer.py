@@ -18,7 +18,7 @@ from fairway.services.row_writer import RowWriter
 from fairway.services.sessions import Lease
 from fairway.services.watch import Watchers
 from fairway.store import leases as store
-from fairway.store.database import Database
+from fairway.store.database import Connection, Database
 
 LANES = 2
 
@@ -99,7 +99,7 @@ class LeaseWriter:
             ]
             undecided = len(group)
             write = partial(self._writer.write, patient=True)
-            async for part in write(store.write_leases, shard, rows):
+            async for part in write(self._write_rows, shard, rows):
                 undecided -= part.stop - part.start
                 if part.error is not None:
                     self._dispatcher.take_back(group[part.start], lease_refusal(part.error))
@@ -111,6 +111,20 @@ class LeaseWriter:
                 heard = {id(lease) for lease, _ in done}
                 done += [(lease, False) for lease in group if id(lease) not in heard]
         return done
+
+    async def _write_rows(
+        self, connection: Connection, shard: int, term: int, rows: Sequence[store.LeaseRow]
+    ) -> set[str]:
+        """Whose a session is stands in the store before any lease of it: should this server die,
+        the next owner must know whose leases they are, and which key they end with."""
+        known = self._dispatcher.sessions
+        holders = [known[key] for key in {row.session for row in rows} if key in known]
+        new = [session for session in holders if session.noted_in.get(shard) != term]
+        if new:
+            await store.see_sessions(connection, shard, [session.row for session in new])
+            for session in new:
+                session.noted_in[shard] = term
+        return await store.write_leases(connection, shard, term, rows)
 
 
 def _shard_of(lease: Lease) -> int:

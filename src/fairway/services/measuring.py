@@ -122,7 +122,7 @@ class Measuring:
     def _note(self, lease: Lease, now_us: int) -> None:
         job = lease.job
         self._metrics.violations.labels(self._dispatcher.pools.by_number[job.pool].name).inc()
-        if lease.session.tenant is None and lease.session.is_claimed:  # else it may be anybody's
+        if lease.session.tenant is None and lease.session.is_known:  # else it may be anybody's
             self._classifier.violated(job.type, job.pool, job.tenant, now_us)
         lease.moved_to = job.pool  # where it counts until there is room for it
 

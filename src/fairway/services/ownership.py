@@ -14,7 +14,7 @@ Servers tell each other when a shard is taken or let go; one that does not hear 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 
 from fairway.core.far_terms import FAR_TERMS, PATIENCE_TERMS, FarTerms
@@ -71,6 +71,7 @@ class Ownership:
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self.before_open: Callable[[int], Awaitable[None]] = _nothing
+        self.on_revoked: Callable[[Collection[str]], Awaitable[None]] = _nothing
         self.on_news: Callable[[], None] = _silence
 
     @property
@@ -234,16 +235,24 @@ class Ownership:
         return False
 
     async def _restore(self, shard: int) -> None:
-        """Leases that were written stand until their worker is silent for too long."""
+        """Leases that were written stand until their worker is silent for too long.
+
+        Those of keys that were revoked before this server knew of them end at once.
+        """
         term, after = self._dispatcher.terms.get(shard), str(LOWEST_JOB_ID)
+        revoked: set[str] = set()
         while True:
             async with self._database.hot() as connection:
                 page = await lease_store.read_running(connection, shard, after, RUNNING_PAGE)
+                keys = {found.session for found in page}
+                origins = await lease_store.whose_sessions(connection, shard, keys)
             if self._dispatcher.terms.get(shard) != term:
                 return
+            revoked |= {origin.opener for origin in origins.values() if origin.is_revoked}
             for found in page:
                 if found.job.id not in self._dispatcher.leases:
-                    session = self._dispatcher.restored_session(found.session)
+                    origin = origins.get(found.session)
+                    session = self._dispatcher.restored_session(found.session, origin)
                     self._dispatcher.restore_written(
                         session, found.job, found.token, found.running_seconds
                     )
@@ -251,6 +260,8 @@ class Ownership:
                 break
             after = page[-1].job.id
             await pause(0)
+        if revoked:
+            await self.on_revoked(revoked)
         self._dispatcher.leases_restored(shard)
 
     async def _hear_from_workers(self, shard: int) -> None:
@@ -303,7 +314,7 @@ class Ownership:
         return all(key in sessions and sessions[key].greeted for key in live)
 
 
-async def _nothing(shard: int) -> None:
+async def _nothing(_: object) -> None:
     return None
 
 

@@ -121,7 +121,6 @@ class Platform:
         self.dispatcher.aftermath.jitter = random.Random().random
         self.directory.on_tenant = self.dispatcher.set_terms
         self.revocation = Revocation(self.dispatcher, self.clock)
-        self.directory.on_revoked = self.revocation.revoked
         self.registry = Registry(database, self.directory, self.dispatcher.pools)
         self.registry.on_pools = self._pools_changed
         self.holds = HoldKeeper(database, self.dispatcher)
@@ -151,6 +150,7 @@ class Platform:
             database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
         )
         self.ownership.before_open = self.share_keeper.take_over
+        self.directory.on_revoked = self.ownership.on_revoked = self.revocation.revoked
 
     def _join_front_door(self) -> None:
         """Where jobs come in and workers call."""

@@ -45,7 +45,7 @@ class Rescuer:
         heard = [
             session for session in self._dispatcher.sessions.values() if self._is_news(session)
         ]
-        rows = [(session.key, session.worker) for session in heard]
+        rows = [session.row for session in heard]
         shortest = self._shortest
         restoring = set(self._dispatcher.restoring)  # who holds what is not known there yet
         for shard in self._dispatcher.terms.keys() - restoring:

@@ -14,6 +14,7 @@ from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.held_calls import HeldCalls
 from fairway.services.sessions import Lease, News, Session
+from fairway.store.leases import Origin
 
 LEASES_PER_REPLY = 512
 REPLY_BYTES = 4 << 20  # of payloads; the rest comes with the next reply
@@ -95,11 +96,15 @@ class SessionBook:
                 retry_after_seconds=RETRY_SECONDS,
             )
 
-    def restored_session(self, key: str) -> Session:
-        """The session as it is; one that leases are found of and that is not here is nobody's."""
+    def restored_session(self, key: str, origin: Origin | None = None) -> Session:
+        """The session as it is. One that leases are found of and that is not here is of whom the
+        store says, who alone can claim it; and nobody's, where the store does not know."""
         session = self.sessions.get(key)
         if session is None:
             session = self.sessions[key] = Session(key, self._clock.now_us())
+        if origin is not None and not session.is_known:
+            session.worker, session.tenant, session.opener, _ = origin
+            self._count_tenant(session.tenant, 1)
         return session
 
     def is_run(self, type_id: int, pool: int, tenant: int) -> bool:

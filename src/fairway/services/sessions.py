@@ -20,6 +20,7 @@ from fairway.core.job import NO_PAYLOAD, QueuedJob, due_ms_of
 from fairway.core.job_type import TypeFacts
 from fairway.core.outcome import FailureClass
 from fairway.core.retry import Decision
+from fairway.store.leases import SessionRow
 
 if TYPE_CHECKING:
     from fairway.services.held_calls import HeldCall
@@ -59,15 +60,16 @@ class Session:
     __slots__ = (
         "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
         "hello_number", "hellos", "in_use", "is_claimed", "is_revoked", "key", "labels", "leases",
-        "leases_max", "limits", "missed_since_us", "opener", "outbox", "poll", "recorded",
-        "recording", "refused", "refused_types", "revoked", "ring_due", "rung_us", "seen_us",
-        "slots", "tenant", "there_since_us", "types", "warm_types", "worker",
+        "leases_max", "limits", "missed_since_us", "noted_in", "opener", "outbox", "poll",
+        "recorded", "recording", "refused", "refused_types", "revoked", "ring_due", "rung_us",
+        "seen_us", "slots", "tenant", "there_since_us", "types", "warm_types", "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, now_us: int) -> None:
         self.key = key
         self.is_claimed = False  # nobody's, until its worker speaks: it is given nothing
         self.opener = ""  # the id of the API key that opened it: no other may speak for it
+        self.noted_in: dict[int, int] = {}  # shard → term in which it was written down whose it is
         self.is_revoked = False  # that key is not valid any more
         self.worker = ""
         self.build = ""  # which build of the code it runs, as it says
@@ -105,13 +107,22 @@ class Session:
 
     def claim(self, worker: str, tenant: int | None, opener: str) -> None:
         """Its worker speaks; the key that it shows says whose jobs it may run."""
-        if not self.is_claimed:
-            if tenant is not None and any(one.job.tenant != tenant for one in self.leases.values()):
-                raise _of_another_key("It holds leases of another tenant's jobs.")
-            self.is_claimed, self.opener = True, opener
-        elif opener != self.opener:
-            raise _of_another_key("It was opened with another key.")
+        if self.is_known:
+            if opener != self.opener:
+                raise _of_another_key("It was opened with another key.")
+        elif tenant is not None and any(one.job.tenant != tenant for one in self.leases.values()):
+            raise _of_another_key("It holds leases of another tenant's jobs.")
+        self.is_claimed, self.opener = True, opener
         self.worker, self.tenant = worker, tenant
+
+    @property
+    def is_known(self) -> bool:
+        """Whose it is: its worker spoke, or an earlier owner wrote it down."""
+        return self.is_claimed or bool(self.opener)
+
+    @property
+    def row(self) -> SessionRow:
+        return SessionRow(self.key, self.worker, self.tenant, self.opener or None)
 
     def heard(self, now_us: int, silence_us: int) -> None:
         """It speaks. After a silence it may have much to say: it counts as there from now on."""

@@ -6,7 +6,7 @@ replaced can write nothing, however late its statement arrives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -42,6 +42,24 @@ class RunningJob(NamedTuple):
     session: str
     token: str
     running_seconds: float
+
+
+class SessionRow(NamedTuple):
+    """A worker's session, and whose it is."""
+
+    session: str
+    worker: str
+    tenant: int | None = None  # whose own worker; None with an opener: it runs every tenant's jobs
+    opener: str | None = None  # the id of the API key that opened it; None: nobody knows
+
+
+class Origin(NamedTuple):
+    """Whose a session is, as an earlier owner wrote it down."""
+
+    worker: str
+    tenant: int | None
+    opener: str
+    is_revoked: bool  # the key is not valid any more
 
 
 async def write_leases(
@@ -100,17 +118,26 @@ async def read_held(
     return held
 
 
-async def see_sessions(
-    connection: Connection, shard: int, sessions: Sequence[tuple[str, str]]
-) -> None:
-    """These (session, worker name) pairs were heard: their leases live on."""
+async def see_sessions(connection: Connection, shard: int, sessions: Sequence[SessionRow]) -> None:
+    """These were heard: their leases live on."""
+    sessions = sorted(sessions)  # as leases are: several write them at once
     await execute(
         connection,
         _SQL["see_sessions"],
         shard=shard,
-        sessions=[session for session, _ in sessions],
-        workers=[worker for _, worker in sessions],
+        sessions=[one.session for one in sessions],
+        workers=[one.worker for one in sessions],
+        tenants=[one.tenant for one in sessions],
+        openers=[one.opener for one in sessions],
     )
+
+
+async def whose_sessions(
+    connection: Connection, shard: int, sessions: Collection[str]
+) -> dict[str, Origin]:
+    """Of those whose opener was written down."""
+    rows = await fetch(connection, _SQL["whose_sessions"], shard=shard, sessions=list(sessions))
+    return {session: Origin(*origin) for session, *origin in rows}
 
 
 async def silent_sessions(

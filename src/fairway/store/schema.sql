@@ -126,12 +126,14 @@ CREATE TABLE shards (
     CONSTRAINT shards_term UNIQUE (shard, term)
 );
 
--- When each worker session was last heard: one narrow row a session, not one a job.
+-- When each worker session was last heard, and whose it is: one narrow row a session, not one a job.
 CREATE TABLE sessions (
     shard        int         NOT NULL,
     session      uuid        NOT NULL,
     worker       text        NOT NULL,
     seen_at      timestamptz NOT NULL,
+    tenant       int,                                     -- of the key; NULL with an opener: it runs every tenant's jobs
+    opener       text,                                    -- the id of the key that opened it; NULL: nobody knows
     PRIMARY KEY (shard, session)
 ) WITH (fillfactor = 50);
 
@@ -394,6 +396,7 @@ ALTER TABLE events               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
+ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -409,6 +412,7 @@ CREATE POLICY of_tenant ON events              USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

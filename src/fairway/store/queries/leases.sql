@@ -23,11 +23,21 @@ FROM jobs WHERE shard = :shard AND state = 2 AND id > :after::uuid
 ORDER BY id LIMIT :limit
 
 -- name: see_sessions
--- One narrow row a worker, not one a job.
-INSERT INTO sessions (shard, session, worker, seen_at)
-SELECT :shard, beat.session, beat.worker, now()
-FROM unnest(:sessions::uuid[], :workers::text[]) AS beat (session, worker)
-ON CONFLICT (shard, session) DO UPDATE SET seen_at = excluded.seen_at
+-- One narrow row a worker, not one a job. Who does not know whose a session is leaves that as it was.
+INSERT INTO sessions AS known (shard, session, worker, seen_at, tenant, opener)
+SELECT :shard, beat.session, beat.worker, now(), beat.tenant, beat.opener
+FROM unnest(:sessions::uuid[], :workers::text[], :tenants::int[], :openers::text[])
+     AS beat (session, worker, tenant, opener)
+ON CONFLICT (shard, session) DO UPDATE SET seen_at = excluded.seen_at,
+    tenant = CASE WHEN excluded.opener IS NULL THEN known.tenant ELSE excluded.tenant END,
+    opener = coalesce(excluded.opener, known.opener)
+
+-- name: whose_sessions
+-- Who opened these sessions, of those of which it is known, and whether that key is valid still.
+SELECT replace(session::text, '-', '') AS session, worker, tenant, opener,
+       coalesce((SELECT revoked_at IS NOT NULL OR expires_at <= now() FROM api_keys WHERE id = opener), false) AS is_revoked
+FROM sessions
+WHERE shard = :shard AND session = ANY(:sessions::uuid[]) AND opener IS NOT NULL
 
 -- name: silent_sessions
 -- How long each session has been silent, by the database's clock.
