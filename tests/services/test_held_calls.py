@@ -348,6 +348,7 @@ def test_when_its_tenant_may_run_more(machine: Machine) -> None:
 
 
 def test_when_it_came_while_the_term_was_in_doubt(machine: Machine) -> None:
+    machine.worker("shared", short=0)  # somebody runs what the other tenant brings
     machine.dispatcher.trusted_until_us = 0
     machine.arrive(machine.job(tenant=7))
     own = machine.worker("own", tenant=7)
@@ -370,6 +371,7 @@ def test_when_a_worker_takes_jobs_again(machine: Machine) -> None:
 
 
 def test_when_its_job_came_while_the_term_was_in_doubt(machine: Machine) -> None:
+    machine.worker("shared", short=0)  # somebody runs what the other tenant brings
     own = machine.worker("own", tenant=7)
     machine.dispatcher.hold_open(own)
     machine.arrive(machine.job(tenant=8))
