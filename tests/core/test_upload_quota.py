@@ -1,4 +1,4 @@
-"""What uploads cost: every one something, claimed ones nothing; and nobody may be idle for long."""
+"""What uploads cost: every one something as long as it is kept; and nobody may be idle for long."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from fairway.core.upload_quota import (
     CHARGE_BYTES_MIN,
     GRACE_SECONDS,
     RATE_BYTES_PER_SECOND,
+    charges_of,
     patience_seconds,
-    unclaimed_bytes,
 )
 
 SIZES = st.dictionaries(st.text("abc", min_size=1), st.integers(0, 1 << 34), max_size=8)
 
 
 @given(SIZES, st.sets(st.text("abc", min_size=1)))
-def test_what_no_job_has_taken_over_is_charged(sizes: dict[str, int], claimed: set[str]) -> None:
+def test_what_is_kept_is_charged(sizes: dict[str, int], claimed: set[str]) -> None:
     listing = [(f"uploads/day/7/{upload}/body", size) for upload, size in sizes.items()]
-    listing += [(f"uploads/day/7/{upload}/facts", 90) for upload in sizes]
+    listing += [(f"uploads/day/7/{upload}/found", 90) for upload in sizes]
     listing += [(f"uploads/day/7/{upload}/claimed", 0) for upload in claimed]
     waiting = [size for upload, size in sizes.items() if upload not in claimed]
-    charged = unclaimed_bytes(listing)
-    assert charged >= sum(waiting)
-    assert len(waiting) * CHARGE_BYTES_MIN <= charged
-    assert charged <= sum(waiting) + len(waiting) * CHARGE_BYTES_MIN
+    charges = charges_of(listing)
+    for charged, counted in [
+        (charges.unclaimed_bytes, waiting),
+        (charges.kept_bytes, list(sizes.values())),
+    ]:
+        assert charged >= sum(counted)
+        assert len(counted) * CHARGE_BYTES_MIN <= charged
+        assert charged <= sum(counted) + len(counted) * CHARGE_BYTES_MIN
 
 
 @given(st.integers(0, 1 << 40), st.integers(0, 1 << 30), st.floats(1, 1e5))

@@ -6,17 +6,18 @@ a schema can neither hang the server nor make it call somebody.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NoReturn
 
 import jsonschema_rs
 import msgspec
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.upload_facts import NO_FIT
 
 PATTERN_BYTES_MAX = 1 << 20
 MESSAGE_MAX = 300
 SCHEMA_BYTES_MAX = 64 << 10
-NO_FIT = "PAYLOAD_DOES_NOT_FIT"
 
 
 class PayloadSchemas:
@@ -25,6 +26,11 @@ class PayloadSchemas:
     def __init__(self, schemas: dict[str, bytes]) -> None:
         self._schemas = schemas  # by job type; changes as the registry does
         self._compiled: dict[str, tuple[bytes, Any]] = {}
+
+    def digest(self, type_name: str) -> str:
+        """Of the schema that a type has now; nothing when it has none."""
+        schema = self._schemas.get(type_name)
+        return "" if schema is None else hashlib.sha256(schema).hexdigest()
 
     def check(self, type_name: str, payload: bytes) -> None:
         """Raises InvalidRequest that names the first place where the payload does not fit."""

@@ -113,7 +113,7 @@ class SubmitJob:
             new = new._replace(idempotency_key=key, body_hash=body_hash)
         self._platform.revocation.check(key_id)  # the body may have been long on its way
         if len(new.payload) > self._inline_max or new.upload is not None:
-            (verdict,) = await submit_large(self._platform, tenant, [new], self._schemas)
+            (verdict,) = await submit_large(self._platform, asked_by, [new], self._schemas)
         else:
             (verdict,) = await self._platform.submissions.submit(tenant, [new])
         if isinstance(verdict, FairwayError):
@@ -191,7 +191,7 @@ class SubmitBatch:
                 self._platform.admission.refuse_debtors(tenant)
             wanted = await self._read(scope, receive, tenant)
             self._platform.revocation.check(key_id)  # the body may have been long on its way
-            await self._submit(scope, send, tenant, wanted)
+            await self._submit(scope, send, (key_id, tenant), wanted)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
             if isinstance(error, InvalidRequest):
@@ -209,12 +209,14 @@ class SubmitBatch:
         look = partial(self._understand, body, key)
         return await self._platform.heavy.run(tenant.id, look, len(body))
 
-    async def _submit(self, scope: Scope, send: Send, tenant: Tenant, wanted: list[Wanted]) -> None:
-        key = idempotency_key(scope)
+    async def _submit(
+        self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], wanted: list[Wanted]
+    ) -> None:
+        key, (_, tenant) = idempotency_key(scope), asked_by
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload is not None for new in good):
-            answers = await submit_large(self._platform, tenant, good, self._schemas)
+            answers = await submit_large(self._platform, asked_by, good, self._schemas)
         else:
             answers = await self._platform.submissions.submit(tenant, good) if good else []
         if len(good) < len(wanted):

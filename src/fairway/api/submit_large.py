@@ -11,34 +11,49 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fairway.api.looking import look_through
-from fairway.api.payload_schema import NO_FIT, PayloadSchemas
+from fairway.api.payload_schema import PayloadSchemas
 from fairway.api.weight import is_light
-from fairway.core.errors import InvalidRequest
+from fairway.core.errors import Forbidden, InvalidRequest
 from fairway.core.tenant import Tenant
+from fairway.core.upload_facts import NO_FIT
 from fairway.services.platform import Platform
 from fairway.services.submission_group import NewJob, Verdict
-from fairway.services.uploads import LOOK_BYTES_MAX, Look
+from fairway.services.upload_looks import LOOK_BYTES_MAX, Look
 from fairway.wire.payload import check_carefully, check_payload, is_plain
 
 
 async def submit_large(
-    platform: Platform, tenant: Tenant, jobs: list[NewJob], schemas: PayloadSchemas
+    platform: Platform,
+    asked_by: tuple[str, Tenant],
+    jobs: list[NewJob],
+    schemas: PayloadSchemas,
 ) -> list[Verdict]:
     """As `submit`, for jobs of which some are too large for their row.
 
     They are let in first: nothing is written for a job that is refused. Uploads are looked into
     one at a time, as bodies are: a batch of them takes one place in the lane, not all of them.
     """
+    key_id, tenant = asked_by
     turn = asyncio.Lock()
 
     def look_for(new: NewJob) -> Look:
         looking = UploadLook(platform, tenant, new, schemas)
-        return Look(partial(looking.whole, turn), partial(looking.through, turn))
+        return Look(
+            partial(looking.whole, turn),
+            partial(looking.through, turn),
+            partial(platform.admission.charge, tenant),
+            schemas.digest(new.type),
+        )
 
     platform.submissions.admit(tenant, len(jobs))
     inline_max = platform.settings.inline_bytes_max
     found = await platform.vault.stand_aside(tenant.id, jobs, inline_max, look_for)
     kept = [one for one in found if isinstance(one, NewJob)]
+    try:
+        platform.revocation.check(key_id)  # a look may take minutes
+    except Forbidden:
+        await platform.vault.drop(kept)
+        raise
     verdicts = await platform.submissions.submit(tenant, kept, is_admitted=True) if kept else []
     await platform.vault.settle(kept, verdicts)
     rest = iter(verdicts)

@@ -22,6 +22,13 @@ class ObjectFacts(NamedTuple):
     sha256: bytes
 
 
+class Seen(NamedTuple):
+    """What lies under a name right now, told apart from what else may come to lie there."""
+
+    size_bytes: int
+    version: str  # another one as soon as anybody puts something else there, of any size
+
+
 class Place(NamedTuple):
     """Whose an object is."""
 

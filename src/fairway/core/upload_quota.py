@@ -1,14 +1,16 @@
-"""What uploads may cost a tenant: bytes that no job has taken over yet, and time on the way.
+"""What uploads may cost a tenant: bytes that are kept of them, and time on the way.
 
 An upload is charged for its bytes, and for a megabyte at least, so that one bound holds both their
-size and their number. A sender has a moment to begin and must then keep up a small rate.
+size and their number. One that a job has taken over is kept as long as any other, and still counts
+among all of them. A sender has a moment to begin and must then keep up a small rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-BODY, FACTS, CLAIMED = "body", "facts", "claimed"  # the leaves of an upload
+BODY, FACTS, CLAIMED = "body", "found", "claimed"  # the leaves of an upload
 
 CHARGE_BYTES_MIN = 1 << 20
 GRACE_SECONDS = 15.0
@@ -19,8 +21,19 @@ def charge_bytes(size_bytes: int) -> int:
     return max(size_bytes, CHARGE_BYTES_MIN)
 
 
-def unclaimed_bytes(listing: Iterable[tuple[str, int]]) -> int:
-    """What the uploads in a listing are charged, those apart that a job has taken over."""
+class Charges(NamedTuple):
+    """What the uploads of a tenant are charged."""
+
+    unclaimed_bytes: int = 0  # those that no job has taken over
+    kept_bytes: int = 0  # all of them
+
+    def plus(self, other: Charges) -> Charges:
+        return Charges(
+            self.unclaimed_bytes + other.unclaimed_bytes, self.kept_bytes + other.kept_bytes
+        )
+
+
+def charges_of(listing: Iterable[tuple[str, int]]) -> Charges:
     bodies: dict[str, int] = {}
     claimed: set[str] = set()
     for name, size_bytes in listing:
@@ -29,7 +42,8 @@ def unclaimed_bytes(listing: Iterable[tuple[str, int]]) -> int:
             bodies[upload] = charge_bytes(size_bytes)
         elif leaf == CLAIMED:
             claimed.add(upload)
-    return sum(charge for upload, charge in bodies.items() if upload not in claimed)
+    unclaimed = sum(charge for upload, charge in bodies.items() if upload not in claimed)
+    return Charges(unclaimed, sum(bodies.values()))
 
 
 def patience_seconds(received_bytes: int, seconds_max: float) -> float:

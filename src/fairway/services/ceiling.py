@@ -13,7 +13,7 @@ from fairway.core.connections import AHEAD_MAX
 from fairway.core.reading import READ_BYTES_MAX
 from fairway.core.run_note import PROGRESS_BYTES_MAX
 from fairway.runtime.settings import Settings
-from fairway.services import checkpoints, uploads, vault
+from fairway.services import checkpoints, upload_looks, uploads
 from fairway.services.bodies import CALL_BYTES_MAX, CHECKPOINTS_BYTES_MAX
 from fairway.services.waiting import DOWNLOADS_MAX
 
@@ -36,7 +36,7 @@ class Store(NamedTuple):
 
 
 def stores(settings: Settings) -> list[Store]:
-    looked_at_bytes = vault.TRANSFERS_MAX * uploads.LOOK_BYTES_MAX
+    looked_at_bytes = upload_looks.LOOKS_MAX * upload_looks.LOOK_BYTES_MAX
     return [
         Store("the program at rest", AT_REST_BYTES),
         Store(

@@ -155,6 +155,10 @@ class Directory:
             self.guesses.failed(address)
         return principal
 
+    async def is_valid(self, key_id: str) -> bool:
+        """Whether a key that was shown a while ago still opens anything."""
+        return key_id in self._stored_keys or await self._read_key(key_id) is not None
+
     async def _found(self, text: str, key: ApiKey, *, may_ask: bool) -> Principal | None:
         stored = self._stored_keys.get(key.id)
         if stored is None and may_ask and key.id not in self._absent_keys:

@@ -1,9 +1,11 @@
 """Uploads: payloads too large for a request, put into object storage before their job comes.
 
-An address is signed, good for one place, one hour and one body. What a tenant has on the way, and
-what no job has taken over yet, is bounded: by count, by bytes and by time. The bytes are counted
-by looking into storage, a minute old at most, so they are true after a restart, on every server and
-for addresses of a bucket, which takes bodies without us.
+An address is signed, good for one place, one body and a while. One that this server serves is good
+only as long as the key that asked for it; a bucket knows nothing of keys, so its addresses are good
+for a shorter time. What a tenant has on the way, what no job has taken over yet, and all that is
+kept of it, is bounded: by count, by bytes and by time. The bytes are counted by looking into
+storage, a minute old at most, so they are true after a restart, on every server and for addresses
+of a bucket, which takes bodies without us.
 """
 
 from __future__ import annotations
@@ -13,43 +15,44 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.errors import (
     Conflict,
     Forbidden,
-    Gone,
     InvalidRequest,
     LimitReached,
     NotFound,
     Unavailable,
 )
-from fairway.core.objects import ObjectFacts, Place, day_of, object_name
-from fairway.core.upload_facts import UploadFacts, upload_facts
+from fairway.core.objects import Place, day_of, object_name
+from fairway.core.upload_facts import UploadFacts
 from fairway.core.upload_quota import (
     BODY,
     CHARGE_BYTES_MIN,
     CLAIMED,
     FACTS,
+    Charges,
     charge_bytes,
-    unclaimed_bytes,
+    charges_of,
 )
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
+from fairway.services import upload_looks
 from fairway.services.store_clock import StoreClock
+from fairway.services.upload_looks import Look, UploadLooks
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster
 
 log = logger("uploads")
 
-ADDRESS_SECONDS = 3600
+ADDRESS_SECONDS = 3600  # of one that this server serves: its key is looked at with every use
+BUCKET_ADDRESS_SECONDS = 900  # of one that a bucket serves: nobody can take it back
 KEPT_DAYS = 2  # then an upload is swept, whether a job came for it or not
 PIECE_BYTES = 1 << 20
 FLYING_MAX = 64  # at a time, of all tenants: each holds a few pieces
-LOOK_BYTES_MAX = 8 << 20  # what is looked into as a whole when its job comes; larger in pieces
 COUNTED_FOR = timedelta(seconds=60)
 UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
 
@@ -58,6 +61,7 @@ class UploadLimits(NamedTuple):
     size_bytes: int  # of one
     in_flight: int  # of one tenant, at a time
     unclaimed_bytes: int  # of one tenant, stored and not taken over by a job
+    kept_bytes: int  # of one tenant, stored, whether a job has taken them over or not
 
     @classmethod
     def of(cls, settings: Settings) -> UploadLimits:
@@ -65,6 +69,7 @@ class UploadLimits(NamedTuple):
             size_bytes=settings.upload_bytes_max,
             in_flight=settings.uploads_in_flight,
             unclaimed_bytes=settings.unclaimed_bytes_max,
+            kept_bytes=settings.uploaded_bytes_max,
         )
 
 
@@ -76,20 +81,21 @@ class Upload(NamedTuple):
     expires_at: datetime
 
 
+class UploadSeen(NamedTuple):
+    """What was uploaded, as it was when it was looked at."""
+
+    size_bytes: int
+    sha256: bytes
+
+
 class Address(NamedTuple):
     """What the bearer of a signed address shows."""
 
     tenant: int
+    key_id: str  # of the key that asked for it
     upload: str
     expires: int
     signature: str
-
-
-class Look(NamedTuple):
-    """How an upload is looked at before its job exists; both raise what is wrong."""
-
-    whole: Callable[[bytes], Awaitable[None]]  # what is not too large, in one go
-    through: Callable[[AsyncIterator[bytes]], Awaitable[None]]  # piece by piece
 
 
 class Uploads:
@@ -102,28 +108,34 @@ class Uploads:
         self.limits = limits
         self._accounts: dict[int, _Account] = {}
         self._flying = 0  # of all tenants
+        self._looks = UploadLooks(objects)
 
     # -- on the way in -----------------------------------------------------------------------
 
-    async def new(self, tenant: int, server_url: str) -> Upload:
-        """LimitReached when what the tenant has uploaded waits for its jobs."""
+    async def new(self, tenant: int, key_id: str, server_url: str) -> Upload:
+        """LimitReached when the tenant has uploaded as much as it may."""
         self._check_room(await self._account(tenant), 0)
         now = self._store_clock.now()
         upload = f"{day_of(now)}.{secrets.token_hex(16)}"
-        expires_at = now + timedelta(seconds=ADDRESS_SECONDS)
-        url = await self._objects.sign_upload(_name(tenant, upload, BODY), ADDRESS_SECONDS)
-        if url is None:  # a folder: this server takes it
-            expires = int(expires_at.timestamp())
-            proof = self._signature(tenant, upload, expires)
-            query = f"tenant={tenant}&expires={expires}&signature={proof}"
-            url = f"{server_url}/v1/uploads/{upload}?{query}"
-        return Upload(upload, url, expires_at)
+        url = await self._objects.sign_upload(_name(tenant, upload, BODY), BUCKET_ADDRESS_SECONDS)
+        if url is not None:
+            return Upload(upload, url, now + timedelta(seconds=BUCKET_ADDRESS_SECONDS))
+        expires_at = now + timedelta(seconds=ADDRESS_SECONDS)  # a folder: this server takes it
+        address = Address(tenant, key_id, upload, int(expires_at.timestamp()), "")
+        query = f"tenant={tenant}&key={key_id}&expires={address.expires}"
+        proof = self._signature(address)
+        return Upload(
+            upload, f"{server_url}/v1/uploads/{upload}?{query}&signature={proof}", expires_at
+        )
 
     async def take(
         self, address: Address, declared_bytes: int, pieces: AsyncIterator[bytes]
     ) -> None:
-        """The bearer of a signed address puts its payload here; on disk when this returns."""
-        self._check(address)
+        """The bearer of a signed address puts its payload here; on disk when this returns.
+
+        Whether the key that asked for the address is still good is the caller's to find out.
+        """
+        self.check(address)
         if declared_bytes > self.limits.size_bytes:
             raise self._too_large()
         account = await self._account(address.tenant)
@@ -136,8 +148,8 @@ class Uploads:
             self._flying -= 1
             del account.flying[address.upload]
 
-    def _check(self, address: Address) -> None:
-        good = self._signature(address.tenant, address.upload, address.expires)
+    def check(self, address: Address) -> None:
+        good = self._signature(address)
         if not hmac.compare_digest(good.encode(), address.signature.encode()):
             raise Forbidden("The address was not signed by this server, or was changed.")
         if address.expires < self._store_clock.now().timestamp():
@@ -184,7 +196,7 @@ class Uploads:
 
         await self._objects.put(body, measured())
         account.flying[address.upload] = size_bytes
-        facts = UploadFacts(size_bytes, digest.digest())
+        facts = UploadFacts(taken_sha256=digest.digest())
         await self._objects.put(_name(address.tenant, address.upload, FACTS), facts.text())
 
     def _too_large(self) -> InvalidRequest:
@@ -195,14 +207,19 @@ class Uploads:
     # -- how much there is -------------------------------------------------------------------
 
     def _check_room(self, account: _Account, size_bytes: int) -> None:
-        limit = self.limits.unclaimed_bytes
-        if account.charged_bytes + charge_bytes(size_bytes) > limit:
-            raise LimitReached(
-                f"{account.charged_bytes} bytes of uploads wait for their jobs, each counted as"
-                f" {CHARGE_BYTES_MIN} at least; with one more they would pass the limit of {limit}."
-                f" Submit their jobs; what no job comes for is removed after {KEPT_DAYS} days.",
-                code="UPLOAD_QUOTA_EXCEEDED",
-                retry_after_seconds=60,
+        more_bytes = charge_bytes(size_bytes)
+        unclaimed_bytes, kept_bytes = account.charges
+        if unclaimed_bytes + more_bytes > self.limits.unclaimed_bytes:
+            raise _no_room(
+                f"{unclaimed_bytes} bytes of uploads wait for their jobs",
+                self.limits.unclaimed_bytes,
+                "Submit their jobs; what no job comes for is removed after",
+            )
+        if kept_bytes + more_bytes > self.limits.kept_bytes:
+            raise _no_room(
+                f"{kept_bytes} bytes of your uploads are kept, with those that have their jobs",
+                self.limits.kept_bytes,
+                "Upload less, or smaller ones: an upload is kept for",
             )
 
     async def _account(self, tenant: int) -> _Account:
@@ -215,86 +232,51 @@ class Uploads:
         return account
 
     async def _count(self, tenant: int, account: _Account, now: datetime) -> None:
-        known = list(account.stored)
+        known = [*account.stored, *account.claimed]
         days = [day_of(now - timedelta(days=back)) for back in range(KEPT_DAYS)]
-        counted_bytes = 0
+        counted = Charges()
         for day in days:
             listing = await self._objects.listing(f"uploads/{day}/{tenant}")
-            counted_bytes += await asyncio.to_thread(unclaimed_bytes, listing)  # it may be long
-        account.counted_bytes, account.counted_at = counted_bytes, now
+            counted = counted.plus(await asyncio.to_thread(charges_of, listing))  # it may be long
+        account.counted, account.counted_at = counted, now
         for upload in known:  # they are in the listing now
             account.stored.pop(upload, None)
+            account.claimed.pop(upload, None)
 
     # -- on the way out ----------------------------------------------------------------------
 
-    async def claim(self, tenant: int, upload: str, to: str, look: Look) -> ObjectFacts:
+    async def look_at(self, tenant: int, upload: str, look: Look) -> UploadSeen:
+        """Size and digest of what was uploaded, once it is known that it can be a payload."""
+        body, facts = _name(tenant, upload, BODY), _name(tenant, upload, FACTS)
+        seen = await self._objects.seen(body)
+        if seen is None:
+            raise _absent(upload)
+        if seen.size_bytes > self.limits.size_bytes:  # a bucket's address has no limit of its own
+            raise self._too_large()
+        one = upload_looks.Upload(tenant, body, facts, seen)
+        return UploadSeen(seen.size_bytes, await self._looks.digest_of(one, look))
+
+    async def claim(self, tenant: int, upload: str, to: str) -> None:
         """A copy of what was uploaded, under this name; the job may be sent again, so it stays.
 
-        It is looked into first. The digest is of what was looked at: should the object be another
-        by the time it is copied or read, it is damaged, and no job runs with it.
+        Should it be another by now than what was looked at, its digest is another, too: then it
+        is damaged, and no job runs with it.
         """
-        body = _name(tenant, upload, BODY)
-        size_bytes = await self._objects.size(body)
-        if size_bytes is None:
-            raise _absent(upload)
-        if size_bytes > self.limits.size_bytes:  # a bucket's address has no limit of its own
-            raise self._too_large()
-        if size_bytes <= LOOK_BYTES_MAX:
-            sha256 = await self._looked_into(upload, body, look)
-        else:
-            facts = _name(tenant, upload, FACTS)
-            sha256 = await self._looked_through(body, facts, size_bytes, look)
-        await self._objects.copy(body, to)
+        await self._objects.copy(_name(tenant, upload, BODY), to)
         await self._mark_claimed(tenant, upload)
-        return ObjectFacts(to, size_bytes, sha256)
-
-    async def _looked_into(self, upload: str, name: str, look: Look) -> bytes:
-        body = await self._objects.get(name)
-        if body is None:
-            raise _absent(upload)
-        await look.whole(body)
-        return (await asyncio.to_thread(hashlib.sha256, body)).digest()
-
-    async def _looked_through(self, body: str, facts: str, size_bytes: int, look: Look) -> bytes:
-        """Piece by piece. That takes long: what was found is kept beside it, for the next job."""
-        known = upload_facts(await self._objects.get(facts), size_bytes)
-        if known is None or not known.is_looked_at:
-            taken = None if known is None else known.sha256  # when this platform took it
-            known = await self._found_in(body, size_bytes, look)
-            if not known.flaw and taken not in (None, known.sha256):
-                raise Gone("What was uploaded is damaged; upload it anew.", code="OBJECT_DAMAGED")
-            await self._objects.put(facts, known.text())
-        known.raise_flaw()
-        return known.sha256
-
-    async def _found_in(self, body: str, size_bytes: int, look: Look) -> UploadFacts:
-        digest = hashlib.sha256()
-
-        async def measured() -> AsyncGenerator[bytes, None]:
-            async with aclosing(self._objects.stream(body)) as pieces:
-                async for piece in pieces:
-                    await asyncio.to_thread(digest.update, piece)
-                    yield piece
-
-        async with aclosing(measured()) as pieces:
-            try:
-                await look.through(pieces)
-            except InvalidRequest as error:
-                return UploadFacts(size_bytes, b"", True, error.message, error.code)
-        return UploadFacts(size_bytes, digest.digest(), True)
 
     async def _mark_claimed(self, tenant: int, upload: str) -> None:
         """It no longer counts as waiting for its job."""
         account = self._accounts.get(tenant)
-        if account is not None:
-            account.stored.pop(upload, None)
+        if account is not None and (charged := account.stored.pop(upload, None)) is not None:
+            account.claimed[upload] = charged
         try:
             await self._objects.put(_name(tenant, upload, CLAIMED), b"")
         except Unavailable as error:  # it counts a while longer, no more than that
             log.warning("upload not marked as taken over", upload=upload, error=error.message)
 
-    def _signature(self, tenant: int, upload: str, expires: int) -> str:
-        words = f"upload:{tenant}:{upload}:{expires}".encode()
+    def _signature(self, address: Address) -> str:
+        words = ":".join(map(str, ("upload", *address[:-1]))).encode()
         return hmac.new(self._cluster.secret.encode(), words, hashlib.sha256).hexdigest()
 
 
@@ -307,15 +289,17 @@ class _Account:
 
     def __init__(self) -> None:
         self.counted_at: datetime | None = None
-        self.counted_bytes = 0
+        self.counted = Charges()
         self.counting = asyncio.Lock()
         self.stored: dict[str, int] = {}
+        self.claimed: dict[str, int] = {}  # of those that were stored since
         self.flying: dict[str, int] = {}
 
     @property
-    def charged_bytes(self) -> int:
-        flying = sum(map(charge_bytes, self.flying.values()))
-        return self.counted_bytes + sum(self.stored.values()) + flying
+    def charges(self) -> Charges:
+        waiting_bytes = sum(self.stored.values()) + sum(map(charge_bytes, self.flying.values()))
+        since = Charges(waiting_bytes, waiting_bytes + sum(self.claimed.values()))
+        return self.counted.plus(since)
 
 
 async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -337,6 +321,15 @@ def _name(tenant: int, upload: str, leaf: str) -> str:
     if found is None:
         raise InvalidRequest("This is no id of an upload.", field="/payload_upload")
     return object_name("uploads", Place(found[1], tenant, upload), leaf)
+
+
+def _no_room(there_are: str, limit_bytes: int, advice: str) -> LimitReached:
+    return LimitReached(
+        f"{there_are}, each counted as {CHARGE_BYTES_MIN} at least; with one more they would pass"
+        f" the limit of {limit_bytes}. {advice} {KEPT_DAYS} days.",
+        code="UPLOAD_QUOTA_EXCEEDED",
+        retry_after_seconds=60,
+    )
 
 
 def _absent(upload: str) -> NotFound:

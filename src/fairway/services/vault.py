@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
-from fairway.core.errors import FairwayError, Gone, Refused, Unavailable
+from fairway.core.errors import Gone, Refused, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.objects import ObjectFacts, Place, day_of, is_intact, object_name
 from fairway.core.reference import refer, referred
@@ -24,13 +24,14 @@ from fairway.services.places import Places
 from fairway.services.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.services.submission_group import Accepted, NewJob, Verdict
-from fairway.services.uploads import Look, Uploads
+from fairway.services.upload_looks import Look
+from fairway.services.uploads import Uploads
 from fairway.store.objects import Objects
 from fairway.store.tenants import Cluster
 
 log = logger("vault")
 
-TRANSFERS_MAX = 8  # at a time: each holds a whole text in memory
+TRANSFERS_MAX = 8  # at a time of payloads, and of results: each holds a whole text in memory
 TENANT_TRANSFERS_MAX = 4  # of one tenant
 SUSPECTS_MAX = 1000
 
@@ -38,10 +39,10 @@ LookFor: TypeAlias = Callable[[NewJob], Look]  # at what was uploaded for this j
 
 
 class Reading(NamedTuple):
-    """A text on its way out, wherever it is."""
+    """A text on its way out, wherever it is. Whoever has it closes it."""
 
     size_bytes: int
-    pieces: AsyncIterator[bytes]
+    pieces: AsyncGenerator[bytes, None]
 
 
 class Vault:
@@ -58,41 +59,45 @@ class Vault:
         self._store_clock = store_clock
         self._ids = ids
         self._uploads = uploads
-        self._transfers = Places(
-            "large payloads are being stored for you",
-            per_owner=TENANT_TRANSFERS_MAX,
-            in_all=TRANSFERS_MAX,
-        )
+        self._payloads = _places("large payloads are being stored for you")
+        self._results = _places("large results are being stored")  # they wait for no payload
         self._suspects: dict[str, None] = {}  # read once and found damaged
 
     # -- payloads ------------------------------------------------------------------------------
 
     async def stand_aside(
         self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int, look_for: LookFor
-    ) -> list[NewJob | FairwayError]:
+    ) -> list[NewJob | Refused]:
         """The same jobs, with what is large or was uploaded behind a reference.
 
         In place of a job whose upload is no good: why. Call it for jobs that were let in already.
+        When one of them cannot be kept now, none is.
         """
 
-        async def one(new: NewJob) -> NewJob | FairwayError:
-            try:
-                if new.upload is not None:
-                    return await self._take_over(tenant, new, new.upload, look_for(new))
-                return await self._keep(tenant, new) if len(new.payload) > inline_bytes_max else new
-            except Refused as error:
-                return error
+        async def one(new: NewJob) -> NewJob:
+            if new.upload is not None:
+                return await self._take_over(tenant, new, new.upload, look_for(new))
+            return await self._keep(tenant, new) if len(new.payload) > inline_bytes_max else new
 
-        return list(await asyncio.gather(*map(one, jobs)))
+        answers = await asyncio.gather(*map(one, jobs), return_exceptions=True)
+        found = [answer for answer in answers if isinstance(answer, NewJob | Refused)]
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, Refused):
+                await self.drop([new for new in found if isinstance(new, NewJob)])
+                raise answer
+        return found
 
     async def settle(self, kept: Sequence[NewJob], verdicts: Sequence[Verdict]) -> None:
         """Remove what was kept for jobs that were refused, or are there already by their key."""
-        names = [
-            facts.name
-            for new, verdict in zip(kept, verdicts, strict=True)
-            if new.id is not None and not (isinstance(verdict, Accepted) and verdict.id == new.id)
-            if (facts := referred(new.payload)) is not None
-        ]
+        pairs = zip(kept, verdicts, strict=True)
+        await self.drop(
+            [new for new, one in pairs if not (isinstance(one, Accepted) and one.id == new.id)]
+        )
+
+    async def drop(self, kept: Sequence[NewJob]) -> None:
+        """Remove what was kept for these: none of them came to be."""
+        facts = [referred(new.payload) for new in kept if new.id is not None]
+        names = [one.name for one in facts if one is not None]
         if names:
             try:
                 await self._objects.delete(names)
@@ -102,14 +107,17 @@ class Vault:
     async def _keep(self, tenant: int, new: NewJob) -> NewJob:
         job = self._new_id(tenant)
         name = object_name("payloads", self._place(tenant, job), "payload")
-        facts = await self._put(tenant, name, new.payload)
+        async with self._payloads.held(tenant):
+            facts = await self._put(name, new.payload)
         return new._replace(id=job, payload=refer(facts))
 
     async def _take_over(self, tenant: int, new: NewJob, upload: str, look: Look) -> NewJob:
         job = self._new_id(tenant)
         name = object_name("payloads", self._place(tenant, job), "payload")
-        async with self._transfers.held(tenant):
-            facts = await self._uploads.claim(tenant, upload, name, look)
+        seen = await self._uploads.look_at(tenant, upload, look)
+        async with self._payloads.held(tenant):
+            await self._uploads.claim(tenant, upload, name)
+        facts = ObjectFacts(name, *seen)
         # By what it holds, not by the name of the upload: who sends a job again uploads anew.
         body_hash = new.body_hash and hashlib.sha256(new.body_hash + facts.sha256).digest()
         return new._replace(id=job, payload=refer(facts), body_hash=body_hash)
@@ -120,10 +128,9 @@ class Vault:
     def _place(self, tenant: int, owner: str) -> Place:
         return Place(day_of(self._store_clock.now()), tenant, owner)
 
-    async def _put(self, tenant: int, name: str, body: bytes) -> ObjectFacts:
-        async with self._transfers.held(tenant):
-            digest = await asyncio.to_thread(hashlib.sha256, body)
-            await self._objects.put(name, body)
+    async def _put(self, name: str, body: bytes) -> ObjectFacts:
+        digest = await asyncio.to_thread(hashlib.sha256, body)
+        await self._objects.put(name, body)
         return ObjectFacts(name, len(body), digest.digest())
 
     # -- results -------------------------------------------------------------------------------
@@ -132,7 +139,8 @@ class Vault:
         """A reference to a large result. Should the lease be lost, nothing will refer to it."""
         tenant = lease.job.tenant
         name = object_name("results", self._place(tenant, lease.job.id), f"{lease.epoch:019d}")
-        return refer(await self._put(tenant, name, result))
+        async with self._results.held(tenant):
+            return refer(await self._put(name, result))
 
     # -- both ----------------------------------------------------------------------------------
 
@@ -184,7 +192,11 @@ class Vault:
         )
 
 
-async def _one(text: bytes) -> AsyncIterator[bytes]:
+def _places(what: str) -> Places:
+    return Places(what, per_owner=TENANT_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
+
+
+async def _one(text: bytes) -> AsyncGenerator[bytes, None]:
     yield text
 
 

@@ -10,6 +10,8 @@ import obstore
 from obstore.exceptions import NotSupportedError
 from obstore.store import from_url
 
+from fairway.core.objects import Seen
+
 CHUNK_BYTES = 5 << 20  # the least that S3 takes as a part
 PIECE_BYTES = 256 << 10  # read at a time: everybody who reads holds a few
 # TLS is the default everywhere; an endpoint that was written down as http:// is meant so.
@@ -32,9 +34,10 @@ class ObjectBucket:
         found = await obstore.get_async(self._store, name)
         return bytes(await found.bytes_async())
 
-    async def size(self, name: str) -> int:
+    async def seen(self, name: str) -> Seen:
         found = await obstore.head_async(self._store, name)
-        return int(found["size"])
+        marks = [str(mark) for key in ("e_tag", "version") if (mark := found.get(key))]
+        return Seen(int(found["size"]), " ".join(marks) or found["last_modified"].isoformat())
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         found = await obstore.get_async(self._store, name)

@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from fairway.core.objects import Seen
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -130,8 +132,9 @@ class ObjectFolder:
         """FileNotFoundError when there is none of that name."""
         return await self._run((self._root / name).read_bytes)
 
-    async def size(self, name: str) -> int:
-        return (await self._run((self._root / name).stat)).st_size
+    async def seen(self, name: str) -> Seen:
+        found = await self._run((self._root / name).stat)
+        return Seen(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}")
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         file = await self._run(lambda: open(self._root / name, "rb"))  # noqa: SIM115  # closed by whoever reads last

@@ -17,6 +17,7 @@ from pathlib import Path
 from obstore.exceptions import BaseError
 
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.objects import Seen
 from fairway.store.object_bucket import ObjectBucket
 from fairway.store.object_folder import ObjectFolder
 
@@ -61,13 +62,18 @@ class Objects:
             except FileNotFoundError:
                 return None
 
-    async def size(self, name: str) -> int | None:
-        """How many bytes it has, or None when there is none of that name."""
+    async def seen(self, name: str) -> Seen | None:
+        """Its size and version, or None when there is none of that name."""
         async with self._in_use():
             try:
-                return await self._place.size(name)
+                return await self._place.seen(name)
             except FileNotFoundError:
                 return None
+
+    async def size(self, name: str) -> int | None:
+        """How many bytes it has, or None when there is none of that name."""
+        seen = await self.seen(name)
+        return None if seen is None else seen.size_bytes
 
     async def check(self) -> None:
         """Before an object is called gone: Unavailable when none could be found at all.
