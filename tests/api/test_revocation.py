@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import asyncpg
 import httpx2
 import pytest
 from tests.api.house import House, problem
+from tests.api.test_body_room import deaf
 from tests.api.test_jobs import submit
+from tests.api.test_large import put
+from tests.api.test_server_places import LARGE, sending, stored
+from tests.api.test_uploads import begin_put, flying, heard, new_url, uploaded
+from tests.api.test_uploads import stored as objects
 from tests.api.worker import HandWorker
 
 SECONDS = 5.0
@@ -211,3 +218,104 @@ async def test_a_body_that_was_long_on_its_way_makes_no_job(
     writer.write(body[-1:])
     assert b" 401 " in await asyncio.wait_for(reader.readline(), SECONDS)
     writer.close()
+
+
+# -- uploads and downloads -----------------------------------------------------------------------
+
+
+async def until_known(caller: httpx2.AsyncClient) -> None:
+    """This server has heard that the caller's key is revoked."""
+    async with within_five_seconds():
+        while (await caller.get("/v1/jobs")).status_code == 200:  # noqa: ASYNC110  (nobody tells)
+            await asyncio.sleep(0.05)
+
+
+async def test_an_address_is_good_for_as_long_as_the_key_that_asked_for_it(
+    house: House, revoke: Revoke
+) -> None:
+    name, key = house.new_tenant()
+    other = house.new_key({"scope": "tenant", "tenant": name})
+    async with house.caller(key) as caller, house.caller(other) as colleague:
+        url, theirs = await new_url(caller), await new_url(colleague)
+        await revoke(key)
+        await until_known(caller)
+        told = problem(await put(house, url, b"{}"), 403, "FORBIDDEN")
+        assert "was revoked" in told["detail"]
+        with_other = url.replace(key.split("_")[2], other.split("_")[2])
+        assert with_other != url
+        problem(await put(house, with_other, b"{}"), 403, "FORBIDDEN")
+        assert (await put(house, theirs, b"{}")).status_code == 204
+
+
+async def test_an_upload_on_its_way_ends_with_its_key(house: House, revoke: Revoke) -> None:
+    _, key = house.new_tenant()
+    async with house.caller(key) as caller:
+        url = await new_url(caller)
+    with begin_put(house, url, b"content-length: 1000", b"{") as opened:
+        await flying(house, 1)
+        await revoke(key)
+        async with within_five_seconds():
+            answer = await heard(opened)
+    assert answer.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in answer
+    await flying(house, 0)
+    upload = url.partition("/uploads/")[2].partition("?")[0]
+    assert objects(house, f"uploads/*/*/{upload}/*") == []
+
+
+async def test_a_download_on_its_way_ends_with_its_key(
+    house: House, worker: HandWorker, revoke: Revoke
+) -> None:
+    """A tenant's, and a worker's: neither reads on what it had asked for."""
+    _, tenant_key = house.new_tenant()
+    worker_key = worker.client.headers["authorization"].removeprefix("Bearer ")
+    path = await stored(house, tenant_key, worker.type)
+    await worker.hello()
+    lease = await worker.lease()
+    at_worker = f"/v1/workers/w/payloads/{lease['job']}?tenant={lease['tenant']}"
+    with deaf(house, tenant_key, path) as one, deaf(house, worker_key, at_worker) as other:
+        async with asyncio.timeout(20):
+            while (sending(house, "downloads"), sending(house, "payloads")) != (1, 1):  # noqa: ASYNC110  (nobody tells)
+                await asyncio.sleep(0.01)
+        await revoke(tenant_key)
+        await revoke(worker_key)
+        async with within_five_seconds():
+            while sending(house, "downloads") or sending(house, "payloads"):  # noqa: ASYNC110  (nobody tells)
+                await asyncio.sleep(0.01)
+        for line in (one, other):
+            assert await asyncio.to_thread(read_to_the_end, line) < LARGE
+
+
+def read_to_the_end(line: Any) -> int:
+    size = 0
+    try:
+        while piece := line.recv(1 << 20):
+            size += len(piece)
+    except ConnectionResetError:
+        pass
+    return size
+
+
+async def test_a_look_that_took_long_makes_no_job(house: House, revoke: Revoke) -> None:
+    """The key was good when the job came, and is not when its upload has been looked at."""
+    name, key = house.new_tenant()
+    number, may_go_on = house.platform.directory.tenant_ids[name], threading.Event()
+
+    async def hold_up(platform: Any) -> None:
+        holding = platform.heavy.run(number + 1, partial(may_go_on.wait, 30.0))
+        platform.held_up = asyncio.create_task(holding)
+
+    async with house.caller(key) as caller, house.caller(key) as other:
+        upload = await uploaded(house, caller, b"{}")
+        house.inside(hold_up)
+        try:
+            job = {"type": "t", "payload_upload": upload}
+            submitting = asyncio.create_task(caller.post("/v1/jobs", json=job))
+            await asyncio.sleep(0.3)
+            assert not submitting.done()
+            await revoke(key)
+            await until_known(other)
+        finally:
+            may_go_on.set()
+        problem(await submitting, 401, "UNAUTHENTICATED")
+    assert objects(house, f"payloads/*/{number}/*/payload") == []

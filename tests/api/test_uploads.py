@@ -35,7 +35,8 @@ def strict(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) ->
     """A server that allows a tenant little."""
     name = "upload_tests"
     in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    limits = {"upload_bytes_max": 4 * MB, "uploads_in_flight": 2, "unclaimed_bytes_max": 5 * MB}
+    limits = {"upload_bytes_max": 4 * MB, "uploads_in_flight": 2, "unclaimed_bytes_max": 5 * MB,
+              "uploaded_bytes_max": 7 * MB}  # fmt: skip
     storage = f"file://{tmp_path_factory.mktemp('uploads')}"
     with open_house(at_database(postgres_server.dsn, name), storage_url=storage, **limits) as house:
         yield house
@@ -134,6 +135,24 @@ async def test_bytes_that_wait_for_their_jobs_are_bounded(strict: House) -> None
         assert (await tenant.post("/v1/jobs", json=job)).status_code == 202
         await restarted(strict)
         assert (await tenant.post("/v1/uploads")).status_code == 201
+
+
+async def test_bytes_that_have_their_jobs_are_bounded_as_long_as_they_are_kept(
+    strict: House,
+) -> None:
+    """They were counted nowhere: a tenant could fill the disk with what jobs had taken over."""
+    _, key = strict.new_tenant()
+    async with strict.caller(key) as tenant:
+        for _ in range(6):
+            job = {"type": "x", "payload_upload": await uploaded(strict, tenant, b"{}")}
+            assert (await tenant.post("/v1/jobs", json=job)).status_code == 202
+        spare = await new_url(tenant)
+        assert (await put(strict, spare, b"{}")).status_code == 204
+        for _ in range(2):
+            told = problem(await tenant.post("/v1/uploads"), 429, "UPLOAD_QUOTA_EXCEEDED")
+            assert "those that have their jobs" in told["detail"]
+            await restarted(strict)
+        assert (await tenant.post("/v1/jobs", json=job)).status_code == 202, "they can be used"
 
 
 async def restarted(house: House) -> None:
