@@ -39,7 +39,7 @@ CODES: dict[str, tuple[int, str]] = {
     "PAYLOAD_DOES_NOT_FIT": (422, "The payload does not fit the schema of its job type"),
     "TOO_MANY_JOB_TYPES": (422, "Too many distinct job types"),
     "TOO_MANY_UPLOADS": (429, "As many uploads are on their way as a tenant may have"),
-    "UPLOAD_QUOTA_EXCEEDED": (429, "Too many uploaded bytes wait for their jobs"),
+    "UPLOAD_QUOTA_EXCEEDED": (429, "As many uploaded bytes are kept as a tenant may have"),
     "TOO_MANY_SCHEDULES": (429, "The tenant has as many schedules as it may have"),
     "TOO_MANY_PAUSES": (429, "The tenant has as many pauses as it may have"),
     "HEAD_TOO_LARGE": (431, "Request line and headers are too large"),

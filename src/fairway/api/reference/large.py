@@ -19,14 +19,16 @@ NEW_UPLOAD = Operation(
     method="POST",
     path="/v1/uploads",
     summary="Get an address for a large payload",
-    about="For payloads over 8 MB or 100 000 values. PUT the JSON object to `url` within the hour,"
+    about="For payloads over 8 MB or 100 000 values. PUT the JSON object to `url` before"
+    " `expires_at` (an hour, or 15 minutes where storage is a bucket),"
     " then submit a job with `payload_upload` in place of `payload`. The address needs no"
-    " key: keep it to yourself. Smaller payloads need none of this.\n\n"
+    " key: keep it to yourself. It ends with the key that asked for it, unless it is a bucket's."
+    " Smaller payloads need none of this.\n\n"
     "An address takes one body, of `size_bytes_max` at most; a larger one is refused with 413, and"
     " one that comes at less than 64 KB a second, 15 s of silence apart, is cut off. Few may be on"
     " their way at a time (`TOO_MANY_UPLOADS`). It is kept for a day or two: until then jobs can be"
-    " submitted with it. One of up to 8 MB and 100 000 values is checked when its job is submitted,"
-    " a larger one when its worker fetches it.",
+    " submitted with it. It is checked when its first job is submitted, and no more after that; one of up to"
+    " 8 MB and 100 000 values also against the schema of its type.",
     key="tenant",
     replies=(
         Reply(

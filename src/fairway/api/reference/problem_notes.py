@@ -124,9 +124,9 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Wait until one has ended, or for `Retry-After` seconds, and send it again.",
     ),
     "UPLOAD_QUOTA_EXCEEDED": ProblemNote(
-        "You have uploaded as many bytes as may wait for their jobs.",
-        "Submit the jobs of what you have uploaded. What no job comes for is removed after two"
-        " days.",
+        "You have uploaded as many bytes as may wait for their jobs, or as may be kept with those"
+        " that have their jobs; `detail` says which.",
+        "Submit the jobs of what you have uploaded. Every upload is removed after two days.",
     ),
     "TOO_MANY_SCHEDULES": ProblemNote(
         "You have as many recurring schedules as a tenant may have.",
