@@ -27,8 +27,8 @@ NEW_UPLOAD = Operation(
     "An address takes one body, of `size_bytes_max` at most; a larger one is refused with 413, and"
     " one that comes at less than 64 KB a second, 15 s of silence apart, is cut off. Few may be on"
     " their way at a time (`TOO_MANY_UPLOADS`). It is kept for a day or two: until then jobs can be"
-    " submitted with it. It is checked when its first job is submitted, and no more after that; one of up to"
-    " 8 MB and 100 000 values also against the schema of its type.",
+    " submitted with it. It is checked when its first job is submitted, and no more after that; one"
+    " of up to 8 MB and 100 000 values also against the schema of its type.",
     key="tenant",
     replies=(
         Reply(
