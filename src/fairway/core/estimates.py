@@ -48,6 +48,10 @@ class Estimates:
         estimate.long_us = run_us if run_us > self._max_us else 0
         estimate.guessed = False
 
+    def forget(self, type_id: int) -> None:
+        """Runs that go on keep theirs; the next one of this type begins anew."""
+        self.by_type.pop(type_id, None)
+
     def learn(self, estimate: Estimate, run_us: int) -> None:
         # Clamped before averaging: one run of an hour must not make the next hundred look long.
         sample_us, guess_us = run_us, estimate.prepaid_us

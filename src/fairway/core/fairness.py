@@ -84,6 +84,10 @@ class PoolShare:
         """Start a job type's estimate from a figure known from elsewhere."""
         self._estimates.expect(type_id, run_us)
 
+    def forget_type(self, type_id: int) -> None:
+        """Nobody uses this job type any more."""
+        self._estimates.forget(type_id)
+
     def tick(self, now_us: int) -> None:
         """Start charging jobs that outlived their prepayment; forget what is idle."""
         self._ledger.mark_overdue(now_us)

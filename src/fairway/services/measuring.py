@@ -85,6 +85,8 @@ class Measuring:
     def forget(self, type_id: int) -> None:
         """Nobody uses this type any more."""
         self._classifier.forget(type_id)
+        for share in self._dispatcher.shares.values():
+            share.forget_type(type_id)
 
     # -- the loop ------------------------------------------------------------------------------
 
