@@ -97,4 +97,4 @@ async def test_so_many_absent_names_are_remembered(
     monkeypatch.setattr(module, "ABSENT_NAMES_REMEMBERED", 3)
     for number in range(6):
         assert await platform.directory.find_type(f"absent.{number}", tenant.id) is None
-    assert list(platform.directory.names._absent) == ["absent.3", "absent.4", "absent.5"]
+    assert list(platform.directory.names._not_in_use) == ["absent.3", "absent.4", "absent.5"]

@@ -87,3 +87,43 @@ async def test_a_type_in_use_is_neither_let_go_nor_removed(connection: Connectio
     assert await store.let_go_types(connection, both, NOW + LONG_AGO) == []
     await connection.execute("UPDATE job_types SET let_go_at = now() - interval '1 year'")
     assert await store.drop_types(connection, both, timedelta(days=7)) == []
+
+
+async def test_what_lets_names_go_waits_for_nobody(
+    connection: Connection, other_connection: Connection
+) -> None:
+    """Servers follow changes by their date: one that stood at a row would be dated too early."""
+    shared = await store.name_for_all(connection, ["said"])
+    (own,) = (await store.name_for_tenant(connection, 1, ["named"], by_worker=False)).values()
+    loose = await store.name_for_tenant(connection, 1, ["loose"], by_worker=False)
+    await connection.execute("DELETE FROM tenant_types WHERE type = ANY($1)", [*loose.values()])
+    none, soon = timedelta(0), NOW + LONG_AGO
+
+    async def let_go() -> tuple[list[str], int, list[str]]:
+        async with asyncio.timeout(5):
+            return (
+                await store.lapse_shared(connection, none),
+                await store.let_go_names(connection, 1, [own], none),
+                await store.let_go_types(connection, [*loose.values()], soon),
+            )
+
+    async with other_connection.transaction():
+        await other_connection.execute("SELECT FROM job_types FOR NO KEY UPDATE")
+        assert await let_go() == ([], 0, [])
+    assert shared
+    assert await let_go() == (["said"], 1, ["loose"])
+
+
+async def test_names_are_dated_when_they_are_written(connection: Connection) -> None:
+    """Not when the transaction began, which had to wait for its turn."""
+    newer = "SELECT count(*) FROM job_types WHERE updated_at > now()"
+    for n in range(2):  # made, and then brought back
+        async with connection.transaction():
+            await connection.execute("SELECT pg_sleep(0.01)")
+            ids = await store.name_for_tenant(connection, 1, ["a"], by_worker=False)
+            ids |= await store.name_for_all(connection, ["b"])
+            assert await connection.fetchval(newer) == 2, n
+            await connection.execute("UPDATE job_types SET shared = false, said_at = '-infinity'")
+            await connection.execute("UPDATE tenant_types SET let_go_at = now()")
+            assert len(await store.let_go_types(connection, [*ids.values()], NOW)) == 2
+            assert await connection.fetchval(newer) == 2, n

@@ -197,7 +197,7 @@ async def _numbers(platform: Platform, wanted: Pause, asker: int | None) -> Hold
 async def _named_type(platform: Platform, asker: int | None, name: str, known: int) -> int:
     """A pause may come before the first job: it names a type as a job does."""
     names = platform.directory.names
-    if asker is None and known != NO_TYPE:
+    if asker is None and known != NO_TYPE and name in names.ids:  # else it may be let go
         return known
     if asker is not None and not names.is_named_by(Namer(asker), name):
         await platform.holds.check_room(asker)  # else a pause that is refused would make one

@@ -125,7 +125,7 @@ class Directory:
         return await self.names.know(tenant, names)
 
     async def find_type(self, name: str, asker: int | None = None) -> int | None:
-        """A job type that any server knows; None when nobody uses it. `asker` is a tenant."""
+        """A job type that any server knows, let go or not; None: unknown. `asker` is a tenant."""
         return await self.names.find(name, asker)
 
     async def type_name(self, number: int) -> str:

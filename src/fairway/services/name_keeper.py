@@ -3,10 +3,14 @@
     used ──a day without a job, schedule, pause or worker──▶ let go ──a week──▶ gone
 
 Whether a tenant still has jobs of a type is found by a walk over its jobs, newest first, a page at
-a time with rests between: only for tenants with names of their own that were not seen lately. A
-name that was let go counts no more and is forgotten by every server within seconds; whoever names
-it again has it back, with its number. So a job that was on its way meanwhile, with the number that
-its server knew, is a job as any other; and before a name goes for good the walk is made again.
+a time with rests between, and then over those that came meanwhile: only for tenants with names of
+their own that were not seen lately. A name that was let go counts no more and is forgotten by every
+server within seconds; whoever names it again has it back, with its number, and a worker that runs
+it is asked to. So a job that was on its way meanwhile, with the number that its server knew, is a
+job as any other; and before a name goes for good the walk is made again.
+
+Servers follow names by the date of their last change, some seconds back. So what lets one go waits
+for nobody's row, and is committed at once.
 
 Names of the house need no row at a tenant that uses them, so they lapse first, when no shared
 worker has run them for a month: from then on who uses them is counted. They go when every job from
@@ -18,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from fairway.core.ids import shard_for_tenant
+from fairway.core.ids import LOWEST_JOB_ID, lowest_id_at, shard_for_tenant, unix_ms_of
 from fairway.runtime.loops import Effort, in_slices, pause
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services import type_names as bounds
@@ -39,28 +43,42 @@ AGES = Ages(unused=timedelta(days=1), kept=timedelta(days=7))
 RENEW_US = 600_000_000  # far less than a name may be unused
 UNSAID = timedelta(days=30)  # by a shared worker
 CLOCKS_APART = timedelta(hours=1)  # of servers that date jobs
+LATE_MS = 10_000  # from a job's date to its row, mostly
 TENANTS_AT_ONCE = 50
 NAMES_AT_ONCE = 500
 JOBS_AT_ONCE = 1_000
 PARTS_PER_ROUND = 20
 NAMES_LOGGED = 10
-HIGHEST_JOB_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+ALL_IDS = history.IdRange(LOWEST_JOB_ID, "ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 
 class Walk:
-    """Over the jobs of one tenant, until all its names are found in use or no job is left."""
+    """Over the jobs of one tenant, until all its names are found in use or no job is left.
+
+    One of more than a page takes its time: what came since it began is looked at in the end.
+    """
 
     def __init__(self, shard: int, tenant: int, names: Collection[Stale]) -> None:
         self.shard, self.tenant = shard, tenant
         self.names = {one.type: one for one in names}
         self.used: set[int] = set()
-        self.before = HIGHEST_JOB_ID
+        self.ids = ALL_IDS
+        self.newest = ""  # when it began, if it takes more than a page
         self.is_over = False
 
     def saw(self, part: history.TypesSeen, asked: int) -> None:
         self.used |= part.types & self.names.keys()
-        self.before = part.last or self.before
-        self.is_over = part.jobs < asked or len(self.used) == len(self.names)
+        is_end = part.jobs < asked
+        looked_twice = self.ids.since != LOWEST_JOB_ID
+        if len(self.used) == len(self.names):
+            self.is_over = True
+        elif not is_end and part.first and part.last:
+            self.newest = self.newest or part.first
+            self.ids = self.ids._replace(before=part.last)
+        elif self.newest and not looked_twice:
+            self.ids = ALL_IDS._replace(since=lowest_id_at(unix_ms_of(self.newest) - LATE_MS))
+        else:
+            self.is_over = True
 
     def unused(self, *, is_let_go: bool) -> list[int]:
         rest = (one for one in self.names.values() if one.type not in self.used)
@@ -162,7 +180,7 @@ class NameKeeper:
 
     async def _step(self, connection: Connection, walk: Walk) -> None:
         part = await history.types_of_jobs(
-            connection, walk.shard, walk.tenant, walk.before, JOBS_AT_ONCE
+            connection, walk.shard, walk.tenant, walk.ids, JOBS_AT_ONCE
         )
         walk.saw(part, JOBS_AT_ONCE)
         if walk.is_over:
@@ -171,37 +189,52 @@ class NameKeeper:
 
     async def _settle(self, connection: Connection, walk: Walk) -> None:
         fresh, old = walk.unused(is_let_go=False), walk.unused(is_let_go=True)
+        if walk.used:
+            await store.keep_names(connection, walk.tenant, walk.used)
+        if not (fresh or old):
+            return
         async with connection.transaction():
-            if walk.used:
-                await store.keep_names(connection, walk.tenant, walk.used)
-            if not (fresh or old) or not await retirement.is_settled(connection):
-                return  # or jobs are on their way between partitions: another time
-            if fresh:
-                count = await store.let_go_names(connection, walk.tenant, fresh, AGES.unused)
-                log.info("job types that a tenant does not use", tenant=walk.tenant, count=count)
+            if not await retirement.is_settled(connection):
+                return  # jobs are on their way between partitions: another time
             if old:
                 await store.drop_names(connection, walk.tenant, old, AGES.kept)
+            if fresh:  # last, so that it is committed at once
+                count = await store.let_go_names(connection, walk.tenant, fresh, AGES.unused)
+                log.info("job types that a tenant does not use", tenant=walk.tenant, count=count)
 
     # -- names that are nobody's ---------------------------------------------------------------
 
     async def _look_at_types(self) -> None:
-        async with self._database.calm() as connection, connection.transaction():
+        """Each change is a transaction of its own: to look may take long.
+
+        Jobs of what is found here are in no dated partition, so that none may come from one.
+        """
+        async with self._database.calm() as connection:
             lapsed = await store.lapse_shared(connection, UNSAID)
             _tell("job types that no shared worker has run for long", lapsed)
-            if not await retirement.is_settled(connection):
-                return
             kept_since = await _oldest_job(connection)
+            loose = await self._loose(connection, kept_since)
+            fresh = [one.type for one in loose if not one.is_let_go]
+            old = [one.type for one in loose if one.is_let_go]
+            if fresh:
+                let_go = await store.let_go_types(connection, fresh, kept_since)
+                _tell("job types let go", let_go)
+            if old:
+                _tell("job types removed", await store.drop_types(connection, old, AGES.kept))
+
+    async def _loose(self, connection: Connection, kept_since: datetime) -> list[Stale]:
+        """The next types that neither anybody names nor anything refers to."""
+        async with connection.transaction():
+            if not await retirement.is_settled(connection):
+                return []
             loose = await store.loose_types(
                 connection, self._after_type, kept_since, AGES, NAMES_AT_ONCE
             )
             self._after_type = loose[-1].type if len(loose) == NAMES_AT_ONCE else 0
             if not loose:
-                return
+                return []
             used = await store.referred_types(connection, [one.type for one in loose])
-            fresh = [one.type for one in loose if not one.is_let_go and one.type not in used]
-            old = [one.type for one in loose if one.is_let_go and one.type not in used]
-            _tell("job types let go", await store.let_go_types(connection, fresh, kept_since))
-            _tell("job types removed", await store.drop_types(connection, old, AGES.kept))
+        return [one for one in loose if one.type not in used]
 
 
 async def _oldest_job(connection: Connection) -> datetime:

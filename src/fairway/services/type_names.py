@@ -58,6 +58,13 @@ class Brought(NamedTuple):
     refused: list[str]  # those for which there is no room
 
 
+class Answer(NamedTuple):
+    """What the store said of a name that nobody uses."""
+
+    until: float  # so long it holds
+    number: int | None  # it was let go, and jobs may have it; None: there is no such name
+
+
 class TypeNames:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,7 +75,7 @@ class TypeNames:
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._naming = asyncio.Semaphore(NAMING_AT_ONCE)
         self._old_numbers: deque[int] = deque()
-        self._absent: dict[str, float] = {}  # name → until when; the oldest comes first
+        self._not_in_use: dict[str, Answer] = {}  # by name; the oldest comes first
 
     @property
     def tenants_count(self) -> int:
@@ -203,7 +210,7 @@ class TypeNames:
             self.namers.pop(one.name, None)  # whoever still uses it asks
 
     def _learn_name(self, one: StoredName) -> None:
-        self._absent.pop(one.name, None)
+        self._not_in_use.pop(one.name, None)
         self.ids[one.name] = one.id
         self.by_id[one.id] = one.name
         if one.is_shared:
@@ -233,7 +240,10 @@ class TypeNames:
     # -- questions -----------------------------------------------------------------------------
 
     async def find(self, name: str, asker: int | None = None) -> int | None:
-        """A type that somebody uses, through any server, or None. A tenant asks in its turn."""
+        """The type of this name, through any server, or None. A tenant asks in its turn.
+
+        One that was let go has its number still: a job that came just then is found by it.
+        """
         is_name = name.isprintable() and len(name) <= NAME_CHARACTERS_MAX
         if is_name and not self._is_answered(name):
             try:
@@ -242,20 +252,28 @@ class TypeNames:
                         await self._ask(connection, name)
             except DISCONNECTED as error:
                 raise Unavailable() from error
-        return self.ids.get(name)
+        number = self.ids.get(name)
+        if number is None and name in self._not_in_use:
+            return self._not_in_use[name].number
+        return number
 
     def _is_answered(self, name: str) -> bool:
-        return name in self.ids or self._absent.get(name, 0.0) > asyncio.get_running_loop().time()
+        answer = self._not_in_use.get(name)
+        is_fresh = answer is not None and answer.until > asyncio.get_running_loop().time()
+        return is_fresh or name in self.ids
 
     async def _ask(self, connection: Connection, name: str) -> None:
-        asked_at = asyncio.get_running_loop().time()
+        until, number = asyncio.get_running_loop().time() + ABSENT_SECONDS, None
         for one in await store.read_names(connection, [name]):
-            self._learn_name(one)
+            if one.is_let_go:
+                number = one.id
+            else:
+                self._learn_name(one)
         if name not in self.ids:
-            self._absent.pop(name, None)
-            self._absent[name] = asked_at + ABSENT_SECONDS
-            if len(self._absent) > ABSENT_NAMES_REMEMBERED:
-                del self._absent[next(iter(self._absent))]
+            self._not_in_use.pop(name, None)
+            self._not_in_use[name] = Answer(until, number)
+            if len(self._not_in_use) > ABSENT_NAMES_REMEMBERED:
+                del self._not_in_use[next(iter(self._not_in_use))]
 
     async def name_of(self, number: int) -> str:
         if number not in self.by_id:

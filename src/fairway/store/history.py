@@ -62,23 +62,28 @@ def is_cut(page: Sequence[JobRecord]) -> bool:
     return sum(len(job.result or b"") + len(job.error or b"") for job in page) >= PAGE_BYTES
 
 
+class IdRange(NamedTuple):
+    since: str
+    before: str
+
+
 class TypesSeen(NamedTuple):
     jobs: int  # that were looked at; fewer than were asked for: there are no more
     types: set[int]
-    last: str | None  # the oldest of them
+    first: str | None  # the newest of them
+    last: str | None  # the oldest
 
 
 async def types_of_jobs(
-    connection: Connection, shard: int, tenant: int, before: str, limit: int
+    connection: Connection, shard: int, tenant: int, ids: IdRange, limit: int
 ) -> TypesSeen:
     """Which types the next so many of a tenant's jobs have, newest first."""
     row = await fetch_row(
-        connection, _SQL["types_of_jobs"], shard=shard, tenant=tenant, before=before, limit=limit
+        connection, _SQL["types_of_jobs"], shard=shard, tenant=tenant, limit=limit, **ids._asdict()
     )
-    return TypesSeen(row["jobs"], set(row["types"] or ()), row["last"]) if row else _NOTHING_SEEN
-
-
-_NOTHING_SEEN = TypesSeen(0, set(), None)
+    if row is None:
+        return TypesSeen(0, set(), None, None)
+    return TypesSeen(row["jobs"], set(row["types"] or ()), row["first"], row["last"])
 
 
 class SlotTime(NamedTuple):

@@ -25,6 +25,7 @@ class StoredName(NamedTuple):
     name: str
     is_shared: bool
     by_worker: bool | None = None  # of the tenant that is asked for; None: it has not named it
+    is_let_go: bool = False
 
 
 class Stale(NamedTuple):
@@ -55,7 +56,7 @@ async def all_namers(connection: Connection) -> list[tuple[str, int, bool]]:
 
 
 async def read_names(connection: Connection, names: Sequence[str]) -> list[StoredName]:
-    """Those of these names that there are."""
+    """Those of these names that there are, also let go."""
     return [StoredName(*row) for row in await fetch(connection, _SQL["read_names"], names=names)]
 
 

@@ -41,10 +41,11 @@ WHERE coalesce(bytes_before, 0) < 4194304
 ORDER BY page.id DESC  -- the column: `id` alone would be the text above, sorted in full
 
 -- name: types_of_jobs
--- The types of one part of a walk over a tenant's jobs, newest first, and where the next part begins.
-SELECT count(*) AS jobs, array_agg(DISTINCT type) AS types, (array_agg(id ORDER BY id))[1]::text AS last
+-- The types of one part of a walk over a tenant's jobs, newest first: where it began, and where the next part does.
+SELECT count(*) AS jobs, array_agg(DISTINCT type) AS types,
+       (array_agg(id ORDER BY id DESC))[1]::text AS first, (array_agg(id ORDER BY id))[1]::text AS last
 FROM (
-    SELECT id, type FROM jobs WHERE shard = :shard AND tenant = :tenant AND id < :before
+    SELECT id, type FROM jobs WHERE shard = :shard AND tenant = :tenant AND id < :before AND id >= :since
     ORDER BY id DESC LIMIT :limit
 ) AS part
 

@@ -9,7 +9,9 @@ FROM tenant_types AS named JOIN job_types AS types ON types.id = named.type
 WHERE named.let_go_at IS NULL AND types.let_go_at IS NULL
 
 -- name: read_names
-SELECT id, name, shared FROM job_types WHERE name = ANY(:names::text[]) AND let_go_at IS NULL
+-- Also those that were let go: a job may have come just then.
+SELECT id, name, shared, NULL::boolean AS by_worker, let_go_at IS NOT NULL AS is_let_go
+FROM job_types WHERE name = ANY(:names::text[])
 
 -- name: name_of
 -- Also of one that was let go: a job may have come just then.
@@ -36,17 +38,18 @@ FROM tenant_types AS named JOIN job_types AS types ON types.id = named.type
 WHERE named.tenant = :tenant AND named.by_worker = :by_worker AND named.let_go_at IS NULL AND NOT types.shared
 
 -- name: name_for_all
-INSERT INTO job_types (name, shared) SELECT unnest(:names::text[]), true
-ON CONFLICT (name) DO UPDATE SET shared = true, said_at = now(), let_go_at = NULL, updated_at = now()
+-- Dated when it is written: whoever names had to wait for its turn.
+INSERT INTO job_types (name, shared, updated_at) SELECT unnest(:names::text[]), true, clock_timestamp()
+ON CONFLICT (name) DO UPDATE SET shared = true, said_at = now(), let_go_at = NULL, updated_at = clock_timestamp()
 RETURNING id, name
 
 -- name: name_for_tenant
 -- One that was let go is in use again, with the number it had. Nothing but a job of a tenant that is counted here
 -- can have that number, so nobody need wait until all jobs of today have gone.
 WITH brought AS (
-    INSERT INTO job_types (name, said_at) SELECT unnest(:names::text[]), '-infinity'
+    INSERT INTO job_types (name, said_at, updated_at) SELECT unnest(:names::text[]), '-infinity', clock_timestamp()
     ON CONFLICT (name) DO UPDATE SET let_go_at = NULL, updated_at = CASE
-        WHEN job_types.let_go_at IS NULL THEN job_types.updated_at ELSE now() END
+        WHEN job_types.let_go_at IS NULL THEN job_types.updated_at ELSE clock_timestamp() END
     RETURNING id, name
 ), named AS (
     INSERT INTO tenant_types (tenant, type, by_worker) SELECT :tenant::int, id, :by_worker::boolean FROM brought
@@ -61,17 +64,22 @@ UPDATE job_types SET said_at = now()
 WHERE id = ANY(:types::int[]) AND shared AND said_at < now() - interval '1 hour'
 
 -- name: renew_own
--- Tenants' own workers are there that run them.
-UPDATE tenant_types SET named_at = now()
+-- Tenants' own workers are there that run them. One that came back just before its name was let go has it again.
+UPDATE tenant_types SET named_at = now(), let_go_at = NULL
 FROM unnest(:tenants::int[], :types::int[]) AS said (tenant, type)
 WHERE tenant_types.tenant = said.tenant AND tenant_types.type = said.type
-  AND named_at < now() - interval '1 hour' AND let_go_at IS NULL
+  AND (named_at < now() - interval '1 hour' OR let_go_at IS NOT NULL)
 
 -- name: lapse_shared
 -- No shared worker has run it for long: from now on it counts for those tenants that name it.
-UPDATE job_types SET shared = false, said_at = now(), updated_at = now()
-WHERE shared AND NOT by_hand AND said_at < now() - :unsaid::interval
-RETURNING name
+-- A row that somebody holds is being named: what waits for it might be dated too early for those who follow.
+WITH lapsed AS MATERIALIZED (
+    SELECT id FROM job_types WHERE shared AND NOT by_hand AND said_at < now() - :unsaid::interval
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE job_types AS types SET shared = false, said_at = now(), updated_at = clock_timestamp()
+FROM lapsed WHERE types.id = lapsed.id
+RETURNING types.name
 
 -- name: stale_tenants
 -- Whose names should be looked at, in order.
@@ -101,19 +109,22 @@ WITH kept AS (
     UPDATE tenant_types SET named_at = now(), let_go_at = NULL
     WHERE tenant = :tenant AND type = ANY(:types::int[])
 )
-UPDATE job_types SET let_go_at = NULL, updated_at = now()
+UPDATE job_types SET let_go_at = NULL, updated_at = clock_timestamp()
 WHERE id = ANY(:types::int[]) AND let_go_at IS NOT NULL
 
 -- name: let_go_names
 -- They count no more. Every server hears of it and asks before it uses one again; a job that was on its way
 -- meanwhile is found when they are looked at once more.
-WITH gone AS (
-    UPDATE tenant_types SET let_go_at = now()
-    WHERE tenant = :tenant AND type = ANY(:types::int[])
-      AND let_go_at IS NULL AND named_at < now() - :unused::interval
-    RETURNING type
+WITH free AS MATERIALIZED (
+    SELECT named.type FROM tenant_types AS named JOIN job_types AS types ON types.id = named.type
+    WHERE named.tenant = :tenant AND named.type = ANY(:types::int[])
+      AND named.let_go_at IS NULL AND named.named_at < now() - :unused::interval
+    FOR NO KEY UPDATE SKIP LOCKED
+), gone AS (
+    UPDATE tenant_types SET let_go_at = now() WHERE tenant = :tenant AND type IN (SELECT type FROM free)
 )
-UPDATE job_types SET renounced_at = now(), updated_at = now() WHERE id IN (SELECT type FROM gone)
+UPDATE job_types SET renounced_at = clock_timestamp(), updated_at = clock_timestamp()
+WHERE id IN (SELECT type FROM free)
 
 -- name: drop_names
 DELETE FROM tenant_types
@@ -141,10 +152,15 @@ UNION SELECT type FROM quarantines WHERE type = ANY(:types::int[])
 UNION SELECT type FROM dead_letter_actions WHERE type = ANY(:types::int[])
 
 -- name: let_go_types
-UPDATE job_types AS types SET let_go_at = now(), updated_at = now()
-WHERE id = ANY(:types::int[]) AND let_go_at IS NULL AND NOT shared AND said_at < :kept_since
-  AND NOT EXISTS (SELECT FROM tenant_types AS named WHERE named.type = types.id AND named.let_go_at IS NULL)
-RETURNING name
+WITH free AS MATERIALIZED (
+    SELECT id FROM job_types AS loose
+    WHERE id = ANY(:types::int[]) AND let_go_at IS NULL AND NOT shared AND said_at < :kept_since
+      AND NOT EXISTS (SELECT FROM tenant_types AS named WHERE named.type = loose.id AND named.let_go_at IS NULL)
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE job_types AS types SET let_go_at = now(), updated_at = clock_timestamp()
+FROM free WHERE types.id = free.id
+RETURNING types.name
 
 -- name: drop_types
 -- Whoever names one again meanwhile holds its row, and then it is in use.
