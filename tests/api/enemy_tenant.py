@@ -151,6 +151,7 @@ class EnemyTenant:
             ("PUT", "/v1/tiers/standard", {"weight": 1}),
             ("PUT", "/v1/pools/short", {"slots": 1}),
             ("PUT", f"/v1/job-types/{self._type(0)}", {"attempts": 1}),
+            ("DELETE", f"/v1/job-types/{self._type(0)}", {}),
             ("POST", "/v1/keys", {"scope": "operator"}),
             ("POST", "/v1/workers/hand-1/drain", {}),
         ):

@@ -83,6 +83,7 @@ async def test_what_a_pool_cannot_be(operator: httpx2.AsyncClient) -> None:
 async def test_only_operators_change_pools_and_types(tenant: httpx2.AsyncClient) -> None:
     problem(await tenant.put("/v1/pools/gpu", json={}), 403, "FORBIDDEN")
     problem(await tenant.put("/v1/job-types/x", json={}), 403, "FORBIDDEN")
+    problem(await tenant.delete("/v1/job-types/x"), 403, "FORBIDDEN")
     problem(await tenant.get("/v1/audit"), 403, "FORBIDDEN")
 
 
@@ -152,6 +153,91 @@ async def test_a_schema_that_could_do_harm_is_refused(
 ) -> None:
     reply = await operator.put("/v1/job-types/odd", json={"schema": schema})
     problem(reply, 422, "INVALID_REQUEST", "/schema")
+
+
+# -- types that are taken back -----------------------------------------------------------------
+
+
+@pytest.fixture
+async def by_hand(operator: httpx2.AsyncClient) -> str:
+    name = f"by.hand.{secrets.token_hex(4)}"
+    settings = {"attempts": 7, "schema": {"required": ["to"]}}
+    reply = await operator.put(f"/v1/job-types/{name}", json=settings)
+    assert reply.status_code == 200, reply.text
+    return name
+
+
+async def test_a_type_that_was_put_by_hand_is_deleted(
+    operator: httpx2.AsyncClient, by_hand: str
+) -> None:
+    path = f"/v1/job-types/{by_hand}"
+    deleted = await operator.delete(path)
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    problem(await operator.get(path), 404, "NOT_FOUND")
+    assert by_hand not in (await operator.get("/v1/job-types")).text
+    problem(await operator.delete(path), 404, "NOT_FOUND")
+    entries = (await operator.get("/v1/audit")).json()["entries"]
+    assert [one["action"] for one in entries if one["subject"] == by_hand] == [
+        "delete_job_type", "put_job_type",
+    ]  # fmt: skip
+    again = (await operator.put(path, json={})).json()
+    assert (again["registered"], again["attempts"], again["schema"]) == (True, None, None)
+
+
+async def test_jobs_of_a_deleted_type_are_found_and_run(
+    operator: httpx2.AsyncClient, tenant: httpx2.AsyncClient, worker: HandWorker, by_hand: str
+) -> None:
+    location = await submit(tenant, by_hand, payload={"to": "ada"})
+    await operator.delete(f"/v1/job-types/{by_hand}")
+    (found,) = (await tenant.get("/v1/jobs", params={"type": by_hand})).json()["jobs"]
+    assert (f"/v1/jobs/{found['id']}", found["type"]) == (location, by_hand)
+    await submit(tenant, by_hand)  # whom no schema keeps out any more
+    worker.type = by_hand
+    await worker.hello(slots=2)
+    for _ in range(2):
+        assert (await worker.run())["type"] == by_hand
+    assert (await tenant.get(location)).json()["state"] == "succeeded"
+
+
+async def test_a_worker_that_is_there_registers_a_deleted_type_anew(
+    operator: httpx2.AsyncClient, worker: HandWorker, by_hand: str
+) -> None:
+    said = {"types": [{"name": by_hand, "version": "3"}], "slots": {"short": 1}}
+    await worker.say(hello=said, running=[])
+    await operator.delete(f"/v1/job-types/{by_hand}")
+    assert (await worker.say())["hello"]
+    await worker.say(hello=said, running=[])
+    told = (await operator.get(f"/v1/job-types/{by_hand}")).json()
+    assert (told["registered"], told["version"], told["attempts"]) == (True, "3", None)
+    problem(await operator.delete(f"/v1/job-types/{by_hand}"), 409, "CONFLICT")
+
+
+async def test_what_refers_to_a_deleted_type_keeps_it_in_the_list(
+    operator: httpx2.AsyncClient, tenant: httpx2.AsyncClient, by_hand: str
+) -> None:
+    daily = {"type": by_hand, "cron": "0 0 * * *", "payload": {"to": "ada"}}
+    put = await tenant.put(f"/v1/schedules/{by_hand}", json=daily)
+    assert put.status_code == 201, put.text
+    await operator.delete(f"/v1/job-types/{by_hand}")
+    told = (await operator.get(f"/v1/job-types/{by_hand}")).json()
+    assert (told["registered"], told["schema"]) == (False, None)
+    problem(await operator.delete(f"/v1/job-types/{by_hand}"), 409, "CONFLICT")
+
+
+async def test_a_pause_of_a_deleted_type_brings_it_back(
+    operator: httpx2.AsyncClient, by_hand: str
+) -> None:
+    await operator.delete(f"/v1/job-types/{by_hand}")
+    paused = await operator.post("/v1/pauses", json={"type": by_hand})
+    assert paused.status_code == 201, paused.text
+    told = await operator.get(f"/v1/job-types/{by_hand}")
+    assert (told.status_code, told.json()["registered"]) == (200, False)
+    await operator.delete("/v1/pauses", params={"type": by_hand})
+
+
+@pytest.mark.parametrize("name", ["never.seen", "%00", "a%2Fb", "x" * 200])
+async def test_what_is_not_there_cannot_be_deleted(operator: httpx2.AsyncClient, name: str) -> None:
+    problem(await operator.delete(f"/v1/job-types/{name}"), 404, "NOT_FOUND")
 
 
 async def test_a_warm_worker_is_preferred(

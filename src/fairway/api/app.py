@@ -116,6 +116,7 @@ ROUTES = [
     Route("/v1/job-types", registry.list_types, methods=["GET"]),
     Route("/v1/job-types/{name}", registry.one_type, methods=["GET"]),
     Route("/v1/job-types/{name}", registry.put_type, methods=["PUT"]),
+    Route("/v1/job-types/{name}", registry.delete_type, methods=["DELETE"]),
     Route("/v1/audit", registry.list_audit, methods=["GET"]),
     Route("/v1/keys", operate.add_key, methods=["POST"]),
     Route("/v1/keys/{id}", operate.revoke_key, methods=["DELETE"]),

@@ -111,6 +111,12 @@ async def put_type(request: Request) -> Response:
     return json_reply(_type_view(registry.pools, job_type))
 
 
+async def delete_type(request: Request) -> Response:
+    platform, principal = await _as_operator(request)
+    await platform.registry.take_back_type(request.path_params["name"], principal.key_id)
+    return Response(status_code=204)
+
+
 def _type_view(pools: PoolTable, one: JobType) -> TypeView:
     facts, measured_ms = one.facts, one.measured_p95_ms
     return TypeView(

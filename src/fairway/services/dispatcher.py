@@ -155,6 +155,15 @@ class Dispatcher(Granting):
         if self.backlog.wants_reads or self.backlog.is_reviewing:
             self.want_reads()
 
+    def hear_anew(self, types: set[int]) -> None:
+        """These were let go while nobody was seen to run them: whoever does says so again.
+
+        Its hello counts them and learns their numbers, which may be new.
+        """
+        for session in self.sessions.values():
+            if not session.types.isdisjoint(types):
+                session.doubt()
+
     def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
         """A worker runs a job under a lease that an earlier owner granted and never wrote.
 

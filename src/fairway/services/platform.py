@@ -123,6 +123,7 @@ class Platform:
         self.revocation = Revocation(self.dispatcher, self.clock)
         self.registry = Registry(database, self.directory, self.dispatcher.pools)
         self.registry.on_pools = self._pools_changed
+        self.registry.on_unsaid = self.dispatcher.hear_anew
         self.holds = HoldKeeper(database, self.dispatcher)
         self.restraints = RestraintKeeper(
             database, self.dispatcher, self.directory, self.holds, clock=self.clock
@@ -158,13 +159,9 @@ class Platform:
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.submissions = Submissions(
-            self.database,
-            self.directory,
-            self.dispatcher,
-            self.admission,
-            self.instruments,
+            self.database, self.directory, self.dispatcher, self.admission, self.instruments,
             shard_count=self.cluster.shard_count,
-        )
+        )  # fmt: skip
         self.submissions.follow(self.store_clock)
         self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
         self.dispatcher.sort_out = self.lateness.sort_out

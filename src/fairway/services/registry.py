@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from fairway.core.errors import NotFound, Unavailable
+from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.core.pools import SHORT, Pool, PoolTable
 from fairway.runtime.loops import WorkInParts
@@ -39,6 +39,7 @@ class Registry:
         self._one_reads = asyncio.Lock()
         self.on_type: Callable[[JobType], None] = lambda job_type: None
         self.on_let_go: Callable[[int], None] = lambda type_id: None
+        self.on_unsaid: Callable[[set[int]], None] = lambda types: None
         self.on_pools: Callable[[], None] = lambda: None
 
     # -- the hot path --------------------------------------------------------------------------
@@ -73,10 +74,15 @@ class Registry:
             changed = await job_types.changed_types(connection, since)
         self._learn_pools(pools)
         work = WorkInParts()  # a tenant may bring a thousand names at a time
+        unsaid = set()
         for job_type in changed:
+            if self._is_unsaid(job_type):
+                unsaid.add(job_type.id)
             self._learn(job_type)
             await work.let_others()
         self._changed_since = now  # only now: what a broken connection hid is asked for again
+        if unsaid:
+            self.on_unsaid(unsaid)
 
     def _learn_pools(self, pools: list[Pool]) -> None:
         known = self.pools.by_name
@@ -84,6 +90,11 @@ class Registry:
             self.pools.learn(pools)
             self._of_duration = frozenset(pool.number for pool in self.pools.of_duration())
             self.on_pools()
+
+    def _is_unsaid(self, job_type: JobType) -> bool:
+        """Whether those that said it no longer count as having done so."""
+        has_lapsed = job_type.name in self.directory.names.shared and not job_type.is_shared
+        return job_type.is_let_go or has_lapsed
 
     def _learn(self, job_type: JobType) -> None:
         before = self.types.get(job_type.id)
@@ -140,6 +151,18 @@ class Registry:
             await audit.add_audit(connection, actor, "put_job_type", name, "Registered by hand.")
         await self.run_once(0)
         return self.types[type_id]
+
+    async def take_back_type(self, name: str, actor: str) -> None:
+        """An operator unsays what was put by hand; jobs keep their type until they are gone."""
+        found = await self.type_named(name)
+        async with self._calm() as connection, connection.transaction():
+            if not await job_types.take_back_type(connection, found.id):
+                raise Conflict(
+                    f"The job type {name[:128]!r} was not registered by hand: workers or jobs name"
+                    " it, and it goes by itself when nobody does any more."
+                )
+            await audit.add_audit(connection, actor, "delete_job_type", name, "Taken back by hand.")
+        await self.run_once(0)
 
     async def type_named(self, name: str) -> JobType:
         if self.directory.type_ids.get(name, 0) not in self.types:

@@ -37,6 +37,11 @@ async def register_type(
     )
 
 
+async def take_back_type(connection: Connection, type_id: int) -> bool:
+    """Undo what an operator put; False when nothing was put by hand."""
+    return await fetch_row(connection, _SQL["take_back_type"], id=type_id) is not None
+
+
 async def move_type(
     connection: Connection, type_id: int, pool: int, measured_ms: int, sticky_seconds: float
 ) -> bool:

@@ -69,7 +69,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     ),
     "CONFLICT": ProblemNote(
         "The thing is in a state that does not allow this: a job that has ended cannot be"
-        " cancelled, a name that is taken cannot be taken again.",
+        " cancelled, a name that is taken cannot be taken again, a job type that was not put by"
+        " hand cannot be taken back.",
         "Read its present state and decide again.",
     ),
     "LEASE_LOST": ProblemNote(

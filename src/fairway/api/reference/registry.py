@@ -102,6 +102,23 @@ PUT_TYPE = Operation(
     problems=(*_BODY, "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
 )
 
+DELETE_TYPE = Operation(
+    name="deleteJobType",
+    method="DELETE",
+    path="/v1/job-types/{name}",
+    summary="Take back a job type",
+    about="Of a type that was put by hand, all that was said and measured is forgotten, and its"
+    " name goes as others do. Its jobs are not touched: they run when a worker comes that runs"
+    " them, and whoever names the type has it back, counted as theirs. A shared worker that is"
+    " there registers it anew, with what its own code says. While a tenant names it, or a schedule"
+    " or a pause does, it is listed, with `registered` false. Every server knows within two"
+    " seconds.",
+    key="operator",
+    parameters=(_TYPE_PATH,),
+    replies=(Reply(status=204, about="It is not registered any more."),),
+    problems=("NOT_FOUND", "CONFLICT"),
+)
+
 AUDIT = Operation(
     name="listAudit",
     method="GET",
@@ -139,4 +156,4 @@ AUDIT = Operation(
     problems=("INVALID_REQUEST",),
 )  # fmt: skip
 
-REGISTRY = (LIST_POOLS, PUT_POOL, LIST_TYPES, ONE_TYPE, PUT_TYPE, AUDIT)
+REGISTRY = (LIST_POOLS, PUT_POOL, LIST_TYPES, ONE_TYPE, PUT_TYPE, DELETE_TYPE, AUDIT)
