@@ -205,7 +205,7 @@ async def test_a_worker_that_is_there_registers_a_deleted_type_anew(
     said = {"types": [{"name": by_hand, "version": "3"}], "slots": {"short": 1}}
     await worker.say(hello=said, running=[])
     await operator.delete(f"/v1/job-types/{by_hand}")
-    assert (await worker.say())["hello"]
+    assert (await worker.say())["resync"] is True
     await worker.say(hello=said, running=[])
     told = (await operator.get(f"/v1/job-types/{by_hand}")).json()
     assert (told["registered"], told["version"], told["attempts"]) == (True, "3", None)
