@@ -30,6 +30,12 @@ FOR_ALL = {
     "count_queued": "how deep the queues are, once after a take-over",
     "read_running": "which leases are written, once after a take-over",
     "read_debts": "what tenants owe each other in the fair share",
+    # Worker sessions of a shard, whoever's workers they are: kept and read by its owner.
+    "see_sessions": "which of them were heard, and whose they are",
+    "whose_sessions": "who opened those that leases are found of after a take-over",
+    "silent_sessions": "which of them are lost",
+    "live_sessions": "which of them are there",
+    "forget_sessions": "which of them ended",
     # Time passes for all jobs alike.
     "due_bunches": "which tenants have due jobs; they are promoted by name",
     "next_second": "when to look again for due jobs",
@@ -56,6 +62,7 @@ FOR_ALL = {
     "referred_types": "job types that something refers to: answers types, and of nobody",
     "let_go_types": "job types that nobody names",
     "drop_types": "job types that nobody has named for long",
+    "take_back_type": "an operator takes a type back; whether anything refers to it",
     # Who is asking is found out by these: a key says which tenant it is of.
     "read_key": "by the id of a key",
     "changed_keys": "keys made lately",
