@@ -16,7 +16,7 @@ import asyncpg
 import httpx2
 import pytest
 from tests.api.house import House, problem
-from tests.api.test_body_room import deaf
+from tests.api.test_body_room import deaf, unread
 from tests.api.test_jobs import submit
 from tests.api.test_large import put
 from tests.api.test_server_places import LARGE, sending, stored
@@ -273,16 +273,17 @@ async def test_a_download_on_its_way_ends_with_its_key(
     await worker.hello()
     lease = await worker.lease()
     at_worker = f"/v1/workers/w/payloads/{lease['job']}?tenant={lease['tenant']}"
-    with deaf(house, tenant_key, path) as one, deaf(house, worker_key, at_worker) as other:
-        async with asyncio.timeout(20):
-            while (sending(house, "downloads"), sending(house, "payloads")) != (1, 1):  # noqa: ASYNC110  (nobody tells)
-                await asyncio.sleep(0.01)
-        await revoke(tenant_key)
-        await revoke(worker_key)
-        async with within_five_seconds():
-            while sending(house, "downloads") or sending(house, "payloads"):  # noqa: ASYNC110  (nobody tells)
-                await asyncio.sleep(0.01)
-        for line in (one, other):
+    asked = {"payloads": (worker_key, at_worker), "downloads": (tenant_key, path)}
+    for kind, (key, place) in asked.items():
+        with deaf(house, key, place) as line:
+            async with asyncio.timeout(20):
+                while not (sending(house, kind) and unread(house)):  # noqa: ASYNC110  (nobody tells)
+                    await asyncio.sleep(0.01)
+            await revoke(key)
+            async with within_five_seconds():
+                # Also what waits to be read: else who reads slowly would go on reading.
+                while sending(house, kind) or unread(house):  # noqa: ASYNC110  (nobody tells)
+                    await asyncio.sleep(0.01)
             assert await asyncio.to_thread(read_to_the_end, line) < LARGE
 
 
