@@ -23,6 +23,7 @@ from fairway.services import name_keeper as module
 from fairway.services.name_keeper import BUSY_SECONDS, NameKeeper
 from fairway.services.platform import Platform
 from fairway.services.type_names import ABSENT_SECONDS
+from fairway.store import job_types
 
 
 @pytest.fixture
@@ -182,3 +183,15 @@ async def test_nothing_is_expected_of_a_type_that_was_taken_back(platform: Platf
     platform.dispatcher.shares[1].expect(found.id, 1000)
     await platform.registry.take_back_type("by.hand", "me")
     assert found.id not in platform.dispatcher.shares[1]._estimates.by_type
+
+
+async def test_a_type_that_is_put_while_another_server_takes_it_back_is_there(
+    platform: Platform,
+) -> None:
+    await freeze(platform)  # it has not heard of that yet
+    found = await platform.registry.put_type("both", TypeFacts(), "me")
+    async with platform.database.calm() as connection:
+        assert await job_types.take_back_type(connection, found.id)
+    again = await platform.registry.put_type("both", TypeFacts(attempts_max=2), "me")
+    assert (again.id, again.is_shared, again.facts.attempts_max) == (found.id, True, 2)
+    assert not await is_let_go(platform, "both")
