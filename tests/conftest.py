@@ -13,8 +13,8 @@ from hypothesis import settings
 from tests import hung
 from tests.postgres import Server, connected, fresh_database, serve
 
-from fairway.store import at_hand
-from fairway.store.database import Connection, Database
+from fairway.store.connections import connection_cache
+from fairway.store.connections.database import Connection, Database
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("any machine", deadline=None)
@@ -103,7 +103,7 @@ def no_use_inside_a_use(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         found.append(what)
         raise RuntimeError(what)
 
-    monkeypatch.setattr(at_hand, "on_nested", refuse)
+    monkeypatch.setattr(connection_cache, "on_nested", refuse)
     yield
     assert found == []
 

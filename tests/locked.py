@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from tests.postgres import connected
 from tests.services.platform_room import until
 
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 
 
 @asynccontextmanager

@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from fairway.store import partitions
-from fairway.store.accounts import account_for, traversable_by
-from fairway.store.database import Connection
-from fairway.store.embedded import EmbeddedPostgres
-from fairway.store.migrate import migrate
+from fairway.store.connections.database import Connection
+from fairway.store.postgres.embedded import EmbeddedPostgres
+from fairway.store.postgres.os_user import account_for, traversable_by
+from fairway.store.schema import partitions
+from fairway.store.schema.migrate import migrate
 
 T = TypeVar("T")
 

@@ -11,10 +11,7 @@ from fairway.core.errors import (
     Unavailable,
 )
 from fairway.sdk.app import App
-from fairway.sdk.checkpoint import CheckpointFailed, CheckpointRefused
-from fairway.sdk.codec import InvalidArguments
-from fairway.sdk.context import CTX, Ctx
-from fairway.sdk.failures import (
+from fairway.sdk.client.failures import (
     BatchRefused,
     JobCancelled,
     JobEnded,
@@ -23,11 +20,12 @@ from fairway.sdk.failures import (
     StillRunning,
     Unreachable,
 )
-from fairway.sdk.handle import Handle
-from fairway.sdk.job import Job
-from fairway.sdk.limits import Limits
-from fairway.sdk.status import JobStatus
-from fairway.sdk.vocabulary import (
+from fairway.sdk.client.handle import Handle
+from fairway.sdk.client.status import JobStatus
+from fairway.sdk.handler.checkpoint import CheckpointFailed, CheckpointRefused
+from fairway.sdk.handler.codec import InvalidArguments
+from fairway.sdk.handler.context import CTX, Ctx
+from fairway.sdk.handler.outcomes import (
     Cancel,
     DependencyFailed,
     Fail,
@@ -35,6 +33,8 @@ from fairway.sdk.vocabulary import (
     Retry,
     Snooze,
 )
+from fairway.sdk.job import Job
+from fairway.sdk.limits import Limits
 
 __all__ = [
     "CTX",

@@ -17,7 +17,7 @@ from tests.acceptance.load import Load
 from tests.acceptance.processes import Program
 
 from fairway.core.tenant import TenantSettings
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.store import tenants
 
 #: Everything in seconds rather than minutes, so that a lost lease is found while a test waits.

@@ -16,9 +16,9 @@ import asyncpg
 from tests.acceptance.house import House
 
 from fairway.core.tenant import TenantSettings
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import load
-from fairway.services.ceiling import ceiling_bytes
+from fairway.services.memory_ceiling import ceiling_bytes
 from fairway.store import tenants
 
 MB = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from tests.acceptance.house import House, answers
 from tests.acceptance.test_ceiling import peak_bytes
 
-from fairway.services.ceiling import AHEAD_BYTES, CONNECTION_BYTES
+from fairway.services.memory_ceiling import AHEAD_BYTES, CONNECTION_BYTES
 
 COUNT = 200
 KB = 1 << 10

@@ -25,8 +25,8 @@ from tests.acceptance.house import House
 from tests.acceptance.processes import ROOT, Program
 
 from fairway.core.tenant import TenantSettings
-from fairway.runtime.identity import new_api_key
 from fairway.runtime.plain_http import HttpDoor, head_lines
+from fairway.runtime.random_ids import new_api_key
 from fairway.store import tenants
 
 SECONDS = float(os.environ.get("FAIRWAY_HOSTILE_SECONDS", "3600"))

@@ -10,10 +10,10 @@ import httpx2
 from tests.acceptance.house import House
 from tests.acceptance.jobs import echo
 
-from fairway.sdk.client import Client
-from fairway.sdk.door import Submission
-from fairway.sdk.handle import Handle
-from fairway.sdk.settings import ClientSettings
+from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.client import Client
+from fairway.sdk.client.handle import Handle
+from fairway.sdk.client.settings import ClientSettings
 
 TEXT = "abc" * 2_000_000
 

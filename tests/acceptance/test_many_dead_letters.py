@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.house import House
 
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.random_ids import JobIdFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -22,7 +22,7 @@ from tests.acceptance.load import Load
 from tests.acceptance.pace import Pace
 from tests.acceptance.processes import ROOT, Program, command_of, is_alive, send, tree, until
 
-from fairway.store.postmaster import read_pid_file
+from fairway.store.postgres.postmaster import read_pid_file
 
 
 class Machine:

@@ -14,7 +14,7 @@ from tests.acceptance.hand_worker import HandWorker
 from tests.acceptance.house import House, Server
 
 from fairway.core.tenant import TenantSettings
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.store import tenants
 
 WORKERS, SLOTS = 60, 8

@@ -21,7 +21,7 @@ import httpx2
 import uvloop
 
 from fairway.cli.serve import serve
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings
 from fairway.services.platform import Platform
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 from tests.api.house import House
-from tests.api.test_large import put
+from tests.api.jobs.test_uploads import put
 from tests.api.worker import HandWorker
 
 SLOTS = 16

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from tests.api.house import House, problem
 
-from fairway.api import plain
+from fairway.api.http import asgi
 
 OK = {"type": "a", "payload": {}}
 
@@ -237,7 +237,7 @@ async def test_a_body_without_a_length_is_cut_off_while_reading(tenant: httpx2.A
 async def test_a_body_that_drips_is_cut_off(
     tenant: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plain, "BODY_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(asgi, "BODY_SECONDS_MAX", 0.2)
     is_over = asyncio.Event()
 
     async def dripping() -> AsyncIterator[bytes]:

@@ -16,7 +16,7 @@ from tests.api.house import NO_TLS, House, open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.services.bodies import SMALL_BYTES
+from fairway.services.backpressure.body_memory import SMALL_BYTES
 
 MB = 1 << 20
 ROOM = 32 * MB  # 16 for requests, of one tenant 4; 8 for tenants' workers, 8 for shared ones

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.api.house import House
-from tests.api.test_dead_letters import died
+from tests.api.jobs.test_dead_letters import died
 from tests.api.worker import HandWorker
 from tests.cli.program import Ended, fairway
 

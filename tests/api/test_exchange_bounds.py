@@ -7,12 +7,12 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import House, problem
-from tests.api.test_exchange import UNKNOWN
+from tests.api.jobs.test_jobs import submit
 from tests.api.test_heavy_bodies import nobody_held_up
-from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
+from tests.api.workers.test_exchange import UNKNOWN
 
-from fairway.services.roster import life_of
+from fairway.services.workers.worker_list import life_of
 from fairway.wire.bounds import (
     BUILD_CHARACTERS_MAX,
     LABELS_MAX,

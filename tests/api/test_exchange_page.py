@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.api.house import House
 
-from fairway.api.openapi import document
+from fairway.api.docs.openapi import document
 from fairway.api.reference.field_notes import FIELD_NOTES
-from fairway.core.outcome import FailureClass, OutcomeKind
 from fairway.core.pools import BUILT_IN
+from fairway.core.run.outcome import FailureClass, OutcomeKind
 
 PAGE = Path(__file__).parents[2] / "docs/EXCHANGE.md"
 MESSAGES = ("ExchangeRequest", "Hello", "TypeTerms", "Holding", "Report", "ExchangeReply", "Lease")

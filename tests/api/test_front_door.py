@@ -13,8 +13,10 @@ import pytest
 from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api import docs, operate, plain, protocol
-from fairway.api.transports import LINGER_BYTES
+from fairway.api.docs import pages
+from fairway.api.http import asgi, protocol
+from fairway.api.http.transports import LINGER_BYTES
+from fairway.api.operators import keys_and_health
 from fairway.services.platform import Platform
 
 CONNECTIONS_MAX = 200
@@ -235,7 +237,7 @@ def test_what_is_no_http_is_told_so_in_our_words(narrow: House) -> None:
 def test_a_body_that_never_begins_is_cut_off_as_one_that_drips(
     narrow: House, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(plain, "BODY_SECONDS_MIN", 0.2)
+    monkeypatch.setattr(asgi, "BODY_SECONDS_MIN", 0.2)
     _, key = narrow.new_tenant()
     lines = ["content-type: application/json", "content-length: 100"]
     with line(narrow) as connection:
@@ -271,9 +273,9 @@ def test_what_anybody_may_read_is_made_once(narrow: House, monkeypatch: pytest.M
 
         monkeypatch.setattr(module, name, make)
 
-    monkeypatch.setattr(operate, "METRICS_SECONDS", 60.0)
-    counted(operate, "generate_latest")
-    counted(docs, "page")
+    monkeypatch.setattr(keys_and_health, "METRICS_SECONDS", 60.0)
+    counted(keys_and_health, "generate_latest")
+    counted(pages, "page")
     for path in ("/metrics", "/", "/docs", "/problems/not-found"):
         for _ in range(3):
             with line(narrow) as connection:

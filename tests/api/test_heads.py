@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from tests.api.house import House
 
-from fairway.api import protocol
-from fairway.api.protocol import HEADERS_MAX, TARGET_BYTES_MAX
+from fairway.api.http import protocol
+from fairway.api.http.protocol import HEADERS_MAX, TARGET_BYTES_MAX
 
 PATIENCE_SECONDS = 20.0  # for a busy machine
 HELLO = {"types": [{"name": "none"}], "slots": {"short": 1}}

@@ -17,11 +17,12 @@ from msgspec import Raw
 from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
-from fairway.api import submit, weight
+from fairway.api.jobs import submit
+from fairway.api.payloads import body_cost
 from fairway.core.errors import InvalidRequest
-from fairway.sdk.client import Client
-from fairway.sdk.door import Submission
-from fairway.sdk.settings import ClientSettings
+from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.client import Client
+from fairway.sdk.client.settings import ClientSettings
 from fairway.services.platform import Platform
 from fairway.wire.bounds import ITEMS_MAX
 from fairway.wire.messages import JobRequest
@@ -227,11 +228,11 @@ def test_what_stands_in_strings_is_not_counted(
     text = json.dumps(value, ensure_ascii=ascii_only).encode()
     count = values_in(value)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weight, "CHUNK_BYTES", chunk_bytes)  # every string crosses several
-        weight.weigh(text, count)
+        patch.setattr(body_cost, "CHUNK_BYTES", chunk_bytes)  # every string crosses several
+        body_cost.weigh(text, count)
         if count > 1:
             with pytest.raises(InvalidRequest):
-                weight.weigh(text, count - 1)
+                body_cost.weigh(text, count - 1)
 
 
 async def test_a_batch_that_must_wait_is_refused_before_it_is_looked_at(

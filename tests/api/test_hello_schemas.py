@@ -10,8 +10,9 @@ import pytest
 from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
-from fairway.api import exchange, payload_schema
-from fairway.api.payload_schema import SCHEMA_BYTES_MAX
+from fairway.api.payloads import payload_schema
+from fairway.api.payloads.payload_schema import SCHEMA_BYTES_MAX
+from fairway.api.workers import exchange
 
 SCHEMA = {"properties": {"to": {"type": "string"}}, "required": ["to"]}
 

@@ -14,9 +14,9 @@ from tests.api.test_body_room import MB, PART, ROOM, full, half_sent
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.core.errors import LimitReached
-from fairway.sdk.client import Client
-from fairway.sdk.door import Submission
-from fairway.sdk.settings import ClientSettings
+from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.client import Client
+from fairway.sdk.client.settings import ClientSettings
 from fairway.wire.messages import JobRequest
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions

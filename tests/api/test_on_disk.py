@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import House
-from tests.api.test_checkpoints import leased, save
-from tests.api.test_jobs import submit
-from tests.api.test_large import BIG, put
+from tests.api.jobs.test_jobs import submit
+from tests.api.jobs.test_uploads import BIG, put
 from tests.api.worker import HandWorker
+from tests.api.workers.test_checkpoints import leased, save
 from tests.disk import Disk
 
 

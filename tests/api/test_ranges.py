@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from msgspec import inspect
 from tests.api.house import House, problem
-from tests.api.test_exchange import UNKNOWN
 from tests.api.worker import HandWorker
+from tests.api.workers.test_exchange import UNKNOWN
 
 from fairway.api.reference import OPERATIONS
 from fairway.api.reference.shape import Operation

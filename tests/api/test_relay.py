@@ -14,9 +14,9 @@ from tests.api.worker import HandWorker
 from tests.services.platform_room import freeze, owns_all, platform_on, until
 
 from fairway.api import relay
+from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import make_job_id
-from fairway.core.streams import StreamKey
-from fairway.services.session_book import TENANT_SESSIONS_MAX
+from fairway.services.sessions.session_table import TENANT_SESSIONS_MAX
 from fairway.store import leadership
 
 PATIENCE_SECONDS = 30.0  # for a busy machine

@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 from tests.api.house import House, problem
+from tests.api.jobs.test_jobs import submit
 from tests.api.test_heavy_bodies import nobody_held_up
-from tests.api.test_jobs import submit
 from tests.api.worker import HandWorker
 
 MB = 1 << 20

@@ -16,9 +16,9 @@ import asyncpg
 import httpx2
 import pytest
 from tests.api.house import House, problem
+from tests.api.jobs.test_jobs import submit
+from tests.api.jobs.test_uploads import put
 from tests.api.test_body_room import deaf, unread
-from tests.api.test_jobs import submit
-from tests.api.test_large import put
 from tests.api.test_server_places import LARGE, sending, stored
 from tests.api.test_uploads import begin_put, flying, heard, new_url, uploaded
 from tests.api.test_uploads import stored as objects

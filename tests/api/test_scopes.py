@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from tests.api.house import NO_TLS, House, problem
 
-from fairway.api.openapi import document
+from fairway.api.docs.openapi import document
 from fairway.api.reference import OPERATIONS
 from fairway.api.reference.shape import Operation
 

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 import httpx2
 import pytest
 from tests.api.house import House, open_house, problem
+from tests.api.jobs.test_uploads import put
 from tests.api.test_body_room import MB, deaf, job, until
-from tests.api.test_large import put
 from tests.api.test_uploads import begin_put, flying, new_url
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.services.uploads import FLYING_MAX
-from fairway.services.waiting import DOWNLOADS_MAX, DOWNLOADS_TENANT_MAX
+from fairway.services.backpressure.waiting_places import DOWNLOADS_MAX, DOWNLOADS_TENANT_MAX
+from fairway.services.object_storage.uploads import FLYING_MAX
 
 LARGE = 7 * MB  # more than the sockets in between take
 

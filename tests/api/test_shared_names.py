@@ -15,7 +15,7 @@ from tests.api.house import House, open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, connected, drop_database, in_thread, make_database
 
-from fairway.services import type_names
+from fairway.services.registry import type_names
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
 

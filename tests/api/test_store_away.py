@@ -17,7 +17,7 @@ from tests.postgres import Server, at_database, connected, drop_database, in_thr
 
 from fairway.services import readiness
 from fairway.services.readiness import KEPT_US
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 
 DAILY = {"cron": "0 3 * * *", "type": "work"}
 IN_TIME_SECONDS = 6.0  # three, and as many again for a machine that has other work to do

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.api.house import House, open_house, problem
-from tests.api.test_jobs import submit
-from tests.api.test_large import BIG
+from tests.api.jobs.test_jobs import submit
+from tests.api.jobs.test_uploads import BIG
 from tests.api.worker import HandWorker
 
 

@@ -14,16 +14,16 @@ import httpx2
 import pytest
 from msgspec import Raw
 from tests.api.house import House, open_house, problem
+from tests.api.jobs.test_uploads import BIG, put
 from tests.api.test_heavy_bodies import nobody_held_up
-from tests.api.test_large import BIG, put
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api import looking
-from fairway.core import upload_quota
-from fairway.sdk.client import Client
-from fairway.sdk.door import Submission
-from fairway.sdk.settings import ClientSettings
-from fairway.services.uploads import Uploads
+from fairway.api.payloads import text_checks
+from fairway.core.object_storage import upload_quota
+from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.client import Client
+from fairway.sdk.client.settings import ClientSettings
+from fairway.services.object_storage.uploads import Uploads
 from fairway.wire.messages import JobRequest
 from fairway.wire.payload_scan import PayloadScan
 
@@ -263,7 +263,7 @@ async def test_a_large_upload_is_looked_through_once(
             looks.append(self)
             super().finish()
 
-    monkeypatch.setattr(looking, "PayloadScan", Counted)
+    monkeypatch.setattr(text_checks, "PayloadScan", Counted)
     body = {"type": "x", "payload_upload": await uploaded(house, tenant, LONG + b"}")}
     for _ in range(3):
         assert (await tenant.post("/v1/jobs", json=body)).status_code == 202

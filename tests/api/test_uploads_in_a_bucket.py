@@ -12,7 +12,7 @@ from moto.server import ThreadedMotoServer
 from tests.api.house import NO_TLS, House, open_house, problem
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.services.uploads import BUCKET_ADDRESS_SECONDS
+from fairway.services.object_storage.uploads import BUCKET_ADDRESS_SECONDS
 
 BUCKET = "uploads"
 

@@ -13,7 +13,7 @@ from tests.api.test_auth import questions  # noqa: F401  # a fixture
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.core.keys import ApiKey
-from fairway.services.guesses import GUESSES_AT_ONCE, GUESSES_PER_SECOND
+from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE, GUESSES_PER_SECOND
 
 JOB = {"type": "nobody.runs.this"}
 

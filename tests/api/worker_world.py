@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import httpx2
 from tests.api.house import House
-from tests.api.test_exchange import UNKNOWN
-from tests.api.test_jobs import submit
+from tests.api.jobs.test_jobs import submit
 from tests.api.worker import HandWorker
+from tests.api.workers.test_exchange import UNKNOWN
 
 from fairway.services.platform import Platform
 

@@ -11,8 +11,8 @@ from tests.api.house import open_house
 from tests.cli.program import fairway
 from tests.postgres import open_room
 
-from fairway.store.cluster import ROLE
-from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.postgres.embedded import EmbeddedPostgres
+from fairway.store.postgres.initdb import ROLE
 
 
 def test_an_empty_folder_is_in_order(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from fairway.cli.data_folder import MARK, MARK_TEXT, make_data_folder
 from fairway.cli.up import close_to_others, postgres_folder
-from fairway.store.accounts import account_for, traversable_by
+from fairway.store.postgres.os_user import account_for, traversable_by
 
 
 def mode_of(path: Path) -> int:

@@ -11,11 +11,11 @@ from itertools import combinations
 
 from tests.core.fair_simulation import SECOND, Simulation
 
-from fairway.core.estimates import Estimate, Estimates
-from fairway.core.fairness import PoolShare, Running, ShareSettings
-from fairway.core.share_ledger import Ledger
-from fairway.core.share_node import LENT, RESERVED, SHARED, ShareNode
-from fairway.core.share_roster import Roster
+from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.estimates import Estimate, Estimates
+from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings
+from fairway.core.fair_share.ledger import Ledger
+from fairway.core.fair_share.node import LENT, RESERVED, SHARED, ShareNode
 
 
 class WatchedLedger(Ledger):

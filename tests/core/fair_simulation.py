@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
-from fairway.core.share_node import LENT, RESERVED
+from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.fair_share.node import LENT, RESERVED
 
 SECOND = 1_000_000
 ENDLESS = 1 << 60

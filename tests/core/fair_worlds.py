@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from tests.core.fair_simulation import ENDLESS, SECOND, Load, Simulation
 
-from fairway.core.fairness import Terms
+from fairway.core.fair_share.fairness import Terms
 
 FACTOR = max(1, int(os.environ.get("FAIRWAY_PROPERTY_EXAMPLES", "1")))
 

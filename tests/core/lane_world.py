@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from tests.core.test_backlog import POOL, make
+from tests.core.backlog.test_backlog import POOL, make
 
-from fairway.core.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import Backlog, WindowLimits
 from fairway.core.job import QueuedJob
 
 SECOND = 1_000_000

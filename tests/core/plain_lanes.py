@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairway.core.lane import PREPAID_US
-from fairway.core.lanes import LaneShare
-from fairway.core.streams import Firsts, Stream, first_of
+from fairway.core.backlog.lane import PREPAID_US
+from fairway.core.backlog.lanes import LaneShare
+from fairway.core.backlog.streams import Firsts, Stream, first_of
 
 
 @dataclass

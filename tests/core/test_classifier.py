@@ -20,7 +20,7 @@ from fairway.core.classifier import (
     Span,
     pool_for,
 )
-from fairway.core.durations import WINDOW, Durations
+from fairway.core.duration_histogram import WINDOW, Durations
 
 S = 1_000_000
 SHORT, MEDIUM, LONG = 1, 2, 3

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.explain import SENTENCES, Facts, Reason, reason_of, sentence_of, start_of
+from fairway.core.fair_share.insight import Waiting
 from fairway.core.lifecycle import State
-from fairway.core.share_insight import Waiting
 
 UNSAID = (Reason.RUNNING, Reason.FINISHED, Reason.NO_WORKER)
 FACTS = st.builds(

@@ -10,7 +10,7 @@ from tests.core.fair_checks import watch_work_conserving
 from tests.core.fair_simulation import ENDLESS, PLAIN, SECOND, Load, Simulation
 from tests.core.fair_worlds import loads, slots, tried
 
-from fairway.core.fairness import ShareSettings, Terms
+from fairway.core.fair_share.fairness import ShareSettings, Terms
 
 FLOOD, VISITOR = 1, 2
 DOOR = replace(PLAIN, door_share=100)

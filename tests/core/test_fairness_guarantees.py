@@ -29,8 +29,8 @@ from tests.core.fair_worlds import (
     with_terms,
 )
 
-from fairway.core.fairness import PoolShare, ShareSettings, Terms
-from fairway.core.share_node import SCALE, TENANT_BITS
+from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.fair_share.node import SCALE, TENANT_BITS
 
 
 @tried(30)

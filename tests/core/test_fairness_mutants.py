@@ -23,12 +23,12 @@ from tests.core.fair_checks import (
 )
 from tests.core.fair_simulation import LOOSE, PLAIN, SECOND, Load, Simulation
 
-from fairway.core.fairness import Terms
-from fairway.core.share_floors import Floors
-from fairway.core.share_node import ABSENT, ShareNode
-from fairway.core.share_queue import ShareQueue
-from fairway.core.share_reserve import Reserve
-from fairway.core.share_roster import Roster
+from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.fairness import Terms
+from fairway.core.fair_share.floors import Floors
+from fairway.core.fair_share.node import ABSENT, ShareNode
+from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.reserve import Reserve
 
 # ---- worlds, each with the check that guards the rule
 

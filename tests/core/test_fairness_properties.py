@@ -32,7 +32,7 @@ from tests.core.fair_worlds import (
     with_terms,
 )
 
-from fairway.core.fairness import Terms
+from fairway.core.fair_share.fairness import Terms
 
 
 @tried(40)

@@ -6,8 +6,8 @@ import pytest
 from tests.core.fair_checks import watch_reservations
 from tests.core.fair_simulation import PLAIN, SECOND, Load, SimJob, Simulation
 
-from fairway.core.fairness import PoolShare, ShareSettings, Terms
-from fairway.core.share_insight import Waiting
+from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.fair_share.insight import Waiting
 
 
 def always(tenant: int) -> SimJob:

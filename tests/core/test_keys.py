@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.keys import SCOPES, ApiKey
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 
 secrets = st.text(string.ascii_letters + string.digits + "_-", min_size=20, max_size=43)
 ids = st.text("0123456789abcdef", min_size=8, max_size=8)

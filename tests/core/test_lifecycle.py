@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.failure.retry import Counters, RetryPolicy, Tally, decide, in_quarantine, parked
 from fairway.core.lifecycle import BY_LABEL, FINAL, LIVE, TRANSITIONS, State, may_move
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.core.retry import Counters, RetryPolicy, Tally, decide, in_quarantine, parked
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 
 
 def test_nothing_leaves_a_final_state_but_a_replayed_dead_letter() -> None:

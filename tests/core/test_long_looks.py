@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from tests.core.test_backlog import POOL, exhaust, make
+from tests.core.backlog.test_backlog import POOL, exhaust, make
 from tests.steps import lines_of
 
-from fairway.core.backlog import Backlog, WindowLimits
-from fairway.core.backlog_counts import Survey
+from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.streams import key_of
 from fairway.core.job import QueuedJob
 from fairway.core.steps import LOOKED_AT_ONCE
-from fairway.core.streams import key_of
 
 POOLS = (POOL, POOL + 1, POOL + 2)
 EACH = 2_000
@@ -63,7 +63,7 @@ def test_a_crowd_is_pruned_in_steps(jobs: list[QueuedJob]) -> None:
 
 def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a crowd, streams that had their turn go with all that is in memory of them."""
-    monkeypatch.setattr("fairway.core.crowd.STREAMS_MAX", 20)
+    monkeypatch.setattr("fairway.core.backlog.deferred.STREAMS_MAX", 20)
     backlog = Backlog(WindowLimits())
     jobs = [make(n, ms=n, lane=n // 500) for n in range(10_500)]  # one lane too many
     backlog.arrived(jobs)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_worlds import tried
 
-from fairway.core.fairness import PoolShare, ShareSettings, Terms
-from fairway.core.share_node import Running
+from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.fair_share.node import Running
 
 QUIET, ENEMY = 1, 2
 TYPE = 7  # of both

@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
-from tests.core.test_backlog import HOLDS, LIMITS, POOL, BacklogMachine, exhaust, make
+from tests.core.backlog.test_backlog import HOLDS, LIMITS, POOL, BacklogMachine, exhaust, make
 from tests.steps import lines_of
 
-from fairway.core import backlog as backlog_module
-from fairway.core import crowd, runnable, steps
-from fairway.core.backlog import Backlog, WindowLimits
-from fairway.core.holds import Hold, Holds
-from fairway.core.probing import ProbingBacklog
-from fairway.core.runnable import EVICTED_AT_ONCE, REVIEWED_AT_ONCE
-from fairway.core.streams import Stream
+from fairway.core import steps
+from fairway.core.backlog import backlog as backlog_module
+from fairway.core.backlog import deferred, runnable
+from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.holds import Hold, Holds
+from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.backlog.runnable import EVICTED_AT_ONCE, REVIEWED_AT_ONCE
+from fairway.core.backlog.streams import Stream
 
 MANY = 9_999  # and one more is as many as a tenant may have
 PAUSED, NONE = Holds([Hold(tenant=1, pool=POOL)]), Holds()
@@ -92,7 +93,7 @@ class InParts(BacklogMachine):
 class CrowdInParts(InParts):
     def __init__(self) -> None:
         super().__init__()
-        self.patch.setattr(crowd, "STREAMS_MAX", 1)
+        self.patch.setattr(deferred, "STREAMS_MAX", 1)
 
 
 InParts.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
@@ -258,7 +259,7 @@ def test_a_change_looks_at_nobody_else() -> None:
 def test_a_crowd_that_was_resumed_a_moment_ago_keeps_its_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(crowd, "STREAMS_MAX", 5)
+    monkeypatch.setattr(deferred, "STREAMS_MAX", 5)
     backlog = Backlog(WindowLimits())
     backlog.set_holds(PAUSED)
     backlog.arrived([make(n, ms=n, lane=n) for n in range(6)])

@@ -10,7 +10,7 @@ from examples.judge import files
 from examples.judge.jobs import judge_python
 
 from fairway.core.lifecycle import State
-from fairway.sdk.codec import InvalidArguments
+from fairway.sdk.handler.codec import InvalidArguments
 from fairway.testing import perform
 
 

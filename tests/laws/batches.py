@@ -7,7 +7,7 @@ from typing import Any
 
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
-from fairway.runtime.identity import session_key
+from fairway.runtime.random_ids import session_key
 from fairway.store import arrays
 
 BATCH = 20

@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.sql import Statement
 
 

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 from tests.postgres import Server, at_database, drop_database, make_database
 
-from fairway.store.database import Connection
-from fairway.store.partitions import partition_at
+from fairway.store.connections.database import Connection
+from fairway.store.schema.partitions import partition_at
 from fairway.store.tenants import found_cluster
 
 NOW = datetime.now(UTC)

@@ -1,8 +1,9 @@
 """Who takes connections without standing in a tenant's line: loops, groups, and the house itself.
 
-What one request causes goes through `turns.py` to the hot connections, and by `quick`, `slow` or
-`asked` to those for people: else whoever sends many requests has all connections, and the others
-wait. A new name here needs a reason why no number of requests makes many of its uses at a time.
+What one request causes goes through `services/backpressure/connection_turns.py` to the hot
+connections, and by `quick`, `slow` or `asked` to those for people: else whoever sends many requests
+has all connections, and the others wait. A new name here needs a reason why no number of requests
+makes many of its uses at a time.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from tests.laws.source import trees
 
 HOT = {
     # one loop each
-    "services/lateness.py", "services/ownership.py", "services/probes.py", "services/promoter.py",
-    "services/refiller.py", "services/rescuer.py", "services/share_keeper.py",
-    "services/sweeper.py", "services/ticker.py",
+    "services/scheduling/expirer.py", "services/dispatch/ownership.py",
+    "services/restraints/probes.py", "services/scheduling/promoter.py",
+    "services/dispatch/refiller.py", "services/workers/rescuer.py",
+    "services/dispatch/fair_share_loop.py",
+    "services/dispatch/reconciler.py", "services/scheduling/ticker.py",
     # groups: who comes meanwhile shares the next one
-    "services/job_reader.py", "services/row_writer.py", "services/submission.py",
+    "services/jobs/job_reader.py", "services/recording/row_writer.py",
+    "services/submit/submission.py",
     # in turn
-    "services/turns.py",
+    "services/backpressure/connection_turns.py",
     # once, at the start
     "services/schema.py",
     "bench/store_alone.py",
@@ -27,15 +31,15 @@ HOT = {
 
 PEOPLE = {
     # operators, and keys one at a time
-    "services/directory.py", "services/registry.py",
+    "services/registry/tenants_and_keys.py", "services/registry/job_types.py",
     # workers, each in its place
-    "services/checkpoints.py",
+    "services/object_storage/checkpoints.py",
     # groups
-    "services/type_names.py",
+    "services/registry/type_names.py",
     # the house itself
-    "services/readiness.py", "services/schema.py", "services/storage_tie.py",
+    "services/readiness.py", "services/schema.py", "services/object_storage/storage_tie.py",
     # behind a tenant's place
-    "store/database.py",
+    "store/connections/database.py",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.laws.source import QUERIES, trees
 from tests.laws.whose_rows import left_open, tables_with_tenants
 
-from fairway.store.row_security import TABLES
+from fairway.store.connections.row_security import TABLES
 from fairway.store.sql import load
 
 STATEMENTS = {
@@ -77,7 +77,11 @@ FOR_ALL = {
 }
 
 #: Modules with statements of their own text: whole tables, partitions and catalogs, for nobody.
-UPKEEP = {"store/partitions.py", "store/retirement.py", "store/wall_proof.py"}
+UPKEEP = {
+    "store/schema/partitions.py",
+    "store/schema/partition_retirement.py",
+    "store/connections/wall_proof.py",
+}
 
 
 def test_every_statement_says_whose_rows_it_means_or_serves_all() -> None:

@@ -25,7 +25,7 @@ from tests.store.rows import new_job
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.store import arrays
-from fairway.store.database import CALM_PLANS, PINNED_PLANS, Connection
+from fairway.store.connections.database import CALM_PLANS, PINNED_PLANS, Connection
 from fairway.store.sql import Statement, load
 
 ASKED = 50  # rows a statement asks for

@@ -21,10 +21,11 @@ from tests.store.rows import new_job
 
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
-from fairway.store import arrays, partitions
-from fairway.store.database import CALM_PLANS, PINNED_PLANS, Connection
-from fairway.store.migrate import migrate
-from fairway.store.partitions import partition_at
+from fairway.store import arrays
+from fairway.store.connections.database import CALM_PLANS, PINNED_PLANS, Connection
+from fairway.store.schema import partitions
+from fairway.store.schema.migrate import migrate
+from fairway.store.schema.partitions import partition_at
 from fairway.store.sql import Statement, load
 from fairway.store.tenants import found_cluster
 

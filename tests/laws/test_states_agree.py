@@ -10,7 +10,7 @@ from tests.laws.source import QUERIES
 from tests.store.rows import new_job
 
 from fairway.core.lifecycle import FINAL, State, may_move
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.sql import load
 
 MOMENT = "2030-01-01+00"

@@ -9,22 +9,24 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 
 from tests.laws.source import PACKAGE, functions, modules, trees
 
+FOLDER_FILES_MAX = 25
 FILE_LINES_MAX = 350
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 6
-DRAWERS = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "managers"}
+JUNK_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "managers"}
 LAYERS = {"core", "wire", "store", "services", "runtime", "api", "worker", "sdk", "cli"}
 INNER = ("core/", "store/", "services/", "wire/")
 
 #: The one place that measures how far the database's clock is from ours.
-COMPARES_CLOCKS = "store/inspection.py"
+COMPARES_CLOCKS = "store/postgres/inspection.py"
 #: The one place that falls back to the system's own folder for sockets, whose paths must be short.
-KNOWS_THE_SYSTEM = "store/folder.py"
+KNOWS_THE_SYSTEM = "store/postgres/data_folder.py"
 
 
 def test_a_file_is_read_in_one_sitting() -> None:
@@ -67,7 +69,7 @@ def _asked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 
 def test_names_are_words_of_the_domain() -> None:
-    assert [name for name in modules() if PurePath(name).stem in DRAWERS] == []
+    assert [name for name in modules() if PurePath(name).stem in JUNK_NAMES] == []
     versioned = re.compile(r"(^|_)v?\d+$")
     assert [name for name in modules() if versioned.search(PurePath(name).stem)] == []
 
@@ -161,6 +163,40 @@ def test_only_the_clock_reads_the_time() -> None:
 def test_the_house_has_its_rooms() -> None:
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and "__" not in path.name}
     assert rooms >= LAYERS
+
+
+def test_a_folder_is_seen_at_a_glance() -> None:
+    folders = Counter(str(PurePath(name).parent) for name in modules())
+    assert {name: files for name, files in folders.items() if files > FOLDER_FILES_MAX} == {}
+
+
+def test_a_package_says_what_lives_there_and_what_does_not() -> None:
+    """`api/reference` is a table, and `fairway` itself is what users import."""
+    silent = [
+        name
+        for name, tree in trees().items()
+        if name.endswith("/__init__.py")
+        and name != "api/reference/__init__.py"
+        and not re.search(r"^Here: .*^Not here: ", ast.get_docstring(tree) or "", re.M | re.S)
+    ]
+    assert silent == []
+
+
+def test_what_a_package_says_of_its_neighbours_is_true() -> None:
+    """A path in the docstring of a package leads to a file or folder of the house."""
+    lost = [
+        f"{name}: {path}"
+        for name, tree in trees().items()
+        if name.endswith("/__init__.py")
+        for path in re.findall(r"`([a-z_/]+(?:/|\.py))`", ast.get_docstring(tree) or "")
+        if not path.startswith("/") and not _is_there(PurePath(name).parent, path)
+    ]
+    assert lost == []
+
+
+def _is_there(folder: PurePath, path: str) -> bool:
+    homes = (PACKAGE, PACKAGE / folder, PACKAGE / folder.parent, PACKAGE.parents[1])
+    return any((home / path).exists() for home in homes)
 
 
 def _nodes() -> Iterator[tuple[str, ast.AST]]:

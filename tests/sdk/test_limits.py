@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from fairway import App, Ctx, HandBack, Limits
-from fairway.core.limits import UNLIMITED, RunLimits
-from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.sdk.alarm import alarm
-from fairway.sdk.context import RunFacts, SilentSink
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.process_limits import UNLIMITED, RunLimits
+from fairway.sdk.handler.alarm import alarm
+from fairway.sdk.handler.context import RunFacts, SilentSink
+from fairway.sdk.handler.outcomes import TimeLimitPassed, run_end
+from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.limits import bytes_of
 from fairway.sdk.run import run_job, run_job_here
-from fairway.sdk.threads import ThreadRun
-from fairway.sdk.vocabulary import TimeLimitPassed, run_end
 
 
 def test_limits_are_written_as_people_write_them() -> None:
@@ -184,7 +184,7 @@ def test_an_alarm_of_the_caller_still_rings_after_ours() -> None:
 
 AFTER_AN_INTERRUPTION = """
 import asyncio, sys
-from fairway.sdk.threads import ThreadRun
+from fairway.sdk.handler.threads import ThreadRun
 
 def count(to):
     for _ in range(to):

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from fairway import App, Ctx, Fail, Job, Snooze
-from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.sdk.context import RunFacts
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.sdk.handler.context import RunFacts
+from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.job import RunMode
 from fairway.sdk.run import run_job, run_job_here
-from fairway.sdk.vocabulary import RunEnd
 
 
 def job_of(handler: Callable[..., Any], mode: RunMode = "loop") -> Job[..., Any]:

@@ -9,7 +9,7 @@ from tests.sdk.sample_jobs import Score, drowsy, flaky, score, tried
 
 from fairway import App, testing
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.memory import MemoryDoor
 

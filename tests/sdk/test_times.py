@@ -8,7 +8,7 @@ import pytest
 
 from fairway import App, JobExpired, testing
 from fairway.core.errors import Conflict
-from fairway.sdk.codec import InvalidArguments
+from fairway.sdk.handler.codec import InvalidArguments
 
 app = App("clock", url="http://127.0.0.1:1", api_key="k")
 

@@ -15,16 +15,16 @@ from typing import Any
 
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.outcome import Outcome
+from fairway.core.run.outcome import Outcome
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.identity import session_key
+from fairway.runtime.random_ids import session_key
 from fairway.runtime.settings import Settings
-from fairway.services.calls import Call, Reported
-from fairway.services.insight import JobSight
+from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
-from fairway.services.sessions import Hello, Holding, Lease, News, TypeTerms
-from fairway.services.submission_group import Accepted, NewJob
+from fairway.services.sessions.calls import Call, Reported
+from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeTerms
+from fairway.services.submit.submission_group import Accepted, NewJob
 
 TERM_SECONDS = 0.6
 FOLDER = tempfile.TemporaryDirectory()  # gone at exit; tests that store objects bring their own

@@ -10,7 +10,7 @@ import asyncpg
 from tests.postgres import connected
 
 from fairway.services.platform import Platform
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 
 NUMBER_OUT_OF_RANGE = "22003"
 

@@ -15,10 +15,10 @@ from tests.services.platform_room import MEDIUM, SHORT, Hand, holding, new, subm
 from fairway.core.errors import Conflict
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease, News
+from fairway.services.sessions.sessions import Lease, News
 
 JOBS = 3000
 BATCH = 60

@@ -11,10 +11,10 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, owns_all, subm
 
 from fairway.core.ids import unix_ms_of
 from fairway.runtime.clock import ManualClock, SystemClock
-from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.random_ids import JobIdFactory
 from fairway.services.platform import Platform
 from fairway.services.store_clock import StoreClock
-from fairway.store import partitions
+from fairway.store.schema import partitions
 
 HOUR = 3600.0
 

@@ -23,11 +23,11 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import Forbidden
-from fairway.core.share_node import OWN, SHARED
+from fairway.core.fair_share.node import OWN, SHARED
 from fairway.core.tenant import Tenant
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease
+from fairway.services.sessions.sessions import Lease
 
 SECONDS = 5.0
 PATIENT = replace(QUICK, lease_seconds={"short": 60, "medium": 60, "long": 60})

@@ -15,7 +15,7 @@ import asyncpg
 from tests.postgres import connected
 from tests.services.platform_room import Hand, add_tenant, owns_all, platform_on, submit, until
 
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 
 ROOT = Path(__file__).parents[2]
 BOUND_SECONDS = 10.0  # three for the transaction, a term, and some for a machine with other work

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairway.core.connections import STAFF
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import LimitReached
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
-from fairway.services.waiting import HEAVY_TENANT_MAX, HeavyLane, waiting_room
+from fairway.services.backpressure.waiting_places import HEAVY_TENANT_MAX, HeavyLane, waiting_room
 
 MOMENT_SECONDS = 0.3
 OUTER_SECONDS = 20

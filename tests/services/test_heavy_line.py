@@ -11,7 +11,7 @@ import pytest
 from fairway.core.errors import LimitReached
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
-from fairway.services.waiting import (
+from fairway.services.backpressure.waiting_places import (
     HEAVY_BYTES,
     HEAVY_SHARED_BYTES,
     HEAVY_TENANT_BYTES,

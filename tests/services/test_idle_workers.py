@@ -9,9 +9,9 @@ from typing import NamedTuple
 from tests.services.platform_room import QUICK, Hand, owner_on, until
 
 from fairway.runtime.settings import Settings
-from fairway.services.exchange import WAIT_MAX_SECONDS
 from fairway.services.platform import Platform
-from fairway.store.database import Connection
+from fairway.services.workers.exchange import WAIT_MAX_SECONDS
+from fairway.store.connections.database import Connection
 
 WORKERS = 500
 BEATS = 150  # in six seconds, on a machine that keeps up

@@ -6,21 +6,21 @@ import secrets
 import time
 
 import pytest
+from tests.services.dispatch.test_dispatcher import Machine
 from tests.services.platform_room import Hand, freeze
-from tests.services.test_dispatcher import Machine
 
 from fairway.core.errors import LimitReached, Unavailable
-from fairway.core.own_slots import TENANT_SLOTS_MAX
+from fairway.core.fair_share.own_slots import TENANT_SLOTS_MAX
 from fairway.core.tenant import Tenant
-from fairway.services import session_book
 from fairway.services.platform import Platform
-from fairway.services.rescuer import Rescuer
-from fairway.services.session_book import (
+from fairway.services.sessions import session_table
+from fairway.services.sessions.session_table import (
     SESSIONS_MAX,
     TENANT_SESSIONS_MAX,
     TENANTS_SESSIONS_MAX,
 )
-from fairway.services.sessions import ENDED_LEASES
+from fairway.services.sessions.sessions import ENDED_LEASES
+from fairway.services.workers.rescuer import Rescuer
 
 SHORT = 1
 
@@ -110,8 +110,8 @@ def test_runs_that_ended_and_are_not_reported_are_bounded() -> None:
 
 def test_tenants_workers_leave_room_for_shared_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TENANT_SESSIONS_MAX < TENANTS_SESSIONS_MAX < SESSIONS_MAX
-    monkeypatch.setattr(session_book, "TENANTS_SESSIONS_MAX", 4)
-    monkeypatch.setattr(session_book, "SESSIONS_MAX", 6)
+    monkeypatch.setattr(session_table, "TENANTS_SESSIONS_MAX", 4)
+    monkeypatch.setattr(session_table, "SESSIONS_MAX", 6)
     machine = Machine()
     for number in range(4):
         machine.worker(f"w{number}", tenant=number)

@@ -22,7 +22,7 @@ from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease
+from fairway.services.sessions.sessions import Lease
 
 ROOM = 50_000
 RESULT = b'"' + b"x" * 29_998 + b'"'

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.locked import held_table, somebody_stands
 from tests.services.platform_room import Hand, add_tenant, freeze, new, submit
-from tests.services.test_name_keeper import (
+from tests.services.registry.test_type_name_expiry import (
     LONG_US,
     drop_jobs,
     is_let_go,
@@ -19,10 +19,10 @@ from tests.services.test_name_keeper import (
 
 from fairway.core.job_type import TypeFacts
 from fairway.core.tenant import Tenant
-from fairway.services import name_keeper as module
-from fairway.services.name_keeper import BUSY_SECONDS, NameKeeper
 from fairway.services.platform import Platform
-from fairway.services.type_names import ABSENT_SECONDS
+from fairway.services.registry import type_name_expiry as module
+from fairway.services.registry.type_name_expiry import BUSY_SECONDS, NameKeeper
+from fairway.services.registry.type_names import ABSENT_SECONDS
 from fairway.store import job_types
 
 

@@ -21,7 +21,7 @@ from tests.services.platform_room import (
 
 from fairway.core.lifecycle import State
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease
+from fairway.services.sessions.sessions import Lease
 from fairway.store import leases as lease_store
 
 PATIENT = replace(QUICK, lease_seconds={"medium": 1.5})  # beats of half a second

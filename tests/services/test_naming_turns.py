@@ -10,9 +10,9 @@ from tests.services.platform_room import add_tenant, until
 
 from fairway.core.errors import Unavailable
 from fairway.core.tenant import Tenant
-from fairway.services import type_names as module
-from fairway.services.directory import Directory
 from fairway.services.platform import Platform
+from fairway.services.registry import type_names as module
+from fairway.services.registry.tenants_and_keys import Directory
 
 PEOPLE = "fairway-people"
 SOON_SECONDS = 1.5  # before whoever stands at a lock gives up

@@ -13,7 +13,7 @@ from tests.postgres import connected
 from tests.services.platform_room import QUICK, add_tenant, new, owner_on, submit, until
 
 from fairway.core.errors import Unavailable
-from fairway.services.again import TRIES_MAX, again, may_pass
+from fairway.services.transient_errors import TRIES_MAX, again, may_pass
 
 
 @asynccontextmanager

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.services.platform_room import Hand, add_tenant, new, sight, submit, until
 from tests.services.refusing import refusing
 
-from fairway.core.dead_letter import Action, DeadFilter
+from fairway.core.failure.dead_letter import Action, DeadFilter
 from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.scheduling.timing import OnLate, Wish
 from fairway.core.tenant import Tenant
-from fairway.core.timing import OnLate, Wish
+from fairway.services.jobs.dead_letter_replayer import REST_SECONDS, Replayer
 from fairway.services.platform import Platform
-from fairway.services.replayer import REST_SECONDS, Replayer
 
 EVERYTHING = DeadFilter("ffffffff-ffff-ffff-ffff-ffffffffffff", LOWEST_JOB_ID)
 FATAL = Outcome(OutcomeKind.FAILED, 10, failure=FailureClass.PERMANENT)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.core.test_backlog import make
+from tests.core.backlog.test_backlog import make
 
 from fairway.runtime.clock import SystemClock
-from fairway.services.session_book import FEW_LEASES, REPLY_BYTES, SessionBook
-from fairway.services.sessions import Lease
+from fairway.services.sessions.session_table import FEW_LEASES, REPLY_BYTES, SessionBook
+from fairway.services.sessions.sessions import Lease
 
 
 @pytest.mark.parametrize(("size", "first"), [(60_000, REPLY_BYTES // 60_000), (10, 100)])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.services.test_dispatcher import SHORT, Machine
+from tests.services.dispatch.test_dispatcher import SHORT, Machine
 
-from fairway.core import runnable
-from fairway.core.holds import Hold, Holds
+from fairway.core.backlog import runnable
+from fairway.core.backlog.holds import Hold, Holds
 
 STREAMS = 20
 

@@ -25,7 +25,7 @@ from fairway.core.errors import LimitReached
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease
+from fairway.services.sessions.sessions import Lease
 
 
 async def tenant_with(platform: Platform, name: str, **settings: object) -> Tenant:

@@ -12,7 +12,7 @@ from tests.services.platform_room import kill, open_pair, owns_all, until
 
 from fairway.services import store_watch
 from fairway.services.store_watch import StoreWatch
-from fairway.store.database import CONNECT_SECONDS, Database
+from fairway.store.connections.database import CONNECT_SECONDS, Database
 
 OUTER_SECONDS = 20
 

@@ -28,9 +28,9 @@ from tests.services.platform_room import (
 
 from fairway.core.errors import Forbidden, Unavailable
 from fairway.core.lifecycle import State
-from fairway.services import exchange as exchange_module
 from fairway.services.platform import Platform
-from fairway.services.sessions import Lease
+from fairway.services.sessions.sessions import Lease
+from fairway.services.workers import exchange as exchange_module
 from fairway.store import backlog as backlog_store
 from fairway.store import leadership
 from fairway.store import leases as lease_store

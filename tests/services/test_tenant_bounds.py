@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from fairway.core.ids import JobId
-from fairway.services.lateness import NEWS_MAX, NEWS_TENANT_MAX, LateExecution, within_bounds
+from fairway.services.scheduling.expirer import (
+    NEWS_MAX,
+    NEWS_TENANT_MAX,
+    LateExecution,
+    within_bounds,
+)
 
 
 def test_very_many_late_jobs_of_one_tenant_leave_room_for_anothers() -> None:

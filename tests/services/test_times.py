@@ -11,11 +11,16 @@ from tests.services.platform_room import Hand, add_tenant, new, sight, stored, s
 from fairway.core.errors import Conflict
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.scheduling.timing import OnLate, Wish
 from fairway.core.tenant import Tenant
-from fairway.core.timing import OnLate, Wish
-from fairway.services.lateness import EVENTS_PER_TENANT, Expirer, LateExecution, late_events
 from fairway.services.platform import Platform
+from fairway.services.scheduling.expirer import (
+    EVENTS_PER_TENANT,
+    Expirer,
+    LateExecution,
+    late_events,
+)
 from fairway.store.events import list_events
 
 

@@ -21,10 +21,10 @@ from tests.services.platform_room import (
 
 from fairway.core.errors import Forbidden
 from fairway.core.lifecycle import State
-from fairway.core.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
-from fairway.services.sessions import Holding
+from fairway.services.sessions.sessions import Holding
 
 MADE_UP = "1" * 32
 FAILED = Outcome(OutcomeKind.FAILED, 5, failure=FailureClass.APP_ERROR, error=b"{}")

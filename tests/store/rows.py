@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from fairway.core.ids import make_job_id
 from fairway.core.job import JobRecord, QueuedJob
-from fairway.core.lease import next_epoch
+from fairway.core.run.lease import next_epoch
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.identity import JobIdFactory, lease_tokens, session_key
+from fairway.runtime.random_ids import JobIdFactory, lease_tokens, session_key
 from fairway.store import history, leadership, leases, promotion, submissions
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.leases import LeaseRow
 from fairway.store.tenants import found_cluster
 

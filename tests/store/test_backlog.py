@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, add_jobs, new_job, own, schedule, start
 
+from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
-from fairway.core.streams import StreamKey
 from fairway.store.backlog import (
     StreamRead,
     count_queued,
@@ -21,7 +21,7 @@ from fairway.store.backlog import (
     read_streams_by_bytes,
     streams_with_work,
 )
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 
 
 async def test_every_stream_is_found_with_its_first_job(connection: Connection) -> None:

@@ -9,11 +9,11 @@ from tests.store.rows import SHARD, add_job, finish, is_blocked, own, start
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.lease import LeaseProof
-from fairway.core.objects import ObjectFacts
+from fairway.core.object_storage.object_names import ObjectFacts
+from fairway.core.run.lease import LeaseProof
 from fairway.store import checkpoints as store
 from fairway.store.checkpoints import NEWEST_EPOCH
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.leases import LeaseRow
 
 

@@ -10,10 +10,10 @@ import pytest
 from tests.laws.plans import Plan
 from tests.store.rows import SHARD, new_job, own
 
-from fairway.core.dead_letter import DeadFilter
+from fairway.core.failure.dead_letter import DeadFilter
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.store import dead_letters
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.dead_letters import Replay
 from fairway.store.sql import load
 

@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 from tests.postgres import connected
 
-from fairway.store import at_hand
-from fairway.store.at_hand import Deadline, StoreAway
-from fairway.store.database import DISCONNECTED, Connection, Database
+from fairway.store.connections import connection_cache
+from fairway.store.connections.connection_cache import Deadline, StoreAway
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
 
 LONG_SECONDS = 20  # far beyond any deadline here
 
@@ -108,7 +108,7 @@ async def test_a_use_inside_a_use_is_found(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
-    monkeypatch.setattr(at_hand, "on_nested", found.append)
+    monkeypatch.setattr(connection_cache, "on_nested", found.append)
 
     async def alone() -> None:
         async with database.people():
@@ -125,7 +125,7 @@ async def test_a_use_inside_a_use_is_found(
 
 async def test_a_use_inside_a_use_warns_where_nobody_tests(database: Database) -> None:
     with pytest.warns(RuntimeWarning, match="while it has one"):
-        at_hand._warn("a task wants a connection while it has one")
+        connection_cache._warn("a task wants a connection while it has one")
 
 
 PASSING = ["40001", "40P01", "55P03", "57014", "53100", "53200", "53300", "25006", "57P01",

@@ -25,12 +25,12 @@ from tests.store.rows import (
     start,
 )
 
-from fairway.core.dead_letter import Action, DeadFilter
+from fairway.core.backlog.streams import key_of
+from fairway.core.failure.dead_letter import Action, DeadFilter
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
-from fairway.core.streams import key_of
-from fairway.runtime.identity import session_key
+from fairway.runtime.random_ids import session_key
 from fairway.store import (
     dead_letter_actions,
     dead_letters,
@@ -42,7 +42,7 @@ from fairway.store import (
     schedules,
     submissions,
 )
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.dead_letter_actions import NewAction, Step
 from fairway.store.fair_share import Debt
 from fairway.store.outcomes import Settlement, Success

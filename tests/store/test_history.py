@@ -10,7 +10,7 @@ from tests.store.rows import SHARD, add_job, finish, look, new_job, own, start
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.history import (
     PAGE_BYTES,
     count_live,

@@ -12,7 +12,7 @@ from tests.postgres import connected
 from tests.store.rows import is_blocked
 
 from fairway.store import leadership
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.leadership import (
     CHANNEL,
     Owner,

@@ -9,9 +9,9 @@ from tests.store.rows import SHARD, add_job, lease_for, look, new_job, own, sche
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.lifecycle import State
-from fairway.runtime.identity import session_key
+from fairway.runtime.random_ids import session_key
 from fairway.store import leases
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.leases import (
     Origin,
     SessionRow,

@@ -24,7 +24,7 @@ from tests.store.rows import (
 
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State, may_move
-from fairway.store.database import Connection, execute
+from fairway.store.connections.database import Connection, execute
 from fairway.store.leases import write_leases
 from fairway.store.outcomes import (
     Settlement,

@@ -22,9 +22,9 @@ from tests.store.rows import (
 
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
-from fairway.core.timing import OnLate, Timing
+from fairway.core.scheduling.timing import OnLate, Timing
 from fairway.store import outcomes, promotion, submissions
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.promotion import due_bunches, promote_due, reschedule, seconds_to_next
 
 HEAD = (-1, -1)

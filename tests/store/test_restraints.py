@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from fairway.core.circuits import CircuitRecord
+from fairway.core.failure.circuits import CircuitRecord
 from fairway.store import restraints as store
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.restraints import CircuitKey
 from fairway.store.sql import load
 

@@ -9,7 +9,7 @@ import pytest
 from tests.store.rows import SHARD, add_job, add_jobs, is_blocked, look, new_job
 
 from fairway.core.lifecycle import State
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.submissions import (
     KEY_LIFE,
     KeyClaim,

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from fairway.core.tenant import TenantSettings
-from fairway.store.database import Connection
+from fairway.store.connections.database import Connection
 from fairway.store.tenants import (
     Cluster,
     StoredKey,

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.postgres import connected
 
-from fairway.store import migrate as module
 from fairway.store import type_names as store
-from fairway.store.database import Connection
-from fairway.store.migrate import all_migrations, migrate
+from fairway.store.connections.database import Connection
+from fairway.store.schema import migrate as module
+from fairway.store.schema.migrate import all_migrations, migrate
 
 LONG_AGO = timedelta(days=1000)
 NOW = datetime.now(UTC)

@@ -12,10 +12,10 @@ from tests.store.rows import add_jobs, new_job
 
 from fairway.core.errors import Unavailable
 from fairway.services.schema import prove_walls
-from fairway.store.cluster import ROLE
-from fairway.store.database import Connection, Database
-from fairway.store.migrate import all_migrations, migrate, migrate_at
-from fairway.store.row_security import TENANTS_MAY
+from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.row_security import TENANTS_MAY
+from fairway.store.postgres.initdb import ROLE
+from fairway.store.schema.migrate import all_migrations, migrate, migrate_at
 
 OURS, THEIRS = 1, 2
 BEFORE = [one for one in all_migrations() if one.number <= 11]
@@ -72,7 +72,7 @@ async def old(
     """The owner's connection to a database as the version before left it, full of rows."""
     async with connected(empty_database_url) as connection:
         with monkeypatch.context() as patch:
-            patch.setattr("fairway.store.migrate.all_migrations", lambda: BEFORE)
+            patch.setattr("fairway.store.schema.migrate.all_migrations", lambda: BEFORE)
             await migrate(connection, roles=False)
         await connection.execute(ROWS)
         await add_jobs(connection, *(new_job(tenant=t) for t in (OURS, THEIRS) for _ in range(3)))
@@ -148,7 +148,7 @@ async def test_a_server_of_the_version_before_goes_on_and_does_not_start_again(
     assert await old.fetchval("SELECT count(*) FROM jobs WHERE tenant = 1") == 3 + said
     assert await old.fetchval("SELECT count(*) FROM job_types WHERE name = 'late'") == 1
     with monkeypatch.context() as patch:
-        patch.setattr("fairway.store.migrate.all_migrations", lambda: BEFORE)
+        patch.setattr("fairway.store.schema.migrate.all_migrations", lambda: BEFORE)
         with pytest.raises(Unavailable, match=SINCE[-1].name) as refusal:
             await migrate_at(empty_database_url, roles=False)
     assert refusal.value.code == "SCHEMA_TOO_NEW"

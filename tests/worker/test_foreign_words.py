@@ -9,14 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
+from tests.worker.pipe.test_pipe import SPLICE
 from tests.worker.platform import Platform, job_id, lease, said_of, until, working
-from tests.worker.test_pipe import SPLICE
 from tests.worker.test_processes import has_begun, result_of, runners
 
 from fairway.wire.exchange import Lease
-from fairway.worker import courier, pipe
-from fairway.worker.heavy import in_frames
-from fairway.worker.pipe import _LENGTH, Ended, Words
+from fairway.worker import transfers
+from fairway.worker.exchange.large_results import in_frames
+from fairway.worker.pipe import pipe
+from fairway.worker.pipe.pipe import _LENGTH, Ended, Words
 
 ODD = {"target": "tests.worker.odd_jobs:app", "slots": {"short": 8, "medium": 8, "long": 2}}
 MB = 1 << 20
@@ -136,7 +137,7 @@ async def test_a_payload_that_came_otherwise_than_it_was_sent_is_fetched_again_l
         await until(lambda: len(platform.heard) == 4, life, "all were reported")
     found = {number: platform.heard[job_id(number)] for number in (1, 2, 3, 4)}
     assert [one.kind for one in found.values()] == ["succeeded", "snoozed", "snoozed", "succeeded"]
-    assert found[2].delay_ms == courier.PUT_OFF_MS
+    assert found[2].delay_ms == transfers.PUT_OFF_MS
 
 
 async def test_a_state_that_the_platform_refuses_ends_its_job(platform: Platform) -> None:

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fairway.wire import exchange as wire
-from fairway.worker import ledger, patience, readiness
+from fairway.worker.exchange import ledger, linger, readiness
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
 
@@ -61,7 +61,7 @@ def lease(number: int, seconds: float) -> wire.Lease:
 
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
-    monkeypatch.setattr(patience, "LINGER_SECONDS", LINGER_SECONDS)
+    monkeypatch.setattr(linger, "LINGER_SECONDS", LINGER_SECONDS)
     monkeypatch.setenv("ACCEPTANCE_LEDGER", str(tmp_path / "ledger"))
     desk = Desk()
     options = WorkerOptions(

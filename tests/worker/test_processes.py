@@ -16,7 +16,8 @@ from tests.worker.platform import Platform, job_id, lease, said_of, until, worki
 
 from fairway.core.errors import Unavailable
 from fairway.wire import exchange as wire
-from fairway.worker import lone, pings, starting, suspects
+from fairway.worker.pipe import pings
+from fairway.worker.runners import isolated, start_failures, suspects
 
 ODD = {"target": "tests.worker.odd_jobs:app", "slots": {"short": 8, "medium": 8, "long": 2}}
 NOBODY = "/nowhere/python"
@@ -26,7 +27,7 @@ NOBODY = "/nowhere/python"
 async def platform(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Platform]:
     monkeypatch.setattr(pings, "QUIET_LOOKS", 1)
     monkeypatch.setattr(pings, "DEAF_LOOKS", 3)
-    monkeypatch.setattr(lone, "STOPPED_LOOKS_MAX", 8)
+    monkeypatch.setattr(isolated, "STOPPED_LOOKS_MAX", 8)
     async with Platform().open() as opened:
         yield opened
 
@@ -68,7 +69,7 @@ async def test_a_start_that_failed_is_tried_again(
 async def test_a_job_that_gets_no_process_goes_back(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lone, "HAND_BACK_SECONDS", 0.5)
+    monkeypatch.setattr(isolated, "HAND_BACK_SECONDS", 0.5)
     async with working(platform, **ODD) as life:
         await until(lambda: bool(platform.calls), life, "it says hello")
         monkeypatch.setattr(sys, "executable", NOBODY)
@@ -82,7 +83,7 @@ async def test_a_job_that_gets_no_process_goes_back(
 async def test_a_worker_that_can_run_nothing_hands_back_and_ends(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting, "HOPELESS_SECONDS", 1.0)
+    monkeypatch.setattr(start_failures, "HOPELESS_SECONDS", 1.0)
     async with working(platform, **ODD) as life:
         await until(lambda: bool(platform.calls), life, "it says hello")
         monkeypatch.setattr(sys, "executable", NOBODY)

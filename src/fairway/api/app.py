@@ -16,26 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from fairway.api import (
-    checkpoints,
-    dead_letters,
-    docs,
-    events,
-    large,
-    listing,
-    many,
-    operate,
-    registry,
-    restraints,
-    schedules,
-    tenants,
-    workers,
-)
-from fairway.api.exchange import ExchangeEndpoint
-from fairway.api.explain import ExplainJob
-from fairway.api.jobs import OneJob
-from fairway.api.pages import page_places
-from fairway.api.plain import (
+from fairway.api.docs import pages
+from fairway.api.http.asgi import (
     BODY_PLACE,
     ClientGone,
     Receive,
@@ -46,13 +28,20 @@ from fairway.api.plain import (
     read_body,
     send_problem,
 )
+from fairway.api.http.page_streams import page_places
+from fairway.api.jobs import bulk, dead_letters, events, listing, restraints, schedules, uploads
+from fairway.api.jobs.explain import ExplainJob
+from fairway.api.jobs.jobs import OneJob
+from fairway.api.jobs.submit import SubmitBatch, SubmitJob
+from fairway.api.operators import keys_and_health, pools_and_types, tenants, workers
 from fairway.api.reference import NAMED, allowed_methods
 from fairway.api.relay import Relay
-from fairway.api.submit import SubmitBatch, SubmitJob
+from fairway.api.workers import checkpoints
+from fairway.api.workers.exchange import ExchangeEndpoint
 from fairway.core.errors import FairwayError, NotFound, Unavailable
 from fairway.runtime.telemetry import logger
-from fairway.services.again import may_pass
 from fairway.services.platform import Platform
+from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
@@ -67,13 +56,13 @@ HINT_BYTES_MAX = 4 << 20
 
 ROUTES = [
     Route("/v1/jobs", listing.list_jobs, methods=["GET"]),
-    Route("/v1/jobs/cancel", many.cancel_many, methods=["POST"]),
-    Route("/v1/usage", many.usage, methods=["GET"]),
-    Route("/v1/jobs/{id}/payload", large.payload, methods=["GET"]),
-    Route("/v1/jobs/{id}/result", large.result, methods=["GET"]),
-    Route("/v1/uploads", large.new_upload, methods=["POST"]),
-    Route("/v1/uploads/{id}", large.put_upload, methods=["PUT"]),
-    Route("/v1/workers/{name}/payloads/{id}", large.payload_for_worker, methods=["GET"]),
+    Route("/v1/jobs/cancel", bulk.cancel_many, methods=["POST"]),
+    Route("/v1/usage", bulk.usage, methods=["GET"]),
+    Route("/v1/jobs/{id}/payload", uploads.payload, methods=["GET"]),
+    Route("/v1/jobs/{id}/result", uploads.result, methods=["GET"]),
+    Route("/v1/uploads", uploads.new_upload, methods=["POST"]),
+    Route("/v1/uploads/{id}", uploads.put_upload, methods=["PUT"]),
+    Route("/v1/workers/{name}/payloads/{id}", uploads.payload_for_worker, methods=["GET"]),
     Route("/v1/jobs/{id}/events", events.job_events, methods=["GET"]),
     Route("/v1/dead-letters", dead_letters.list_dead, methods=["GET"]),
     Route("/v1/dead-letters/groups", dead_letters.groups, methods=["GET"]),
@@ -111,23 +100,23 @@ ROUTES = [
     Route("/v1/workers/{name}/drain", workers.drain_worker, methods=["POST"]),
     Route("/v1/workers/{name}/checkpoints", checkpoints.save, methods=["POST"]),
     Route("/v1/workers/{name}/checkpoints/{id}", checkpoints.load, methods=["GET"]),
-    Route("/v1/pools", registry.list_pools, methods=["GET"]),
-    Route("/v1/pools/{name}", registry.put_pool, methods=["PUT"]),
-    Route("/v1/job-types", registry.list_types, methods=["GET"]),
-    Route("/v1/job-types/{name}", registry.one_type, methods=["GET"]),
-    Route("/v1/job-types/{name}", registry.put_type, methods=["PUT"]),
-    Route("/v1/job-types/{name}", registry.delete_type, methods=["DELETE"]),
-    Route("/v1/audit", registry.list_audit, methods=["GET"]),
-    Route("/v1/keys", operate.add_key, methods=["POST"]),
-    Route("/v1/keys/{id}", operate.revoke_key, methods=["DELETE"]),
-    Route("/livez", operate.livez, methods=["GET"]),
-    Route("/readyz", operate.readyz, methods=["GET"]),
-    Route("/metrics", operate.metrics, methods=["GET"]),
-    Route("/openapi.json", docs.openapi, methods=["GET"]),
-    Route("/docs", docs.reference, methods=["GET"]),
-    Route("/docs.css", docs.style, methods=["GET"]),
-    Route("/problems/{code}", docs.problem, methods=["GET"]),
-    Route("/", docs.home, methods=["GET"]),
+    Route("/v1/pools", pools_and_types.list_pools, methods=["GET"]),
+    Route("/v1/pools/{name}", pools_and_types.put_pool, methods=["PUT"]),
+    Route("/v1/job-types", pools_and_types.list_types, methods=["GET"]),
+    Route("/v1/job-types/{name}", pools_and_types.one_type, methods=["GET"]),
+    Route("/v1/job-types/{name}", pools_and_types.put_type, methods=["PUT"]),
+    Route("/v1/job-types/{name}", pools_and_types.delete_type, methods=["DELETE"]),
+    Route("/v1/audit", pools_and_types.list_audit, methods=["GET"]),
+    Route("/v1/keys", keys_and_health.add_key, methods=["POST"]),
+    Route("/v1/keys/{id}", keys_and_health.revoke_key, methods=["DELETE"]),
+    Route("/livez", keys_and_health.livez, methods=["GET"]),
+    Route("/readyz", keys_and_health.readyz, methods=["GET"]),
+    Route("/metrics", keys_and_health.metrics, methods=["GET"]),
+    Route("/openapi.json", pages.openapi, methods=["GET"]),
+    Route("/docs", pages.reference, methods=["GET"]),
+    Route("/docs.css", pages.style, methods=["GET"]),
+    Route("/problems/{code}", pages.problem, methods=["GET"]),
+    Route("/", pages.home, methods=["GET"]),
 ]
 
 
@@ -206,7 +195,7 @@ class _Calm(Starlette):
         self.state.relay = relay
         self.state.pages = page_places()
         self.state.event_texts = events.Texts(platform.directory)
-        self.state.metrics_text = operate.MetricsText(platform.metrics)
+        self.state.metrics_text = keys_and_health.MetricsText(platform.metrics)
         self.router.redirect_slashes = False
 
     def build_middleware_stack(self) -> ASGIApp:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fairway.api.plain import CONNECTION, Scope, header
-from fairway.core.connections import address_of
+from fairway.api.http.asgi import CONNECTION, Scope, header
+from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
-from fairway.services.directory import Directory, Principal
+from fairway.services.registry.tenants_and_keys import Directory, Principal
 
 
 def _unauthenticated(message: str) -> Forbidden:

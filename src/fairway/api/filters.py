@@ -15,12 +15,12 @@ from datetime import datetime
 from starlette.datastructures import QueryParams
 
 from fairway.core.errors import InvalidRequest
-from fairway.core.fingerprint import from_text
+from fairway.core.failure.fingerprint import from_text
 from fairway.core.ids import lowest_id_at
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.pools import PoolTable
-from fairway.services.directory import Directory
-from fairway.services.type_names import NO_TYPE
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.registry.type_names import NO_TYPE
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200

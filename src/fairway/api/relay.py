@@ -17,13 +17,13 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
-from fairway.api.plain import CONNECTION, Receive, Scope, Send, header, send_bytes
-from fairway.core.connections import STAFF
+from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, header, send_bytes
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
-from fairway.core.streams import StreamKey
 from fairway.runtime.plain_http import HttpDoor, Reply, head_lines
 from fairway.runtime.telemetry import logger
-from fairway.services.places import Places
+from fairway.services.backpressure.owner_slots import Places
 from fairway.services.platform import Platform
 
 log = logger("relay")

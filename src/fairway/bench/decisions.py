@@ -12,7 +12,7 @@ import time
 from collections import deque
 from typing import NamedTuple
 
-from fairway.core.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings, Terms
 
 SLOTS = 1_000
 BATCH = 50

@@ -24,10 +24,10 @@ import httpx2
 
 from fairway.core.keys import ApiKey
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings
 from fairway.services.platform import Platform
-from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.postgres.embedded import EmbeddedPostgres
 
 RATE = 1_000_000  # of each tenant: what is measured is not the limit
 SKEW = 100.0  # the busiest tenant submits this many times as much as the quietest

@@ -9,9 +9,9 @@ from fairway.bench.house import House
 from fairway.core.job import QueuedJob
 from fairway.core.pools import SHORT
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.identity import JobIdFactory
+from fairway.runtime.random_ids import JobIdFactory
 from fairway.store import leadership, outcomes, submissions
-from fairway.store.database import Database
+from fairway.store.connections.database import Database
 from fairway.store.outcomes import Success
 
 BATCH = 500

@@ -1,1 +1,5 @@
-"""Hands: composes the parts into programs and starts them."""
+"""Hands: composes the parts into programs and starts them.
+
+Here: one file for each command or family of commands; only they print.
+Not here: work (`services/`); what a command needs is asked over HTTP or composed here.
+"""

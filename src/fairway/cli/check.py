@@ -10,15 +10,15 @@ from rich.console import Console
 
 from fairway.cli.up import postgres_folder
 from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.core.storage_marker import REFUSALS, standing_of
+from fairway.core.object_storage.storage_marker import REFUSALS, standing_of
 from fairway.runtime.settings import Settings, load
-from fairway.services.wall_check import inspect_walls
-from fairway.store.embedded import EmbeddedPostgres
-from fairway.store.folder import FolderInUse
-from fairway.store.inspection import UNREACHABLE, inspect_database, read_tie
-from fairway.store.objects import Objects
-from fairway.store.tuning import Finding
-from fairway.worker.levels import Levels
+from fairway.services.maintenance.wall_check import inspect_walls
+from fairway.store.object_storage.storage import Objects
+from fairway.store.postgres.data_folder import FolderInUse
+from fairway.store.postgres.embedded import EmbeddedPostgres
+from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
+from fairway.store.postgres.tuning import Finding
+from fairway.worker.limits.enforcement import Levels
 
 screen = Console(highlight=False)
 

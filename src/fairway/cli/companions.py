@@ -16,7 +16,7 @@ from functools import partial
 from fairway.cli.local_keys import LocalKeys
 from fairway.cli.work import APP_NOT_LOADED
 from fairway.runtime.loops import pause
-from fairway.runtime.parent import die_with_parent
+from fairway.runtime.parent_death import die_with_parent
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 

@@ -1,6 +1,6 @@
 """The HTTP server that carries the API: uvicorn, with two changes.
 
-The program, not uvicorn, answers signals; and connections are guarded (`api/protocol.py`).
+The program, not uvicorn, answers signals; and connections are guarded (`api/http/protocol.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from fairway.api.protocol import Door, GuardedProtocol
+from fairway.api.http.protocol import Door, GuardedProtocol
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.loops import Loop
 

@@ -12,10 +12,10 @@ import sys
 import asyncpg
 
 from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.runtime.identity import new_api_key
+from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import load
 from fairway.store import tenants
-from fairway.store.hosts import connect_for_once
+from fairway.store.connections.hosts import connect_for_once
 from fairway.store.tenants import StoredKey
 
 

@@ -14,7 +14,7 @@ from fairway.cli.data_folder import make_data_folder
 from fairway.cli.signals import stop_on_signals
 from fairway.cli.up import close_to_others, postgres_folder, screen
 from fairway.runtime.settings import load
-from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.postgres.embedded import EmbeddedPostgres
 
 
 def run(*, data_dir: Path | None) -> int:

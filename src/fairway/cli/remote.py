@@ -16,7 +16,7 @@ from rich.table import Table
 
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys
 from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.sdk.settings import DEFAULT_URL, checked_url
+from fairway.sdk.client.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of, naming_its_field
 
 Role = Literal["tenant", "operator"]

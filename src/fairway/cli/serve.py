@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 import uvloop
 
 from fairway.api.app import Api
-from fairway.api.protocol import Door, DoorLimits
+from fairway.api.http.protocol import Door, DoorLimits
 from fairway.cli.http import BACKLOG, HttpServer
 from fairway.cli.signals import stop_on_signals
-from fairway.core.connections import ConnectionLimits
+from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.runtime.clock import SystemClock
+from fairway.runtime.gc_tuning import OldObjects, calm_collector
 from fairway.runtime.loops import Loop
-from fairway.runtime.memory import OldObjects, calm_collector
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import configure_logging, logger
 from fairway.services.platform import Platform

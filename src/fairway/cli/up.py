@@ -26,14 +26,14 @@ from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import TenantSettings
-from fairway.runtime.identity import new_api_key
 from fairway.runtime.loops import pause
+from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import configure_logging, logger
 from fairway.sdk.loading import LoadError, look_for
 from fairway.services.platform import Platform
-from fairway.store.accounts import account_for, traversable_by
-from fairway.store.embedded import EmbeddedPostgres
+from fairway.store.postgres.embedded import EmbeddedPostgres
+from fairway.store.postgres.os_user import account_for, traversable_by
 
 log = logger("up")
 screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must stay in one piece

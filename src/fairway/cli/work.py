@@ -18,18 +18,18 @@ from fairway.cli.data_folder import make_data_folder
 from fairway.cli.local_keys import FILE_NAME, read_keys
 from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
-from fairway.core.limits import RunLimits
 from fairway.core.pools import BUILT_IN, BY_NAME
-from fairway.runtime.memory import calm_collector
-from fairway.runtime.parent import die_with_parent
+from fairway.core.run.process_limits import RunLimits
+from fairway.runtime.gc_tuning import calm_collector
+from fairway.runtime.parent_death import die_with_parent
 from fairway.runtime.telemetry import configure_logging
+from fairway.sdk.client.settings import checked_url
 from fairway.sdk.limits import Limits
-from fairway.sdk.settings import checked_url
 from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import CEILING, WorkerOptions
-from fairway.worker.starting import AppNotLoaded
+from fairway.worker.runners.start_failures import AppNotLoaded
 
 APP_NOT_LOADED = os.EX_CONFIG  # the exit status that says: do not start me again as I am
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.core.durations import Durations
-from fairway.core.sliding import SlidingCount
+from fairway.core.duration_histogram import Durations
+from fairway.core.failure.sliding_window import SlidingCount
 
 HOUR_US = 3_600_000_000
 RUNS_MIN = 20  # fewer say nothing about a 95th percentile

@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from fairway.core.fair_share.insight import Waiting
 from fairway.core.lifecycle import State
-from fairway.core.share_insight import Waiting
 
 AHEAD_MAX = 10_000  # jobs of the stream that are counted; a place further back is only "beyond"
 SPREAD = 2  # a start is likely between half of the estimate and twice of it

@@ -1,6 +1,7 @@
 """A tenant: a customer, with what its tier and its own settings entitle it to.
 
-Identity comes from a key, never from a body. Nothing here decides who runs next: see `fairness.py`.
+Identity comes from a key, never from a body. Nothing here decides who runs next: see
+`core/fair_share/fairness.py`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ import msgspec
 
 from fairway import FairwayError
 from fairway.lab.door import Door
-from fairway.runtime.parent import die_with_parent
+from fairway.runtime.parent_death import die_with_parent
 
 READY_SECONDS = 90.0
 #: Where `lab.score` runs: a pool by resource, with the terms of the medium one. In a time-scaled

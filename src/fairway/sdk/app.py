@@ -13,17 +13,17 @@ from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
-from fairway.sdk.door import Door, testing_door
+from fairway.sdk.client.backend import Door, testing_door
+from fairway.sdk.client.handle import blocking_run
+from fairway.sdk.client.settings import ClientSettings, find_settings
 from fairway.sdk.durations import Duration, seconds_of
-from fairway.sdk.handle import blocking_run
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown
 from fairway.sdk.schedule import Declared, ScheduleDecorator, ScheduleOptions
-from fairway.sdk.settings import ClientSettings, find_settings
 
 if TYPE_CHECKING:
-    from fairway.sdk.client import Client
+    from fairway.sdk.client.client import Client
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -108,7 +108,7 @@ class App:
     @cached_property
     def client(self) -> Client:
         # Imported here: the HTTP library is the larger part of what an import would cost.
-        from fairway.sdk.client import Client
+        from fairway.sdk.client.client import Client
 
         return Client(
             self.settings,

@@ -23,14 +23,20 @@ from typing import (
     overload,
 )
 
-from fairway.core.limits import CANCEL_GRACE_MS, UNLIMITED
 from fairway.core.pools import BY_NAME
-from fairway.sdk.codec import Codec, refuse_unnamed_parameters
+from fairway.core.run.process_limits import CANCEL_GRACE_MS, UNLIMITED
+from fairway.sdk.client.enqueue import (
+    Call,
+    EnqueueOptions,
+    Enqueuer,
+    checked_pool,
+    checked_priority,
+)
+from fairway.sdk.client.handle import Handle
 from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
-from fairway.sdk.enqueue import Call, EnqueueOptions, Enqueuer, checked_pool, checked_priority
-from fairway.sdk.handle import Handle
+from fairway.sdk.handler.codec import Codec, refuse_unnamed_parameters
+from fairway.sdk.handler.outcomes import Retry
 from fairway.sdk.limits import Limits
-from fairway.sdk.vocabulary import Retry
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from fairway.core.limits import RunLimits
+from fairway.core.run.process_limits import RunLimits
 from fairway.sdk.durations import Duration, milliseconds_of
 
 _UNIT_BYTES = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}

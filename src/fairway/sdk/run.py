@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.sdk.alarm import alarm
-from fairway.sdk.context import Ctx, enter, leave
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.sdk.handler.alarm import alarm
+from fairway.sdk.handler.context import Ctx, enter, leave
+from fairway.sdk.handler.outcomes import RunEnd, TimeLimitPassed, run_end
+from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.job import Job
-from fairway.sdk.threads import ThreadRun
-from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, run_end
 
 T = TypeVar("T")
 

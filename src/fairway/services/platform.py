@@ -9,68 +9,68 @@ import asyncio
 import random
 import secrets
 
-from fairway.core.backlog import WindowLimits
-from fairway.core.fairness import PoolShare
-from fairway.core.first_come import FirstCome
-from fairway.core.promotion import PromotionCaps
+from fairway.core.backlog.backlog import WindowLimits
+from fairway.core.fair_share.fairness import PoolShare
+from fairway.core.fair_share.first_come import FirstCome
+from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.identity import lease_tokens
 from fairway.runtime.loops import Loop, Step
+from fairway.runtime.random_ids import lease_tokens
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
 from fairway.runtime.telemetry import Instruments, Metrics, logger
-from fairway.services import stopping
-from fairway.services.admission import Admission
-from fairway.services.bodies import BodyRooms
-from fairway.services.bulletin import Bulletin
-from fairway.services.checkpoint_watch import CheckpointWatch
-from fairway.services.checkpoints import Checkpoints
-from fairway.services.control import Control
-from fairway.services.dead_letters import DeadLetters
-from fairway.services.directory import Directory
-from fairway.services.dispatcher import Dispatcher
-from fairway.services.exchange import Exchange
-from fairway.services.explainer import Explainer
-from fairway.services.gauges import Gauges
-from fairway.services.guesses import Guesses
-from fairway.services.holds import HoldKeeper
-from fairway.services.insight import Insight
-from fairway.services.janitor import Janitor
-from fairway.services.lateness import Expirer, Lateness
-from fairway.services.lease_writer import LeaseWriter
-from fairway.services.measuring import Measuring
-from fairway.services.name_keeper import NameKeeper
-from fairway.services.overtime import Overtime
-from fairway.services.ownership import Ownership
-from fairway.services.promoter import Promoter
-from fairway.services.pruner import Pruner
+from fairway.services import shutdown
+from fairway.services.backpressure.body_memory import BodyRooms
+from fairway.services.backpressure.connection_turns import HotTurns
+from fairway.services.backpressure.key_guesses import Guesses
+from fairway.services.backpressure.waiting_places import HeavyLane, waiting_room
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.fair_share_loop import ShareKeeper
+from fairway.services.dispatch.ownership import Ownership
+from fairway.services.dispatch.reconciler import Sweeper
+from fairway.services.dispatch.refiller import Refiller
+from fairway.services.jobs.control import Control
+from fairway.services.jobs.dead_letter_replayer import Replayer
+from fairway.services.jobs.dead_letters import DeadLetters
+from fairway.services.jobs.explainer import Explainer
+from fairway.services.jobs.lookup import Insight
+from fairway.services.jobs.watch import Watchers
+from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
+from fairway.services.maintenance.gauges import Gauges
+from fairway.services.maintenance.pruner import Pruner
+from fairway.services.maintenance.reclassifier import Measuring
+from fairway.services.maintenance.slow_statements import SlowStatements
+from fairway.services.object_storage.checkpoints import Checkpoints
+from fairway.services.object_storage.large_payloads import Vault
+from fairway.services.object_storage.object_janitor import Janitor
+from fairway.services.object_storage.storage_tie import StorageTie
+from fairway.services.object_storage.uploads import UploadLimits, Uploads
 from fairway.services.readiness import Readiness
-from fairway.services.recorder import Bounds, Recorder
-from fairway.services.refiller import Refiller
-from fairway.services.registry import Registry
-from fairway.services.replayer import Replayer
-from fairway.services.rescuer import Rescuer
-from fairway.services.restraints import RestraintKeeper
-from fairway.services.revocation import Revocation
-from fairway.services.roster import Roster
-from fairway.services.schedules import ScheduleLimits, Schedules
+from fairway.services.recording.lease_writer import LeaseWriter
+from fairway.services.recording.recorder import Bounds, Recorder
+from fairway.services.registry.job_types import Registry
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.registry.type_name_expiry import NameKeeper
+from fairway.services.restraints.holds import HoldKeeper
+from fairway.services.restraints.restraints import RestraintKeeper
+from fairway.services.restraints.tenant_events import Bulletin
+from fairway.services.scheduling.expirer import Expirer, Lateness
+from fairway.services.scheduling.promoter import Promoter
+from fairway.services.scheduling.schedules import ScheduleLimits, Schedules
+from fairway.services.scheduling.ticker import Ticker
 from fairway.services.schema import make_partitions, opened
-from fairway.services.share_keeper import ShareKeeper
-from fairway.services.slow_statements import SlowStatements
-from fairway.services.storage_tie import StorageTie
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
-from fairway.services.submission import Submissions
-from fairway.services.sweeper import Sweeper
-from fairway.services.ticker import Ticker
-from fairway.services.turns import HotTurns
-from fairway.services.uploads import UploadLimits, Uploads
-from fairway.services.vault import Vault
-from fairway.services.waiting import HeavyLane, waiting_room
-from fairway.services.watch import Watchers
+from fairway.services.submit.admission import Admission
+from fairway.services.submit.submission import Submissions
+from fairway.services.workers.exchange import Exchange
+from fairway.services.workers.rescuer import Rescuer
+from fairway.services.workers.revocation import Revocation
+from fairway.services.workers.time_limits import Overtime
+from fairway.services.workers.worker_list import Roster
 from fairway.store import leadership
-from fairway.store.database import DISCONNECTED, Database
-from fairway.store.objects import Objects
+from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.object_storage.storage import Objects
 from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
@@ -315,7 +315,7 @@ class Platform:
 
     async def let_go(self) -> None:
         """The server is about to stop: another goes on, and every call held open is answered."""
-        await stopping.hand_over(self.ownership, self.lease_writer, self.recorder)
+        await shutdown.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
         for session in self.dispatcher.sessions.values():
             session.ring()
@@ -325,7 +325,7 @@ class Platform:
         self.stalls.stop()
         try:
             async with asyncio.timeout(STOP_SECONDS_MAX):
-                await stopping.write_the_rest(self.submissions.drain(), self.recorder.drain())
+                await shutdown.write_the_rest(self.submissions.drain(), self.recorder.drain())
                 await self._stop_loops()
                 await self.ownership.resign()  # unless that is done already
                 await self.ownership.close()
@@ -334,7 +334,7 @@ class Platform:
             await self._stop_loops()
             self.database.terminate()
             return
-        await stopping.close(self.database)
+        await shutdown.close(self.database)
 
     async def _stop_loops(self) -> None:
         for loop in self.loops.values():

@@ -11,7 +11,7 @@ import asyncio
 
 from fairway.runtime.clock import Clock
 from fairway.store import leadership, submissions
-from fairway.store.database import DISCONNECTED, Database
+from fairway.store.connections.database import DISCONNECTED, Database
 
 ANSWER_SECONDS_MAX = 2.0
 #: Upkeep holds jobs up for some tenths of a second now and then; that is no reason to turn away.

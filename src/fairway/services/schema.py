@@ -10,10 +10,11 @@ from datetime import datetime
 from fairway.core.errors import Unavailable
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
-from fairway.store import partitions, wall_proof
-from fairway.store.database import Connection, Database
-from fairway.store.hosts import identity_of
-from fairway.store.migrate import migrate_at
+from fairway.store.connections import wall_proof
+from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.hosts import identity_of
+from fairway.store.schema import partitions
+from fairway.store.schema.migrate import migrate_at
 
 log = logger("schema")
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairway.runtime.telemetry import logger
-from fairway.store.at_hand import Deadline
-from fairway.store.database import CONNECT_SECONDS, DISCONNECTED, Connection, Database
+from fairway.store.connections.connection_cache import Deadline
+from fairway.store.connections.database import CONNECT_SECONDS, DISCONNECTED, Connection, Database
 
 log = logger("store")
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from fairway.core.backlog.reading import Found
+from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.job import QueuedJob
-from fairway.core.reading import Found
-from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.connections.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("backlog.sql")

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
-from fairway.core.lease import LeaseProof
-from fairway.core.objects import ObjectFacts
-from fairway.store.database import Connection, Record, fetch, fetch_row
+from fairway.core.object_storage.object_names import ObjectFacts
+from fairway.core.run.lease import LeaseProof
+from fairway.store.connections.database import Connection, Record, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("checkpoints.sql")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.dead_letter import Action, DeadFilter
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.core.failure.dead_letter import Action, DeadFilter
+from fairway.store.connections.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("dead_letter_actions.sql")

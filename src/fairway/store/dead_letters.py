@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.dead_letter import Cause, DeadFilter
+from fairway.core.failure.dead_letter import Cause, DeadFilter
 from fairway.core.ids import JobId
 from fairway.core.job import JobRecord, QueuedJob
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("dead_letters.sql")

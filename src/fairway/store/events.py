@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fairway.core.event import Event, NewEvent
-from fairway.store.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("events.sql")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairway.store.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("fair_share.sql")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import JobId
 from fairway.core.job import JobFilter, JobRecord
-from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.connections.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("history.sql")

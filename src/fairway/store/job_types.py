@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from fairway.core.job_type import JobType, TypeFacts
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("job_types.sql")

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.connections.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("leadership.sql")

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.lease import StoredLease
-from fairway.store.database import Connection, execute, fetch
+from fairway.core.run.lease import StoredLease
+from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("leases.sql")

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.store import arrays
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("outcomes.sql")

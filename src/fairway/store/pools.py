@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.core.pools import Pool
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.store.connections.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("pools.sql")

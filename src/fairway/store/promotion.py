@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.promotion import Bunch
-from fairway.core.streams import StreamKey
-from fairway.store.database import Connection, fetch, fetch_row
+from fairway.core.scheduling.promotion import Bunch
+from fairway.store.connections.database import Connection, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("promotion.sql")

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from fairway.core.circuits import CircuitRecord
-from fairway.store.database import Connection, Record, execute, fetch
+from fairway.core.failure.circuits import CircuitRecord
+from fairway.store.connections.database import Connection, Record, execute, fetch
 from fairway.store.sql import load
 
 PAGE = 1_000

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
-from fairway.core.schedule import PastRun, Place, Schedule, ScheduleTerms
-from fairway.store.database import Connection, Record, execute, fetch, fetch_row
+from fairway.core.scheduling.schedule import PastRun, Place, Schedule, ScheduleTerms
+from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("schedules.sql")

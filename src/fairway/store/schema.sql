@@ -162,7 +162,7 @@ CREATE TABLE jobs (
     result       bytea,
     error        bytea,
     lane         smallint    NOT NULL DEFAULT 0,          -- hash of the job's fair_key; 0 without one
-    failures     smallint[],                              -- counts by class (core/retry.py); NULL while none
+    failures     smallint[],                              -- counts by class (core/failure/retry.py); NULL while none
     fingerprint  bigint,                                  -- of a dead letter's cause; NULL when it is none, or was discarded
     history      bytea[],                                 -- ends of runs but a success, as JSON texts; the last fifty
     not_after    timestamptz,                             -- the last moment to start

@@ -16,7 +16,7 @@ from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.store import arrays
-from fairway.store.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("submissions.sql")

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairway.core.tenant import Reserved, Tenant, TenantSettings
-from fairway.store.database import Connection, Record, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("tenants.sql")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fairway.core.holds import Hold
+from fairway.core.backlog.holds import Hold
 from fairway.core.tenant import Tier
-from fairway.store.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
 _SQL = load("tiers.sql")

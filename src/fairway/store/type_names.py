@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from fairway.store.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("type_names.sql")

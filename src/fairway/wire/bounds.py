@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairway.core.fault import ERROR_BYTES_MAX
-from fairway.core.run_note import PROGRESS_BYTES_MAX
+from fairway.core.failure.fault import ERROR_BYTES_MAX
+from fairway.core.run.run_note import PROGRESS_BYTES_MAX
 from fairway.wire.payload import flaw_in
 
 __all__ = [

@@ -15,25 +15,25 @@ import time
 from typing import Any
 
 from fairway.core.errors import FairwayError, Forbidden, Unavailable
-from fairway.runtime.identity import session_key
 from fairway.runtime.loops import pause, wait
+from fairway.runtime.random_ids import session_key
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
-from fairway.worker.bookkeeping import Bookkeeping
-from fairway.worker.confine import adopt_orphans
-from fairway.worker.courier import Courier
-from fairway.worker.ends import returned
-from fairway.worker.fleet import Fleet
-from fairway.worker.heavy import LIGHT_BYTES
-from fairway.worker.ledger import End, Naming
-from fairway.worker.levels import Levels
+from fairway.worker.exchange.bookkeeping import Bookkeeping
+from fairway.worker.exchange.large_results import LIGHT_BYTES
+from fairway.worker.exchange.ledger import End, Naming
+from fairway.worker.exchange.linger import patience
+from fairway.worker.exchange.readiness import Readiness
+from fairway.worker.exchange.reporting import Keeping, Reporting
+from fairway.worker.exchange.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
+from fairway.worker.exchange.synthetic_outcomes import returned
+from fairway.worker.limits.confine import adopt_orphans
+from fairway.worker.limits.enforcement import Levels
+from fairway.worker.limits.usage import Orphans
 from fairway.worker.options import WorkerOptions
-from fairway.worker.patience import patience
-from fairway.worker.pipe import Words
-from fairway.worker.readiness import Readiness
-from fairway.worker.reporting import Keeping, Reporting
-from fairway.worker.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
-from fairway.worker.usage import Orphans
+from fairway.worker.pipe.pipe import Words
+from fairway.worker.runners.fleet import Fleet
+from fairway.worker.transfers import Courier
 
 log = logger("worker")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairway.core.limits import RunLimits
+from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Hello, TypeTerms
 
 CEILING = RunLimits(processes=512)  # of one job, unless the operator says otherwise

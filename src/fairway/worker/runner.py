@@ -19,25 +19,25 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from fairway.core.limits import RunLimits
-from fairway.core.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.process_limits import RunLimits
+from fairway.runtime.gc_tuning import calm_collector
 from fairway.runtime.log_lines import write_unclaimed_as_json
-from fairway.runtime.memory import calm_collector
-from fairway.runtime.parent import die_with_parent
+from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.app import App
-from fairway.sdk.context import Ctx, RunFacts
+from fairway.sdk.handler.context import Ctx, RunFacts
+from fairway.sdk.handler.outcomes import RunEnd, TimeLimitPassed, encode_error
+from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.job import Job
 from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job, run_job_here
-from fairway.sdk.threads import ThreadRun
-from fairway.sdk.vocabulary import RunEnd, TimeLimitPassed, encode_error
 from fairway.wire.exchange import Lease
-from fairway.worker import confine, reaper
-from fairway.worker.heavy import in_frames, words_text
-from fairway.worker.job_lines import JobLines, leave_job_lines_to_us
-from fairway.worker.orders import readable_in
-from fairway.worker.pings import answer_pings
-from fairway.worker.pipe import (
+from fairway.worker.exchange.large_results import in_frames, words_text
+from fairway.worker.job_log import JobLines, leave_job_lines_to_us
+from fairway.worker.limits import confine, reaper
+from fairway.worker.pending_checkpoints import Savings, checkpoint
+from fairway.worker.pipe.pings import answer_pings
+from fairway.worker.pipe.pipe import (
     Duty,
     Ended,
     Hearing,
@@ -48,8 +48,8 @@ from fairway.worker.pipe import (
     Words,
     first_word,
 )
-from fairway.worker.run_words import declared_by, defect, ended_of, parsed
-from fairway.worker.saving import Savings, checkpoint
+from fairway.worker.pipe.run_messages import declared_by, defect, ended_of, parsed
+from fairway.worker.pipe.unreadable_leases import readable_in
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.api.headers import KEY_LENGTH_MAX, WAIT_MAX_SECONDS
+from fairway.api.http.headers import KEY_LENGTH_MAX, WAIT_MAX_SECONDS
 from fairway.api.reference.shape import Parameter, ReplyHeader
 
 JOB_ID = "01980a5e-7c1b-7000-8000-04a2b1c3d4e5"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.sdk.codec import encode_value
+from fairway.sdk.handler.codec import encode_value
 from fairway.sdk.job import Job
 from fairway.sdk.testing.modes import open_mode
 from fairway.sdk.testing.record import Enqueued

@@ -11,17 +11,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
+from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.core.ids import make_job_id
 from fairway.core.lifecycle import LIVE, State
-from fairway.core.retry import NOTHING_YET, Decision, RetryPolicy, decide
-from fairway.sdk.context import Ctx
-from fairway.sdk.door import Submission
-from fairway.sdk.events import Event
-from fairway.sdk.failures import StillRunning
+from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.failures import StillRunning
+from fairway.sdk.client.sse import Event
+from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
-from fairway.sdk.vocabulary import RunEnd
 from fairway.wire.messages import JobRequest, JobView, Reschedule
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever

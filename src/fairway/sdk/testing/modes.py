@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fairway.sdk.door import testing_door
+from fairway.sdk.client.backend import testing_door
+from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.durations import Duration
-from fairway.sdk.handle import blocking_run
 from fairway.sdk.testing.memory import MemoryDoor
 
 

@@ -7,16 +7,16 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from fairway.core.outcome import FailureClass, OutcomeKind
-from fairway.core.retry import Counters, Decision, Tally
-from fairway.sdk.context import Ctx
-from fairway.sdk.handle import blocking_run
+from fairway.core.failure.retry import Counters, Decision, Tally
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.sdk.client.handle import blocking_run
+from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.memory import decision_after
 from fairway.sdk.testing.record import Enqueued, LogLine
-from fairway.sdk.vocabulary import RunEnd
 
 R = TypeVar("R")
 

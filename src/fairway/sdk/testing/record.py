@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw
 
+from fairway.core.failure.retry import NOTHING_YET, Decision, Tally
 from fairway.core.lifecycle import State
-from fairway.core.retry import NOTHING_YET, Decision, Tally
-from fairway.sdk.checkpoint import already_saved
-from fairway.sdk.context import Ctx, RunFacts
-from fairway.sdk.events import Event
+from fairway.sdk.client.sse import Event
+from fairway.sdk.handler.checkpoint import already_saved
+from fairway.sdk.handler.context import Ctx, RunFacts
+from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.job import Job
-from fairway.sdk.vocabulary import RunEnd
 from fairway.wire.messages import JobRequest, JobView
 
 TENANT = "testing"

@@ -1,0 +1,147 @@
+"""`GET /v1/jobs/{id}/events`: every change of a job as server-sent events, until its final state.
+
+An event's id is the job's version, so a client that reconnects with `Last-Event-ID` hears what is
+new to it and nothing twice. A change that is gone before anybody looked is not made up afterwards.
+A stream ends with its key: who comes back with one that was revoked is refused.
+
+A tenant may hold hundreds of streams, so one costs two tasks and leaves nothing to the collector;
+a library's took five, and its remains held up everybody's requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.auth import key_and_tenant_of
+from fairway.api.http.asgi import Receive, Scope, Send, header
+from fairway.api.jobs import views
+from fairway.api.jobs.jobs import job_id
+from fairway.core.errors import FairwayError, Forbidden
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.runtime.loops import pause
+from fairway.services.jobs.lookup import JobSight
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.wire import messages
+
+FOLLOW_SECONDS = 15.0  # without news for so long, a line says that we are still here
+RETRY_MS = 2000
+MEDIA = "text/event-stream"
+HEADERS = [
+    (b"content-type", f"{MEDIA}; charset=utf-8".encode()),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy must not gather events
+]
+STILL_HERE = b": ping\n\n"
+AT_ONCE = 8  # events of a stream that go out as they come
+APART_SECONDS = 0.5  # between those after them: a word of progress reaches every stream of its job
+TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
+
+
+async def job_events(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+    job = job_id(request.path_params["id"])
+    sight = await platform.insight.job(tenant.id, job)  # a 404 must come before the stream begins
+    seen = header(request.scope, b"last-event-id")
+    known = seen.decode("latin-1") if seen else None
+    if known == sight.version and _is_final(sight):
+        return Response(status_code=204)  # tells an EventSource to stop asking
+    if request.method == "HEAD":
+        return Response(media_type=MEDIA)
+    asked_by = (key_id, tenant.id)
+    return JobEvents(platform, request.app.state.event_texts, asked_by, sight, known)
+
+
+class Texts:
+    """The events told last. Hundreds of streams may follow one job: it is put in words once."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._texts: dict[tuple[int, JobId, str], bytes] = {}
+        self._bytes = 0
+
+    async def event(self, tenant: int, sight: JobSight) -> bytes:
+        key = (tenant, sight.record.id, sight.version)
+        text = self._texts.get(key)
+        if text is None:
+            text = await _event(self._directory, sight)
+            self._bytes += len(text) - len(self._texts.pop(key, b""))
+            self._texts[key] = text
+            while len(self._texts) > TEXTS_MAX or self._bytes > TEXTS_BYTES_MAX:
+                self._bytes -= len(self._texts.pop(next(iter(self._texts))))
+        return text
+
+
+class JobEvents(Response):
+    """A stream. It holds one of its tenant's places, from its first byte to its end."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        texts: Texts,
+        asked_by: tuple[str, int],
+        sight: JobSight,
+        known: str | None,
+    ) -> None:
+        super().__init__()
+        self._platform, self._texts = platform, texts
+        self._sight, self._known = sight, known
+        self._key_id, self._tenant = asked_by
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._platform.waiting.place("streams", self._tenant):
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            telling = asyncio.create_task(self._tell(send), name="events")
+            leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
+            both = (telling, leaving)
+            try:
+                async with self._platform.revocation.held(self._key_id):
+                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            except Forbidden:
+                pass  # the key was revoked: who comes back with it hears so
+            finally:
+                for task in both:
+                    task.cancel()
+                await asyncio.wait(both)  # the place is held until nothing is asked for it
+            if not telling.cancelled():
+                telling.result()  # a defect must not look like an end
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tell(self, send: Send) -> None:
+        sight, known, told = self._sight, self._known, 0
+        look, event = self._platform.insight.job_when, self._texts.event
+        try:
+            while True:
+                is_news = sight.version != known
+                known, told = sight.version, told + is_news
+                text = await event(self._tenant, sight) if is_news else STILL_HERE
+                await send({"type": "http.response.body", "body": text, "more_body": True})
+                if _is_final(sight) or self._platform.watchers.is_closed:
+                    return
+                if told > AT_ONCE:
+                    await pause(APART_SECONDS)
+                sight = await look(
+                    self._tenant, sight.record.id, wait_seconds=FOLLOW_SECONDS, unlike=known
+                )
+        except FairwayError:
+            return  # the store is away: the client comes back with the last id it has
+
+
+async def _event(directory: Directory, sight: JobSight) -> bytes:
+    view = await views.job_view(sight, directory)
+    lines = f"id: {sight.version}\nevent: {view.state}\nretry: {RETRY_MS}\ndata: "
+    return lines.encode() + messages.encode(view) + b"\n\n"  # JSON without a line break
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _is_final(sight: JobSight) -> bool:
+    return State(sight.record.state).is_final

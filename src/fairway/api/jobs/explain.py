@@ -1,0 +1,67 @@
+"""`GET /v1/jobs/{id}/explain`: why a job waits. Only the owner of its shard knows."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from fairway.api.auth import tenant_of
+from fairway.api.http.asgi import Receive, Scope, Send, send_bytes
+from fairway.api.jobs.jobs import job_id
+from fairway.api.relay import Relay
+from fairway.core.explain import AHEAD_MAX, Start, sentence_of
+from fairway.core.fair_share.history import Recent
+from fairway.core.ids import shard_of
+from fairway.core.lifecycle import State
+from fairway.services.jobs.explainer import Explanation
+from fairway.services.platform import Platform
+from fairway.wire import messages
+from fairway.wire.explain import Explained, ShareReceived, StartEstimate
+
+
+class ExplainJob:
+    def __init__(self, platform: Platform, relay: Relay) -> None:
+        self._platform = platform
+        self._relay = relay
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, text: str) -> None:
+        platform = self._platform
+        tenant = await tenant_of(scope, platform.directory)
+        job = job_id(text)
+        shard = shard_of(job)
+        if shard not in platform.dispatcher.terms and shard < platform.cluster.shard_count:
+            await self._relay.pass_on(scope, b"", send, shard=shard)
+            return
+        found = await platform.explainer.explain(tenant.id, job, platform.clock.now_us())
+        view = _view(found, platform.store_clock.now())
+        await send_bytes(send, 200, messages.encode(view))
+
+
+def _view(found: Explanation, now: datetime) -> Explained:
+    standing, record = found.standing, found.sight.record
+    return Explained(
+        id=record.id,
+        state=State(record.state).label,
+        reason=found.reason,
+        detail=f"{sentence_of(found.reason)} {found.note}".rstrip(),
+        position=None if found.jobs_ahead is None else found.jobs_ahead + 1,
+        position_is_exact=found.jobs_ahead is None or found.jobs_ahead < AHEAD_MAX,
+        tenants_ahead=standing.ahead,
+        running=standing.running,
+        fair_slots=standing.fair_slots_milli / 1000,
+        run_seconds=found.run_us / 1e6,
+        start=_start(found.start, now) if found.start else None,
+        share=_share(found.recent) if found.recent else None,
+    )
+
+
+def _start(start: Start, now: datetime) -> StartEstimate:
+    earliest, likely, latest = (now + timedelta(microseconds=wait_us) for wait_us in start)
+    return StartEstimate(earliest_at=earliest, likely_at=likely, latest_at=latest)
+
+
+def _share(recent: Recent) -> ShareReceived:
+    return ShareReceived(
+        window_seconds=recent.window_us / 1e6,
+        received_slot_seconds=recent.received_us / 1e6,
+        entitled_slot_seconds=recent.entitled_us / 1e6,
+    )

@@ -1,0 +1,69 @@
+"""`GET /v1/jobs`: a tenant's jobs by filter, newest first, page by page."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api import filters
+from fairway.api.auth import tenant_of
+from fairway.api.http.page_streams import PageReply
+from fairway.api.jobs import views
+from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.job import JobFilter
+from fairway.runtime.loops import WorkInParts
+from fairway.services.jobs.lookup import JobSight, is_cut
+from fairway.services.platform import Platform
+from fairway.services.registry.type_names import NO_TYPE
+from fairway.wire import messages
+
+FILTERS = ("state", "type", "pool", "since", "until", "limit", "cursor")
+
+
+async def list_jobs(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    tenant = await tenant_of(request.scope, platform.directory)
+    wanted = await _filter(request, platform, tenant.id)
+    if wanted.type == NO_TYPE:
+        return await page(request, [], wanted.limit)
+
+    async def look() -> Response:
+        sights = await platform.insight.jobs(tenant.id, wanted._replace(limit=wanted.limit + 1))
+        return await page(request, sights, wanted.limit)
+
+    return PageReply(request.app.state.pages, tenant.id, look)
+
+
+async def page(request: Request, sights: list[JobSight], limit: int) -> Response:
+    """So many of the jobs, and where to go on if there are more."""
+    shown = sights[:limit]
+    directory = request.app.state.platform.directory
+    jobs, work = [], WorkInParts()
+    for sight in shown:
+        jobs.append(await views.job_view(sight, directory, whole=False))
+        await work.let_others()
+    is_more = len(sights) > limit or is_cut([sight.record for sight in shown])
+    next_cursor = filters.cursor_of(shown[-1].record.id) if is_more else None
+    headers = {}
+    if next_cursor:
+        query = urlencode(dict(request.query_params) | {"cursor": next_cursor})
+        headers["link"] = f'<{request.scope["path"]}?{query}>; rel="next"'
+    body = messages.encode(messages.JobList(jobs=jobs, next_cursor=next_cursor))
+    return Response(body, media_type="application/json", headers=headers)
+
+
+async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter:
+    query = request.query_params
+    filters.check_names(query, FILTERS)
+    until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
+    cursor = query.get("cursor")
+    return JobFilter(
+        before=min(until, filters.place_of(cursor)) if cursor else until,
+        since=filters.moment(query.get("since"), "since", LOWEST_JOB_ID),
+        states=filters.states(query.get("state")),
+        pool=filters.pool(query.get("pool"), platform.directory.pools),
+        limit=filters.limit(query.get("limit")),
+        type=await filters.job_type(query.get("type"), platform.directory, tenant),
+    )

@@ -1,0 +1,197 @@
+"""What is too large for a request or a row: uploads, and payloads and results piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, aclosing
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from fairway.api.auth import key_and_tenant_of, worker_of
+from fairway.api.http.asgi import CONNECTION, ClientGone, Receive, Scope, Send, problem_reply
+from fairway.api.http.decoding import json_reply
+from fairway.api.http.slow_senders import Paced, body_pieces
+from fairway.api.jobs.jobs import job_id
+from fairway.core.backpressure.connections import STAFF
+from fairway.core.errors import (
+    FairwayError,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Unavailable,
+)
+from fairway.runtime.telemetry import logger
+from fairway.services.object_storage.uploads import Address
+from fairway.services.platform import Platform
+from fairway.wire.storage import UploadMade
+
+log = logger("large")
+
+
+UPLOAD_SECONDS_MAX = 3600.0  # as long as an address is good for
+UNWANTED_BYTES_MAX = 8 << 20
+OVER_AT_ONCE = ("REQUEST_TIMEOUT", "UNAUTHENTICATED")  # too slow, or its key was revoked meanwhile
+
+
+async def new_upload(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+    upload = await platform.uploads.new(tenant.id, key_id, platform.settings.url)
+    made = UploadMade(
+        id=upload.id,
+        url=upload.url,
+        expires_at=upload.expires_at,
+        size_bytes_max=platform.settings.upload_bytes_max,
+    )
+    return json_reply(made, 201)
+
+
+async def put_upload(request: Request) -> Response:
+    """No key: the address itself is signed, and good for one place, as long as its key is."""
+    platform: Platform = request.app.state.platform
+    declared = _declared(request)
+    pieces = body_pieces(Paced(request.receive, UPLOAD_SECONDS_MAX))
+    try:
+        address = _address(request)
+        await _check_key(platform, address)
+        async with platform.revocation.held(address.key_id):
+            await platform.uploads.take(address, declared, pieces)
+    except FairwayError as error:
+        status, body, headers = problem_reply(error)
+        fields = {name.decode(): value.decode() for name, value in headers}
+        if not await _is_heard(error, declared, pieces):
+            fields["connection"] = "close"
+        return Response(body, status, headers=fields)
+    return Response(status_code=204)
+
+
+async def _check_key(platform: Platform, address: Address) -> None:
+    platform.uploads.check(address)  # first: only who has a signed address may ask the store
+    if not await platform.directory.is_valid(address.key_id):
+        raise Forbidden("The API key that asked for this address was revoked; ask with another.")
+
+
+async def _is_heard(error: FairwayError, declared: int, pieces: AsyncIterator[bytes]) -> bool:
+    """Who is still sending does not listen: the rest of a short body is read and thrown away."""
+    if error.code in OVER_AT_ONCE or not 0 < declared <= UNWANTED_BYTES_MAX:
+        return False
+    try:
+        async for _ in pieces:
+            pass
+    except InvalidRequest:  # it came too slowly
+        return False
+    return True
+
+
+def _address(request: Request) -> Address:
+    query = request.query_params
+    numbers = [query.get("tenant", ""), query.get("expires", "")]
+    if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in numbers):
+        raise Forbidden("The address was not signed by this server, or was changed.")
+    tenant, expires = map(int, numbers)
+    key_id, signature = query.get("key", ""), query.get("signature", "")
+    return Address(tenant, key_id, request.path_params["id"], expires, signature)
+
+
+def _declared(request: Request) -> int:
+    """How many bytes are said to come; 0 when nothing is said."""
+    text = request.headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+async def payload(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+    sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
+    return Download(platform, sight.record.payload, (key_id, tenant.id))
+
+
+async def result(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+    sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
+    if sight.record.result is None:
+        raise NotFound("The job has no result: it has not succeeded.")
+    return Download(platform, sight.record.result, (key_id, tenant.id))
+
+
+async def payload_for_worker(request: Request) -> Response:
+    """As `payload`, for the worker that got the lease."""
+    platform: Platform = request.app.state.platform
+    principal = await worker_of(request.scope, platform.directory)
+    tenant = platform.directory.id_of(request.query_params.get("tenant", ""))
+    if principal.tenant is not None and principal.tenant.id != tenant:
+        raise Forbidden("This worker's key belongs to another tenant.")
+    sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
+    asked_by = (principal.key_id, principal.holder)
+    return Download(platform, sight.record.payload, asked_by, is_worker=True)
+
+
+class Download(Response):
+    """A text as it lies in the store, piece by piece; it has one place from the read to the end.
+
+    It ends with the key that asked for it: what was not sent by then is not sent any more.
+    """
+
+    def __init__(
+        self, platform: Platform, text: bytes, asked_by: tuple[str, int], *, is_worker: bool = False
+    ) -> None:
+        super().__init__()
+        self._platform, self._text = platform, text
+        self._key_id, self._holder = asked_by
+        self._is_worker = is_worker
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = "payloads" if self._holder == STAFF else "downloads"
+        with ExitStack() as held:
+            try:
+                held.enter_context(self._platform.waiting.place(kind, self._holder))
+            except LimitReached as error:
+                if self._is_worker:  # it comes again
+                    raise Unavailable(error.message, code="OVERLOADED") from None
+                raise
+            watched = _Watched(send)
+            try:
+                async with self._platform.revocation.held(self._key_id):
+                    await self._send(scope, receive, watched)
+            except Forbidden as error:
+                if not watched.has_begun:
+                    raise
+                scope[CONNECTION].cut()  # what waits to be read must not be read any more
+                raise ClientGone from error
+
+    async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reading = await self._platform.vault.read(self._text)
+        async with aclosing(_until_broken(reading.pieces)) as pieces:
+            reply = StreamingResponse(
+                pieces,
+                media_type="application/json",
+                headers={"content-length": str(reading.size_bytes)},
+            )
+            await reply(scope, receive, send)
+
+
+class _Watched:
+    """A `send` that knows whether the reply has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_begun = False
+
+    async def __call__(self, message: Any) -> None:
+        self.has_begun = True
+        await self._send(message)
+
+
+async def _until_broken(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """A reply that has begun cannot become a problem: it is cut short, which its length shows."""
+    try:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+    except FairwayError as error:
+        log.error("reply cut short", error=error.message)
+        raise ClientGone from error

@@ -1,0 +1,69 @@
+"""For operators: which workers there are, and asking one to drain.
+
+The owner of the shards hears the workers. A server that owns none passes the question on.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from fairway.api.auth import operator_of
+from fairway.api.relay import Relay
+from fairway.core.errors import NotFound
+from fairway.services.platform import Platform
+from fairway.services.workers.worker_list import WorkerSight
+from fairway.wire.operator import WorkerList, WorkerView
+
+
+async def list_workers(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    await operator_of(request.scope, platform.directory)
+    if not platform.dispatcher.terms:
+        return _Relayed(request.app.state.relay)
+    return _shown(platform, platform.roster.workers())
+
+
+async def drain_worker(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    await operator_of(request.scope, platform.directory)
+    if not platform.dispatcher.terms:
+        return _Relayed(request.app.state.relay)
+    name = request.path_params["name"]
+    asked = platform.roster.ask_to_drain(name)
+    if not asked:
+        raise NotFound(f"There is no worker {name[:128]!r}; `GET /v1/workers` lists them.")
+    return _shown(platform, asked, 202)
+
+
+class _Relayed(Response):
+    """The owner's answer in place of ours."""
+
+    def __init__(self, relay: Relay) -> None:
+        super().__init__()
+        self._relay = relay
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._relay.pass_on(scope, b"", send, shard=None)
+
+
+def _shown(platform: Platform, sights: list[WorkerSight], status: int = 200) -> Response:
+    page = WorkerList(workers=[_view(platform, one) for one in sights])
+    return Response(msgspec.json.encode(page), status, media_type="application/json")
+
+
+def _view(platform: Platform, sight: WorkerSight) -> WorkerView:
+    tenant = sight.tenant
+    return WorkerView(
+        name=sight.name,
+        life=sight.life,
+        tenant=None if tenant is None else platform.directory.name_of(tenant),
+        build=sight.build,
+        slots=sight.slots,
+        running=sight.running,
+        draining=sight.draining,
+        silent_seconds=round(sight.silent_seconds, 3),
+        limits=sight.limits,
+    )

@@ -1,0 +1,181 @@
+"""`/v1/workers/{name}/checkpoints`: workers save and load what running jobs need to go on.
+
+Bytes pass through the server, so that workers need neither credentials nor the address of object
+storage (decision 0008). A few transfers at a time, of each worker or tenant fewer still; the rest
+wait for their turn unread. A sender that stops sending loses its place. Of a large body the lease
+is judged as soon as it can be seen; one that is not in force is refused with the rest unread.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import Raw, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.auth import worker_of
+from fairway.api.http.asgi import Receive, read_body
+from fairway.api.http.decoding import UNDECODABLE, invalid
+from fairway.api.http.slow_senders import Paced
+from fairway.api.payloads.body_cost import LIGHT_BYTES, check_text, weigh
+from fairway.api.payloads.text_checks import flaws_in
+from fairway.core.errors import (
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Unavailable,
+)
+from fairway.core.ids import JobId, parse_job_id
+from fairway.core.run.lease import LeaseProof
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
+from fairway.wire import storage as wire
+from fairway.wire.bounds import FLAW_CHARACTERS_MAX, cut
+
+ENVELOPE_BYTES_MAX = 4 << 10  # around the state
+SAVE_SECONDS_MAX = 60.0  # that a sender may keep us waiting for its body
+VALUES_MAX = 4_000_000  # of a state: they are passed over, not decoded
+SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of its owner's
+
+
+async def save(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    principal = await worker_of(request.scope, platform.directory)
+    is_small, owner = _is_small(request), _owner(request, principal)
+    counted = (platform.bodies.checkpoints, owner) if is_small else None  # large ones have places
+    async with platform.checkpoints.transfers.held(owner, is_small=is_small):
+        limit = platform.settings.checkpoint_bytes_max
+        receive: Receive = Paced(request.receive, SAVE_SECONDS_MAX)
+        if not is_small:
+            receive = _Judged(receive, platform, principal)
+        body_max = limit + ENVELOPE_BYTES_MAX
+        body = await read_body(request.scope, receive, body_max, counted=counted)
+        wanted = await _wanted(platform, principal, body)
+        proof = _proof(platform, principal, wanted)
+        if not is_small and not receive.has_judged:
+            await platform.checkpoints.check_lease(proof)
+        await _look_at(platform, principal, wanted.state)
+        saved = await platform.checkpoints.save(proof, wanted.number, bytes(wanted.state))
+    size_bytes = saved.facts.size_bytes
+    return _json(
+        wire.CheckpointSaved(number=saved.number, size_bytes=size_bytes, saved_at=saved.saved_at),
+        201,
+    )
+
+
+async def load(request: Request) -> Response:
+    platform: Platform = request.app.state.platform
+    principal = await worker_of(request.scope, platform.directory)
+    query = request.query_params
+    tenant = _tenant(platform, principal, query.get("tenant", ""))
+    job, epoch = _job(request.path_params["id"]), _epoch(query.get("epoch", ""))
+    async with platform.checkpoints.transfers.held(_owner(request, principal)):
+        found = await platform.checkpoints.load(tenant, job, epoch)
+    if found is None:
+        raise NotFound("The job has no checkpoint: it begins at the beginning.")
+    saved = found.saved
+    return _json(
+        wire.CheckpointFound(
+            number=saved.number,
+            size_bytes=saved.facts.size_bytes,
+            saved_at=saved.saved_at,
+            state=Raw(found.body),
+            lost=found.lost,
+        )
+    )
+
+
+class _Judged:
+    """A `receive` that judges the lease from a body's beginning, when it stands there.
+
+    Our own workers put the state last. Of a body in another order the lease is judged when all of
+    it is there.
+    """
+
+    def __init__(self, receive: Receive, platform: Platform, principal: Principal) -> None:
+        self._receive = receive
+        self._platform = platform
+        self._principal = principal
+        self._begun = b""
+        self.has_judged = False
+
+    async def __call__(self) -> Receive:
+        message = await self._receive()
+        if not self.has_judged and len(self._begun) < ENVELOPE_BYTES_MAX:
+            self._begun += message.get("body", b"")[:ENVELOPE_BYTES_MAX]
+            head = wire.decode_head(self._begun)
+            if head is not None:
+                self.has_judged = True
+                proof = _proof(self._platform, self._principal, head)
+                await self._platform.checkpoints.check_lease(proof)
+        return message
+
+
+def _proof(platform: Platform, principal: Principal, wanted: wire.CheckpointSave) -> LeaseProof:
+    tenant = _tenant(platform, principal, wanted.tenant)
+    return LeaseProof(tenant, _job(wanted.job), wanted.epoch, wanted.token)
+
+
+def _owner(request: Request, principal: Principal) -> tuple[str, int | str]:
+    """Whose places a transfer takes: a tenant's own workers have theirs together."""
+    if principal.tenant is not None:
+        return ("tenant", principal.tenant.id)
+    return ("worker", request.path_params["name"])
+
+
+def _is_small(request: Request) -> bool:
+    declared = request.headers.get("content-length", "")
+    return declared.isascii() and declared.isdigit() and int(declared[:20]) <= SMALL_BYTES
+
+
+async def _wanted(platform: Platform, principal: Principal, body: bytes) -> wire.CheckpointSave:
+    if len(body) <= LIGHT_BYTES:
+        return _decoded(body)
+    try:
+        return await platform.heavy.run(principal.holder, partial(_decoded, body), len(body))
+    except LimitReached as error:
+        raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
+
+
+async def _look_at(platform: Platform, principal: Principal, state: Raw) -> None:
+    """As at a payload: the next run must be able to read it, in whichever language."""
+    flaws = await flaws_in(platform.heavy, principal.holder, {0: state})
+    if flaws:
+        sentence = f"The state cannot be kept: {cut(flaws[0], FLAW_CHARACTERS_MAX)}"
+        raise InvalidRequest(sentence, field="/state")
+
+
+def _decoded(body: bytes) -> wire.CheckpointSave:
+    weigh(body, VALUES_MAX, "Save less, or keep it elsewhere and save where it is.")
+    try:
+        check_text(body)  # the state is kept as it came: all of it must be text
+        return wire.decode_save(body)
+    except UNDECODABLE as error:
+        raise invalid(error) from None
+
+
+def _tenant(platform: Platform, principal: Principal, name: str) -> int:
+    """A worker of one tenant has no business with another's jobs."""
+    tenant = platform.directory.id_of(name)
+    if principal.tenant is not None and principal.tenant.id != tenant:
+        raise Forbidden("This worker's key belongs to another tenant.")
+    return tenant
+
+
+def _job(text: str) -> JobId:
+    job = parse_job_id(text)
+    if job is None:
+        raise InvalidRequest(f"{text[:64]!r} is no job id.", field="/job")
+    return job
+
+
+def _epoch(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text[:20]) < 1 << 63:
+        return int(text[:20])
+    raise InvalidRequest("epoch is the number from the lease.", field="epoch")
+
+
+def _json(value: Struct, status: int = 200) -> Response:
+    return Response(wire.encode(value), status, media_type="application/json")

@@ -1,0 +1,350 @@
+"""`POST /v1/workers/{name}/exchange`, raw ASGI: wire messages in, services' values out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from fairway.api.auth import worker_of
+from fairway.api.http.asgi import (
+    BODY_PLACE,
+    Receive,
+    Scope,
+    Send,
+    give_back_room,
+    read_body,
+    send_whole,
+)
+from fairway.api.http.decoding import UNDECODABLE, invalid
+from fairway.api.payloads.body_cost import LIGHT_BYTES, check_text, weigh
+from fairway.api.payloads.payload_schema import compiled, sized_text
+from fairway.api.payloads.text_checks import flaws_in
+from fairway.api.relay import Relay
+from fairway.core.backpressure.connections import STAFF
+from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import parse_job_id
+from fairway.core.job_type import TypeFacts
+from fairway.core.object_storage.reference import MARK, referred
+from fairway.core.pools import Pool
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.runtime.loops import WorkInParts
+from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.sessions.calls import Call, Reported, Success
+from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeTerms, shed_payloads
+from fairway.wire import bounds
+from fairway.wire import exchange as wire
+from fairway.wire.messages import EMPTY_OBJECT
+
+VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
+REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + (1 << 20)  # a result, and all that is said beside it
+BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
+JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
+ERROR_CHARACTERS_SHOWN = 200
+SUCCEEDED = OutcomeKind.SUCCEEDED.value
+WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+
+
+class LargeRequest(wire.ExchangeRequest, kw_only=True):
+    """As an exchange, its lists taken apart and not looked into yet."""
+
+    # On the wire the same texts; only how far they are decoded differs.
+    reports: list[msgspec.Raw] = msgspec.field(default_factory=list)  # type: ignore[assignment]
+    running: list[msgspec.Raw] | None = None  # type: ignore[assignment]
+    # To be weighed by itself: it is decoded in one go.
+    hello: msgspec.Raw = wire.NULL  # type: ignore[assignment]
+
+
+_decode_large = msgspec.json.Decoder(LargeRequest).decode
+_decode_hello = msgspec.json.Decoder(wire.Hello | None).decode
+
+
+class ExchangeEndpoint:
+    def __init__(self, platform: Platform, relay: Relay) -> None:
+        self._platform = platform
+        self._relay = relay
+        self._pools = platform.registry.pools
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, worker: str) -> None:
+        principal = await worker_of(scope, self._platform.directory)
+        if not WORKER_NAME.fullmatch(worker):
+            raise InvalidRequest(
+                "A worker's name has 1 to 128 letters, digits and _.:- and begins with a letter or"
+                " digit.",
+                field="name",
+            )
+        tenant = None if principal.tenant is None else principal.tenant.id
+        counted = self._platform.bodies.of_worker(tenant, worker)
+        body = await read_body(scope, receive, CALL_BYTES_MAX, BODY_SECONDS_MAX, counted=counted)
+        terms = self._platform.dispatcher.terms
+        if not terms:
+            try:
+                await self._relay.pass_on(scope, body, send, shard=None)
+                return
+            except Unavailable:
+                if not terms:  # else this server took over while it waited for the other
+                    raise
+        call = await self._call(principal, worker, await self._request(principal, body))
+        self._platform.revocation.check(principal.key_id)  # a slow body takes minutes
+        if BODY_PLACE in scope:
+            del body
+            call = call._replace(on_heard=partial(_forget, scope, call))
+        news = await self._platform.exchange.call(call)
+        reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
+        if news and news.leases:
+            shed_payloads(news.leases)
+        await send_whole(scope, send, 200, wire.encode(reply))
+
+    async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
+        try:
+            if len(body) > LIGHT_BYTES:
+                return await self._large_request(principal, body)
+            body.decode()  # raw parts are kept as they came: all of the text must be text
+            return wire.decode_request(body)
+        except UNDECODABLE as error:
+            raise invalid(error) from None
+
+    async def _large_request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
+        """In parts: no call of the codec may take long, and others are answered in between."""
+        try:
+            look = partial(_taken_apart, body)
+            large, hello = await self._platform.heavy.run(principal.holder, look, len(body))
+        except LimitReached as error:
+            raise Unavailable(error.message, code="OVERLOADED") from None  # a worker comes again
+        work, reports, running = WorkInParts(), [], None
+        for text in large.reports:
+            if len(text) > REPORT_BYTES_MAX:
+                raise InvalidRequest(
+                    f"A report has at most {REPORT_BYTES_MAX} bytes, and its result at most"
+                    f" {bounds.RESULT_BYTES_MAX}: store more elsewhere, and return where.",
+                    code="PAYLOAD_TOO_LARGE",
+                    field="/reports",
+                )
+            reports.append(wire.decode_report(text))
+            await work.let_others()
+        if large.running is not None:
+            running = []
+            for text in large.running:
+                running.append(wire.decode_holding(text))
+                await work.let_others()
+        said = {name: getattr(large, name) for name in wire.ExchangeRequest.__struct_fields__}
+        said |= {"hello": hello, "reports": reports, "running": running}
+        return wire.ExchangeRequest(**said)
+
+    async def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
+        tenant = principal.tenant
+        work, running, reports = WorkInParts(), None, []
+        successes: list[Success] = []
+        if request.running is not None:
+            running = []
+            for holding in request.running:
+                running.append(self._holding(holding))
+                await work.let_others()
+        for report in request.reports:
+            if report.kind == SUCCEEDED:
+                successes.append(report)
+            else:
+                reports.append(_reported(report))
+                await work.let_others()
+        # Most often there is nothing to look at, and nothing is to be awaited then.
+        said = {n: one.result for n, one in enumerate(successes) if one.result is not wire.NULL}
+        if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
+            reports += _unreadable(successes, flaws)
+            successes = [one for place, one in enumerate(successes) if place not in flaws]
+        return Call(
+            session=request.session,
+            number=request.call,
+            worker=worker,
+            tenant=tenant.id if tenant else None,
+            hello=await self._hello(principal, request.hello),
+            running=running,
+            successes=successes,
+            reports=reports,
+            wait_seconds=request.wait_ms / 1000,
+            draining=request.draining,
+            goodbye=request.goodbye,
+            is_whole=request.running_is_all,
+            api_key=principal.key_id,
+        )
+
+    async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:
+        if hello is None:
+            return None
+        if len({one.name for one in hello.types}) < len(hello.types):
+            raise InvalidRequest("A type is named twice; name each once.", field="/hello/types")
+        if sum(hello.slots.values()) > bounds.SLOTS_MAX:
+            raise InvalidRequest(
+                f"A worker has at most {bounds.SLOTS_MAX} slots, all pools together; run several.",
+                field="/hello/slots",
+            )
+        terms, work, is_shared = [], WorkInParts(), principal.tenant is None
+        for one in hello.types:
+            # A tenant's own worker does not speak for everybody's types: nobody looks at its facts.
+            facts = await self._facts(one) if is_shared else TypeFacts()
+            terms.append(
+                TypeTerms(
+                    one.name, one.attempts_max, one.timeouts_max, one.resources_max,
+                    one.dependencies_max, one.deliveries_max, facts,
+                )
+            )  # fmt: skip
+            await work.let_others()
+        build = bounds.cut(hello.build, bounds.BUILD_CHARACTERS_MAX)
+        limits = bounds.cut_limits(hello.limits)
+        labels, warm_keys = tuple(hello.labels), tuple(hello.warm_keys)
+        return Hello(terms, hello.slots, build, limits, labels, warm_keys)
+
+    async def _facts(self, one: wire.TypeTerms) -> TypeFacts:
+        return TypeFacts(
+            None if one.pool is None else self._pool_of(one.name, one.pool),
+            one.timeout_ms, one.attempts_max, one.dependency, one.warm_key, one.version,
+            None if one.schema is None else await self._schema(one.name, one.schema),
+        )  # fmt: skip
+
+    def _pool_of(self, type_name: str, pool_name: str) -> int:
+        """One such type keeps the whole worker out, so whoever starts it must hear which."""
+        try:
+            return self._pools.named(pool_name, "/hello/types").number
+        except InvalidRequest as error:
+            words = f"The job type {type_name} is for a pool that is not there. {error.message}"
+            raise InvalidRequest(words, field=error.field) from None
+
+    async def _schema(self, type_name: str, schema: dict[str, Any]) -> bytes:
+        """Workers say the same at every hello: only what is news is looked at, and in a thread."""
+        text = sized_text(schema)
+        if text != self._platform.registry.schemas.get(type_name):
+            await self._platform.heavy.run(STAFF, partial(compiled, schema))
+        return text
+
+    def _tenant(self, name: str) -> int:
+        return self._platform.directory.id_of(name)
+
+    def _holding(self, one: wire.Holding) -> Holding:
+        progress = _text(one.progress)
+        if progress is not None:
+            progress = bounds.shown_progress(progress)
+        tenant = self._tenant(one.tenant)
+        return Holding(_job(one.job), tenant, one.epoch, one.token, progress, one.ended)
+
+    def _reply(self, news: News) -> wire.ExchangeReply:
+        return wire.ExchangeReply(
+            leases=self._leases(news.leases),
+            recorded=news.recorded,
+            refused=news.refused,
+            cancel=news.cancels,
+            revoked=news.revoked,
+            revoked_epochs=news.revoked_epochs,
+            more=news.more,
+            drain=news.drain,
+            beat_ms=news.beat_ms,
+            refused_types=list(news.refused_types),
+        )
+
+    def _leases(self, leases: list[Lease]) -> list[wire.Lease]:
+        """Hundreds at a time: one loop with everything at hand."""
+        directory, pools, said = self._platform.directory, self._pools.by_number, []
+        types, tenants = directory.type_names, directory.tenants
+        for lease in leases:
+            job = lease.job
+            pool, tenant = pools[job.pool], tenants.get(job.tenant)
+            if tenant is None or not pool.is_plain or job.payload[:1] == MARK:
+                said.append(self._special_lease(lease, pool))
+                continue
+            said.append(
+                wire.Lease(
+                    job=job.id, epoch=lease.epoch, token=lease.token, type=types[job.type],
+                    pool=pool.name, tenant=tenant.name, attempt=job.attempts + 1,
+                    delivery=job.deliveries + 1, payload=msgspec.Raw(job.payload),
+                    timeout_ms=job.timeout_ms,
+                )
+            )  # fmt: skip
+        return said
+
+    def _special_lease(self, lease: Lease, pool: Pool) -> wire.Lease:
+        """Of a pool with a run mode or checkpoints, of a tenant not known here yet, or with a
+        payload too large to be here."""
+        job, directory = lease.job, self._platform.directory
+        large = referred(job.payload) if job.payload[:1] == MARK else None
+        return wire.Lease(
+            job=job.id,
+            epoch=lease.epoch,
+            token=lease.token,
+            type=directory.type_names[job.type],
+            pool=pool.name,
+            tenant=directory.name_of(job.tenant),
+            attempt=job.attempts + 1,
+            delivery=job.deliveries + 1,
+            payload=msgspec.Raw(job.payload) if large is None else EMPTY_OBJECT,
+            payload_bytes=None if large is None else large.size_bytes,
+            payload_sha256=None if large is None else large.sha256.hex(),
+            timeout_ms=job.timeout_ms,
+            run_mode=pool.run_mode,
+            resumes=job.epoch > 0 and pool.checkpoint != "none",
+        )
+
+
+def _forget(scope: Scope, call: Call) -> None:
+    """All of a large call was heard: while it is held open, nothing of its body is kept."""
+    call.successes.clear()
+    call.reports.clear()
+    give_back_room(scope)
+
+
+def _taken_apart(body: bytes) -> tuple[LargeRequest, wire.Hello | None]:
+    check_text(body)
+    weigh(body, VALUES_MAX, "Send several calls.")
+    large = _decode_large(body)
+    if len(large.reports) + len(large.running or ()) > bounds.ITEMS_MAX:
+        raise InvalidRequest(
+            f"A call brings at most {bounds.ITEMS_MAX} reports and holdings; send several calls.",
+            code="TOO_MANY_VALUES",
+            field="/reports",
+        )
+    weigh(bytes(large.hello))
+    return large, _decode_hello(large.hello)
+
+
+def _reported(one: wire.Report) -> Reported:
+    return Reported(one.n, _job(one.job), one.tenant, one.epoch, one.token, _outcome(one))
+
+
+def _unreadable(successes: Sequence[Success], flaws: Mapping[int, str]) -> list[Reported]:
+    """Those whose result nobody could read have failed: no other run would bring a better one."""
+    return [_failed(successes[place], flaw) for place, flaw in flaws.items()]
+
+
+def _failed(one: Success, flaw: str) -> Reported:
+    message = f"The result cannot be kept: {bounds.cut(flaw, bounds.FLAW_CHARACTERS_MAX)}"
+    error = msgspec.json.encode({"type": "ResultInvalid", "message": message, "stack": ""})
+    outcome = Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
+    return Reported(one.n, one.job, one.tenant, one.epoch, one.token, outcome)
+
+
+def _job(text: str) -> str:
+    job = parse_job_id(text)
+    if job is None:
+        said = bounds.cut(text, JOB_CHARACTERS_SHOWN)
+        raise InvalidRequest(f"{said!r} is no job id.", field="/job")
+    return job
+
+
+def _outcome(one: wire.Report) -> Outcome:
+    try:
+        kind = OutcomeKind(one.kind)
+        failure = FailureClass(one.failure) if one.failure is not None else None
+    except ValueError as error:
+        said = bounds.cut(str(error), ERROR_CHARACTERS_SHOWN)
+        raise InvalidRequest(said, field="/reports") from None
+    if kind is OutcomeKind.FAILED and failure is None:
+        raise InvalidRequest("A failed report needs its failure class.", field="/reports/failure")
+    delay_ms = min(one.delay_ms, bounds.DELAY_MS_MAX)
+    return Outcome(kind, one.ran_us, _text(one.result), failure, _text(one.error), delay_ms)
+
+
+def _text(raw: msgspec.Raw) -> bytes | None:
+    text = bytes(raw)
+    return None if text == b"null" else text

@@ -1,0 +1,337 @@
+"""The backlog in memory: a bounded window on the head of every stream.
+
+The store keeps all queued jobs; this keeps the next few of each stream. New jobs go straight into
+the window when nothing older is left in the store; otherwise the stream is marked `more` and read
+later from its cursor. Memory is bounded by the limits. Losing a window loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from itertools import chain, groupby
+
+from fairway.core.backlog.runnable import RunnableWindows
+from fairway.core.backlog.streams import Firsts, Stream, StreamKey, is_same_stream, key_of
+from fairway.core.backlog.streams import WindowLimits as WindowLimits
+from fairway.core.backlog.tenant_backlog import TenantBacklog
+from fairway.core.ids import shard_of
+from fairway.core.job import NO_PAYLOAD, QueuedJob
+from fairway.core.steps import in_steps
+
+STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
+JOBS_LIKE_A_STREAM = 20  # take as long to give up as one stream takes to look at
+SETTLED_PER_TAKE = 4  # streams whose holds changed
+
+
+class Backlog(RunnableWindows):
+    """All streams of the shards that one owner holds."""
+
+    def __init__(self, limits: WindowLimits, now_us: Callable[[], int] = lambda: 0) -> None:
+        super().__init__(limits, now_us)
+        self.has_lanes = False  # whether any tenant gave jobs a fair_key
+        self._unsure: dict[str, StreamKey] = {}  # promoted, while an end was on its way to disk
+
+    # -- jobs come ---------------------------------------------------------------------------
+
+    def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
+        """New jobs are on disk; answers which (pool, tenant) may have work now."""
+        woken: set[tuple[int, int]] = set()
+        in_lanes: list[Stream] = []
+        before: QueuedJob | None = None
+        for job in jobs:
+            if before is None or not is_same_stream(job, before):
+                before = job  # jobs come in runs of one stream: look it up once a run
+                stream = self._stream(key_of(job), job.id)
+                tenant = self._tenants[job.pool, job.tenant]
+                if stream is not None and not stream.blocked:
+                    woken.add((job.pool, job.tenant))
+                if stream is not None and tenant.lanes is not None:
+                    in_lanes.append(stream)
+            tenant.depth += 1
+            if stream is None:
+                continue  # it stays in the store until its stream has a place
+            # A job older than the cursor (a retry that came due) would never be read again by it.
+            if (stream.more and job.id > stream.cursor) or self._is_full(stream):
+                self._leave_in_store(stream)
+                if job.id <= stream.cursor:
+                    stream.rewind()
+                elif stream.reading:  # which may not see it, and bring younger ones
+                    stream.look_back(job.id)
+            else:
+                stream.window.append(job)
+                self.jobs_held += 1
+                self.bytes_held += len(job.payload)
+                tenant.ready += 1
+                if job.id > stream.cursor:
+                    stream.cursor = job.id
+        self._ready(in_lanes)
+        return woken
+
+    def promoted(
+        self, jobs: Iterable[QueuedJob], held: Container[str], look: int
+    ) -> set[tuple[int, int]]:
+        """Jobs came due. Others may have seen their rows first, so each is looked for here.
+
+        `look` is of `reading.looking()`, open since before the rows were written: what was read
+        meanwhile, ran and ended is known by that.
+        """
+        fresh: list[QueuedJob] = []
+        for key, group in groupby(jobs, key=key_of):
+            found = list(group)
+            fresh += self._news(found, self._known(key), held, look)
+            self._doubt({job.id for job in found}, key, look)
+        return self.arrived(fresh)
+
+    def _doubt(self, ids: set[str], key: StreamKey, look: int) -> None:
+        """Of jobs whose run ended as they came due: which of the two was last, a read can tell."""
+        for job_id in ids & self.ending:
+            self._unsure[job_id] = key  # once that end is on disk
+        if ended := self.reading.ended_since(look, ids):
+            self._read_again(key, min(ended))
+
+    def _read_again(self, key: StreamKey, job_id: str) -> None:
+        if (stream := self._stream(key, job_id)) is not None:
+            stream.rewind()
+            self._leave_in_store(stream)
+
+    def put_back(self, job: QueuedJob) -> None:
+        """A job that was taken is free again: it keeps its place at the head."""
+        stream = self._stream(key_of(job), job.id)
+        self._tenants[job.pool, job.tenant].depth += 1
+        if stream is None:
+            return
+        if job.payload == NO_PAYLOAD:
+            self._read_again(stream.key, job.id)  # which brings it whole
+        elif stream.blocked:
+            self._evict(stream)
+        else:
+            stream.window.appendleft(job)
+            self._count(job, +1)
+            self._ready([stream])
+
+    def noticed(self, key: StreamKey, first: str) -> None:
+        """The store has a queued job `first` at the head of this stream that nobody here knows."""
+        stream = self._known(key)
+        if stream is None:
+            if not self._tenant(key).lets_in(key, may_run=self._may_run(key)):
+                return
+            stream = self._new_stream(key, shard_of(first))
+        if first <= stream.cursor:
+            stream.rewind()
+        self._leave_in_store(stream)
+
+    def hinted(self, key: StreamKey, first: str) -> None:
+        """Another server wrote jobs to this stream, `first` the oldest of them."""
+        if (stream := self._stream(key, first)) is not None:
+            stream.look_back(first)
+            self._leave_in_store(stream)
+
+    def _stream(self, key: StreamKey, job_id: str) -> Stream | None:
+        """None when its tenant has too many: the sweep meets it in the store."""
+        stream = self._known(key)
+        if stream is None and self._tenant(key).has_place():
+            return self._new_stream(key, shard_of(job_id))
+        return stream
+
+    def _tenant(self, key: StreamKey) -> TenantBacklog:
+        return self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
+
+    def _new_stream(self, key: StreamKey, shard: int) -> Stream:
+        tenant = self._tenant(key)
+        self.has_lanes = self.has_lanes or key.lane > 0
+        stream = tenant.new_stream(key, shard)
+        self._made(stream)
+        return stream
+
+    def _is_full(self, stream: Stream) -> bool:
+        is_long = len(stream.window) >= self.limits.jobs_per_stream
+        return stream.blocked or is_long or self.is_full
+
+    def _leave_in_store(self, stream: Stream) -> None:
+        stream.more = True
+        stream.missed = stream.reading
+        if len(stream.window) <= self.low:
+            self._want(stream)
+
+    # -- jobs go -----------------------------------------------------------------------------
+
+    def taker(
+        self,
+        pool: int,
+        types: Set[int],
+        held: Container[str],
+        emptied: Callable[[int], None],
+        fits: Callable[[QueuedJob], bool] | None = None,
+    ) -> Callable[[int], QueuedJob | None]:
+        """A function from a tenant to its next job that a worker with these types can run.
+
+        It skips what is leased already, and tells when a tenant's windows are empty. A next job
+        that does not fit stays where it is.
+        """
+        tenants, low, now_us, firsts = self._tenants, self.low, self.now_us(), Firsts(types)
+
+        def take(tenant: int) -> QueuedJob | None:
+            backlog = tenants.get((pool, tenant))
+            while backlog is not None and backlog.ready:
+                stream = (
+                    backlog.only or backlog.next_stream(firsts, now_us)
+                    if backlog.unsettled is None
+                    else self._next_settled(backlog, firsts, now_us)
+                )
+                if stream is None or not stream.window or stream.type not in types:
+                    return None
+                if fits is not None and not fits(stream.window[0]):
+                    return None
+                job = stream.window.popleft()
+                self.jobs_held -= 1
+                self.bytes_held -= len(job.payload)
+                backlog.ready = ready = backlog.ready - 1
+                if stream.more and len(stream.window) <= low:
+                    self._want(stream)
+                is_held = job.id in held
+                if backlog.lanes is not None:
+                    backlog.lanes.taken(stream, None if is_held else job.id, now_us)
+                if not is_held:
+                    if not ready:
+                        self._left(backlog)
+                        emptied(tenant)
+                    elif backlog.depth > ready:
+                        backlog.depth -= 1
+                    return job
+            emptied(tenant)
+            return None
+
+        return take
+
+    def _next_settled(self, backlog: TenantBacklog, firsts: Firsts, now_us: int) -> Stream | None:
+        """The stream to take from, while holds changed: never one that was not looked at since.
+
+        A few are looked at here: of a tenant with few streams nobody waits for `review`.
+        """
+        for _ in range(SETTLED_PER_TAKE):
+            stream, unsettled = (
+                backlog.only or backlog.next_stream(firsts, now_us),
+                backlog.unsettled,
+            )
+            if stream is None or unsettled is None or stream not in unsettled.left:
+                return stream
+            self._settle(stream, unsettled)
+        return None
+
+    def take(
+        self, pool: int, tenant: int, types: Set[int], held: Container[str]
+    ) -> QueuedJob | None:
+        """One job of one tenant; a grant of many uses `taker`."""
+        return self.taker(pool, types, held, lambda tenant: None)(tenant)
+
+    def _left(self, backlog: TenantBacklog, count: int = 1) -> None:
+        """So many jobs less; an empty backlog is known to be empty, whatever was counted before."""
+        if backlog.ready:
+            backlog.depth = max(backlog.depth - count, backlog.ready)
+        elif backlog.crowd or any(one.more or one.reading for one in backlog.streams.values()):
+            backlog.depth = max(backlog.depth - count, 0)
+        else:
+            backlog.depth = 0
+
+    def run_ended(self, job: QueuedJob) -> None:
+        """A job that was taken runs no more: its lane is charged for the time."""
+        backlog = self._tenants.get((job.pool, job.tenant))
+        if backlog is not None and backlog.lanes is not None:
+            backlog.lanes.ended(job.lane, job.id, self.now_us())
+
+    def ended(self, ids: Iterable[str]) -> None:
+        """The ends of these jobs' runs are on disk."""
+        self.ending.difference_update(ids)
+        self.reading.ended(ids)
+        if self._unsure:
+            for job_id in ids:
+                if (key := self._unsure.pop(job_id, None)) is not None:
+                    self._read_again(key, job_id)
+
+    def remove(self, job_id: str, key: StreamKey) -> None:
+        """A waiting job was cancelled: take it out of its window, if it is there."""
+        self.remove_all([(job_id, key)])
+
+    def remove_all(self, jobs: Sequence[tuple[str, StreamKey]]) -> None:
+        """Waiting jobs were cancelled. A window is gone through once, however many go."""
+        self.ended([job_id for job_id, _ in jobs])
+        of_stream: dict[StreamKey, set[str]] = defaultdict(set)
+        for job_id, key in jobs:
+            of_stream[key].add(job_id)
+        for key, ids in of_stream.items():
+            stream = self._known(key)
+            gone = [job for job in stream.window if job.id in ids] if stream else []
+            if stream is not None and gone:
+                stream.window = deque(job for job in stream.window if job.id not in ids)
+                if not stream.window:
+                    self._drained(stream)
+            for job in gone:
+                self._count(job, -1)
+            if stream is not None and stream.more and len(stream.window) <= self.low:
+                self._want(stream)  # nothing is taken from it any more that would
+            if (backlog := self._tenants.get((key.pool, key.tenant))) is not None:
+                self._left(backlog, len(ids))
+
+    def forget_shard(self, shard: int) -> None:
+        """The shard has another owner now."""
+        self.ending = {job for job in self.ending if shard_of(job) != shard}
+        self._unsure = {job: key for job, key in self._unsure.items() if job in self.ending}
+        for (pool, tenant), backlog in list(self._tenants.items()):
+            for stream in list(backlog.streams.values()):
+                if stream.shard == shard:
+                    for job in stream.window:
+                        self._count(job, -1)
+                    backlog.drop(stream)
+                    self._dropped(stream)
+            if not backlog.streams:
+                del self._tenants[pool, tenant]
+
+    def pruning(self) -> Iterator[None]:
+        """Forget streams with nothing in them, a step at a time; the next job makes them anew.
+
+        The sweep has met all that have work in the store. In a crowd, those that had their turn
+        give their places up, too: their jobs are in the store.
+        """
+        return in_steps(chain.from_iterable(map(self._prune, self.places())))
+
+    def _prune(self, place: tuple[int, int]) -> Iterator[int]:
+        """Yields how much was looked at since; others may go on then."""
+        if (backlog := self._tenants.get(place)) is None:
+            return
+        is_full = not backlog.has_room
+        backlog.round_over()
+        is_crowded = backlog.crowd is not None
+        yield 1
+        if backlog.ready and len(backlog.streams) <= STREAMS_KEPT and not is_crowded:
+            return  # they are in use, or will be in a moment
+        for stream in list(backlog.streams.values()):
+            yield 1 + len(stream.window) // JOBS_LIKE_A_STREAM
+            if stream.reading or not self._is_ours(stream) or self._is_unsettled(stream):
+                continue
+            if is_crowded and (stream.blocked or (is_full and self._had_its_turn(stream))):
+                self._evict(stream)
+            elif stream.window or stream.more:
+                continue
+            backlog.drop(stream)
+            self._dropped(stream)
+        if self._tenants.get(place) is backlog:
+            self._left(backlog, 0)
+            if backlog.is_over:
+                del self._tenants[place]
+
+    def _had_its_turn(self, stream: Stream) -> bool:
+        """Where there is no place for all, a stream that was read has its own for a round."""
+        has_stayed, stream.stayed = stream.stayed, True
+        return has_stayed and bool(stream.window)
+
+    def knows(self, key: StreamKey, job_id: str) -> bool:
+        """Whether a head found in the store is no news: it is here, was here, or will be."""
+        if self._is_underway(job_id):
+            return True
+        stream = self._known(key)
+        if stream is None:
+            return False
+        if stream.reading or (stream.more and job_id > stream.cursor):
+            return True
+        return any(job.id == job_id for job in stream.window)

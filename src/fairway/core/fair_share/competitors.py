@@ -1,0 +1,230 @@
+"""Who competes for the slots of one pool: terms, nodes, and the queues they stand in.
+
+Keeps every node in the right queue as it wakes, sleeps, reaches a cap or changes its terms, and
+forgets nodes that hold neither work nor debt. Whom to serve is `fairness.py`'s decision.
+"""
+
+from __future__ import annotations
+
+from fairway.core.fair_share.entitlements import FREE, ShareSettings, Terms
+from fairway.core.fair_share.floors import Floors
+from fairway.core.fair_share.node import TENANT_BITS, TENANT_MASK, ShareNode
+from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.recently_active import Visitors
+from fairway.core.fair_share.reserve import Reserve
+
+GROUP = TENANT_MASK  # the free group's number among the tenants
+_SWEEP_US = 1_000_000
+_NODE_US = 10  # housekeeping over n nodes waits n times this: about one per cent of a core
+_STANDARD = Terms()
+
+
+class Roster:
+    """All nodes of one pool."""
+
+    def __init__(self, settings: ShareSettings) -> None:
+        self.settings = settings
+        self.nodes: dict[int, ShareNode] = {}
+        self.paid = ShareQueue(self.nodes, settings)
+        self.free = ShareQueue(self.nodes, settings)
+        self.group = ShareNode(GROUP, Terms(weight=settings.free_weight), self.paid)
+        self.nodes[GROUP] = self.group
+        self.floors = Floors(self.nodes, settings.floors_max_share)
+        self.reserve = Reserve()
+        self.visitors = Visitors(settings.visit_us)
+        self.door = 0  # slots that are not lent while somebody is away
+        self.capacity = 0
+        self.running = 0  # jobs in flight, of any kind
+        self.free_floor = 0  # slots that paid work leaves to the free group
+        self.forgotten: list[int] = []  # tenants since the last checkpoint
+        self.dither_until_us = 0
+        self.past_us: dict[int, tuple[int, int]] = {}  # received, entitled: of forgotten nodes
+        self._terms: dict[int, Terms] = {}
+        self._idle: list[ShareNode] = []
+        self._sweep_at_us = 0
+        self._forgive_at_us = 0
+
+    # ---- terms and capacity
+
+    def terms(self, tenant: int) -> Terms:
+        return self._terms.get(tenant, _STANDARD)
+
+    def set_terms(self, tenant: int, terms: Terms, now_us: int) -> None:
+        if terms == self.terms(tenant):
+            return
+        self._terms[tenant] = terms
+        if terms == _STANDARD:
+            del self._terms[tenant]
+        node = self.nodes.get(tenant)
+        if node is not None:
+            self._change(node, terms, now_us)
+        if self.reserve.set_promise(tenant, terms.reserved, self.capacity):
+            self._divide(now_us)
+
+    def set_capacity(self, slots: int, now_us: int) -> None:
+        self.capacity = slots
+        self.reserve.fit(slots)
+        self._divide(now_us)
+
+    def _divide(self, now_us: int) -> None:
+        shared = self.capacity - self.reserve.total
+        for queue in (self.paid, self.free):
+            queue.advance(now_us)
+        self.paid.set_slots(shared)
+        self.floors.set_slots(shared)
+        self.door = shared * self.settings.door_share // 1000
+        self.free_floor = shared * self.settings.free_share // 1000
+        # Rounded up: in a small pool the group competes by weight for its one slot.
+        self.group.cap = -(-shared * self.settings.free_share // 1000)
+        self.free.set_slots(self.group.cap)
+        self.admit(self.group, now_us)
+        for tenant in self.reserve.owners():
+            if node := self.nodes.get(tenant):
+                self.reserve.review(node)
+
+    def _change(self, node: ShareNode, terms: Terms, now_us: int) -> None:
+        node.accrue(now_us)
+        was_eligible = node.eligible
+        if was_eligible:
+            self._leave(node, now_us)
+        if (terms.group == FREE) != (node.parent is not None):
+            self._move(node, now_us)
+        node.set_terms(terms)
+        if was_eligible:
+            self._enter(node, now_us)
+        self.admit(node, now_us)
+        self._review_group(now_us)
+
+    def _move(self, node: ShareNode, now_us: int) -> None:
+        """Into or out of the free group; its debt and its running jobs go with it."""
+        group, debt = self.group, max(0, node.v - node.tenant - node.queue.v)
+        group.accrue(now_us)
+        sign = -1 if node.parent else 1
+        group.running += sign * node.running
+        group.over += sign * node.over
+        node.parent = None if node.parent else group
+        node.queue = self.free if node.parent else self.paid
+        node.adjusted -= node.v
+        node.v = node.lift = node.queue.v + node.tenant
+        node.v += debt
+        node.adjusted += node.v
+
+    def borrows(self, node: ShareNode) -> bool:
+        """Holds its part of the pool already, those counted who are away and expected back."""
+        one = node.parent or node
+        everybody = self.paid.weight + self.visitors.weight
+        return one.running * everybody >= self.paid.slots * one.weight
+
+    # ---- awake and asleep
+
+    def wake(self, tenant: int, now_us: int) -> None:
+        node = self.nodes.get(tenant)
+        if node is None:
+            node = self.node(tenant)
+            if now_us < self.dither_until_us:
+                self._dither(node)
+        elif node.awake:
+            return
+        node.awake = True
+        self.admit(node, now_us)
+
+    def sleep(self, tenant: int, now_us: int) -> None:
+        node = self.nodes.get(tenant)
+        if node is not None and node.awake:
+            node.awake = False
+            self.admit(node, now_us)
+            self.rest(node)
+
+    def node(self, tenant: int) -> ShareNode:
+        """The tenant's node, made when there is none."""
+        node = self.nodes.get(tenant)
+        if node is not None:
+            return node
+        if not 0 < tenant < GROUP:
+            raise ValueError(f"a tenant is a number above 0 and below {GROUP}, not {tenant}")
+        queue = self.queue_of(tenant)
+        node = self.nodes[tenant] = ShareNode(tenant, self.terms(tenant), queue)
+        node.parent = self.group if queue is self.free else None
+        node.busy_us, node.entitled_us = self.past_us.pop(tenant, (0, 0))
+        return node
+
+    def queue_of(self, tenant: int) -> ShareQueue:
+        return self.free if self.terms(tenant).group == FREE else self.paid
+
+    def admit(self, node: ShareNode, now_us: int) -> None:
+        """Put the node where its state says it belongs."""
+        eligible = node.awake and node.running + node.uncharged_running < node.cap
+        if eligible is node.eligible:
+            return
+        if eligible:
+            self._enter(node, now_us)
+        else:
+            self._leave(node, now_us)
+        if node.parent is not None:
+            self._review_group(now_us)
+
+    def _review_group(self, now_us: int) -> None:
+        self.group.awake = self.free.eligible > 0
+        self.admit(self.group, now_us)
+
+    def _enter(self, node: ShareNode, now_us: int) -> None:
+        if not node.queue.eligible:
+            self._forgive(node.queue, now_us)
+        node.queue.enter(node, now_us)
+        if node.parent is None:
+            self.visitors.returned(node)
+            self.floors.add(node)
+            self.reserve.review(node)
+
+    def _leave(self, node: ShareNode, now_us: int) -> None:
+        node.queue.leave(node, now_us)
+        if node.parent is None:
+            if not node.awake:
+                self.visitors.left(node, now_us)
+            self.floors.remove(node)
+            self.reserve.review(node)
+
+    def _forgive(self, queue: ShareQueue, now_us: int) -> None:
+        # Looks at every node, so it is rationed; skipping it once delays the catching up a little.
+        if now_us >= self._forgive_at_us:
+            self._forgive_at_us = now_us + max(50_000, _NODE_US * len(self.nodes))
+            queue.forgive(everybody=False, now_us=now_us)
+
+    def _dither(self, node: ShareNode) -> None:
+        """After lost state, spread newcomers over one prepayment: the light must not clump."""
+        fraction = node.tenant * 2_654_435_761 & TENANT_MASK
+        spread_us = self.settings.first_estimate_us * fraction >> TENANT_BITS
+        node.raise_to(node.queue.v + spread_us * node.stride)
+
+    # ---- forgetting
+
+    def rest(self, node: ShareNode) -> None:
+        """Note a node that has nothing to do any more."""
+        if node.awake or node.running or node.uncharged_running or node is self.group:
+            return
+        if not node.idle_listed:
+            node.idle_listed = True
+            self._idle.append(node)
+
+    def sweep(self, now_us: int) -> None:
+        """Forget idle nodes without debt: waking makes them anew at the same place."""
+        if now_us < self._sweep_at_us:
+            return
+        if not (self.running or self.paid.eligible or self.free.eligible):
+            self.paid.forgive(everybody=True, now_us=now_us)
+            self.free.forgive(everybody=True, now_us=now_us)
+        self.visitors.sweep(now_us)
+        idle, self._idle = self._idle, []
+        self._sweep_at_us = now_us + max(_SWEEP_US, _NODE_US * len(idle))
+        for node in idle:
+            node.idle_listed = False
+            if node.v - node.tenant > node.queue.v:
+                self.rest(node)
+            elif not (node.awake or node.running or node.uncharged_running):
+                self._forget(node)
+
+    def _forget(self, node: ShareNode) -> None:
+        del self.nodes[node.tenant]
+        if node.saved:
+            self.forgotten.append(node.tenant)
+        self.past_us[node.tenant] = (node.busy_us, node.entitled_us)

@@ -1,0 +1,55 @@
+"""First come, first served: what fair share is measured against, and nothing else.
+
+Tenants are served in the order in which they came to have work, each until it has none. It knows no
+weights, charges nothing and protects nobody: `FAIRWAY_SCHEDULER=fifo` is for `fairway bench`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.core.fair_share.entitlements import ShareSettings
+from fairway.core.fair_share.fairness import JobT, PoolShare
+from fairway.core.fair_share.node import DONE, OWN, Running
+
+
+class FirstCome(PoolShare):
+    def __init__(self, settings: ShareSettings) -> None:
+        super().__init__(settings)
+        self._line: dict[int, None] = {}  # tenants with work, in the order they came
+        self._nobody = self._roster.node(1)
+
+    def wake(self, tenant: int, now_us: int) -> None:
+        self._line.setdefault(tenant)
+
+    def sleep(self, tenant: int, now_us: int) -> None:
+        self._line.pop(tenant, None)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._line)
+
+    def tick(self, now_us: int) -> None:
+        return
+
+    def grant(
+        self,
+        free: int,
+        take: Callable[[int], JobT | None],
+        now_us: int,
+        *,
+        lend: Callable[[int], JobT | None] | None = None,
+    ) -> list[tuple[JobT, Running]]:
+        granted: list[tuple[JobT, Running]] = []
+        for tenant in list(self._line):
+            while len(granted) < free and (job := take(tenant)) is not None:
+                estimate = self._estimates.of(job.type)
+                running = Running(self._nobody, estimate, now_us, now_us, 0)
+                running.kind = OWN
+                granted.append((job, running))
+            if len(granted) >= free:
+                break
+        return granted
+
+    def finish(self, running: Running, now_us: int) -> None:
+        running.phase = DONE

@@ -1,0 +1,242 @@
+"""Siblings that compete for slots by weight: start-time fair queueing with an occupancy guard.
+
+The smallest virtual time goes next. Between refunds a node's `v` only grows, so its entry in the
+heap is a lower bound: it is checked when it reaches the top and put back if `v` has grown; a refund
+adds a second, smaller entry and the old one is recognised as stale. No decision looks at every
+node. The queue knows no jobs.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from fairway.core.fair_share.entitlements import ShareSettings
+from fairway.core.fair_share.node import ABSENT, SCALE, TENANT_BITS, TENANT_MASK, ShareNode
+
+_STALE_SLACK = 64
+
+
+class ShareQueue:
+    """The eligible nodes of one level, and that level's virtual time."""
+
+    def __init__(self, nodes: dict[int, ShareNode], settings: ShareSettings) -> None:
+        self.v = 0  # virtual time of the level; never falls
+        self.slots = 0  # what these nodes share
+        self._turn_us = 0  # of slot-time: so long a node stays at the head once it is there
+        self.weight = 0  # of all eligible nodes
+        self.eligible = 0
+        self.guard_hits = 0
+        self.heap: list[int] = []
+        self._nodes = nodes  # by tenant
+        self._settings = settings
+        self._held: list[int] = []  # by v, for when everybody is held
+        self._held_by_occupancy: list[int] = []
+        self._held_count = 0
+        self._entitled = 0  # slot-us per unit of weight since the beginning, times SCALE
+        self._entitled_at_us = 0
+
+    def set_slots(self, slots: int) -> None:
+        self.slots = slots
+        self._turn_us = slots * self._settings.turn_us
+
+    # ---- who competes
+
+    def enter(self, node: ShareNode, now_us: int) -> None:
+        """A node has work again; its debt is as old as it is, up to a limit."""
+        self.advance(now_us)
+        node.entitled_from = self._entitled
+        node.eligible = True
+        self.eligible += 1
+        self.weight += node.weight
+        self.lift(node)
+        debt_max_us = self._settings.debt_max_us
+        if debt_max_us is not None and node.v > self.v + node.tenant:
+            node.lower_to(self.v + self._fair_use(debt_max_us))
+        self.push(node)
+
+    def lift(self, node: ShareNode) -> None:
+        """Whoever wakes starts at the present: absence earns nothing."""
+        node.raise_to(self.v)
+        node.lift = self.v + node.tenant
+
+    def leave(self, node: ShareNode, now_us: int) -> None:
+        """A node has no work, or may not run more; its debt stays with it."""
+        self.settle(node, now_us)
+        node.eligible = False
+        self.eligible -= 1
+        self.weight -= node.weight
+        self.withdraw(node)
+
+    def push(self, node: ShareNode) -> None:
+        node.key = node.v
+        heappush(self.heap, node.v)
+        if len(self.heap) > 2 * self.eligible + _STALE_SLACK:
+            self._drop_stale(self.heap, held=False)
+
+    def withdraw(self, node: ShareNode) -> None:
+        """Out of every heap, though perhaps still eligible; entries left behind are stale."""
+        node.key = ABSENT
+        if node.held:
+            node.held = False
+            self._held_count -= 1
+
+    def put_back(self, node: ShareNode) -> None:
+        """No worker could run its jobs just now: it keeps its turn, within reason."""
+        if node.eligible and node.key == ABSENT:
+            node.raise_to(self.v - self._fair_use(self._settings.credit_max_us))
+            self.push(node)
+
+    def refresh(self, node: ShareNode) -> None:
+        """An eligible node's v may have fallen, or its guard opened."""
+        if node.held:
+            self.withdraw(node)
+            self.push(node)
+        elif node.v < node.key:
+            self.push(node)
+
+    # ---- who goes next
+
+    def pick(self, now_us: int) -> ShareNode | None:
+        """The node with the smallest v under its guard; if all are over it, the smallest v."""
+        if self._held_count:
+            self._release_held()
+        heap, find = self.heap, self._nodes.get
+        while heap:
+            key = heap[0]
+            node = find(key & TENANT_MASK)
+            if node is None or node.key != key:
+                heappop(heap)
+                continue
+            if node.over:
+                node.accrue(now_us)
+            if node.v != key and node.v - key > self._turn_us * node.stride:
+                node.key = node.v
+                heapreplace(heap, node.v)
+            elif node.running and self.crowded(node):
+                self._hold(node)
+            else:
+                return node
+        return self._pick_held(now_us) if self._held_count else None
+
+    def serve(self, node: ShareNode, charge: int, now_us: int) -> None:
+        """Prepay one job of the node `pick` returned; virtual time follows whoever is served."""
+        key, heap = node.key, self.heap
+        moment = (node.v if key == ABSENT else key) - node.tenant
+        if moment > self.v:
+            self.v = moment
+        node.v = v = node.v + charge
+        node.running += 1
+        node.busy_us -= now_us
+        if heap and heap[0] == key and v - key > self._turn_us * node.stride:
+            node.key = v
+            heapreplace(heap, v)
+
+    def goes_on(self, node: ShareNode) -> bool:
+        """Whether a plain node that was just served is still in its turn."""
+        key = node.key
+        if not node.plain or key == node.v or key == ABSENT:
+            return False
+        return bool(self.heap) and self.heap[0] == key
+
+    def end_of_turn(self, node: ShareNode) -> int:
+        """The virtual time up to which it goes on."""
+        return node.key + self._turn_us * node.stride
+
+    def room(self, node: ShareNode) -> int:
+        """How many more jobs it may start before it is `crowded`."""
+        fair, weight = self.slots * node.weight, self.weight
+        most = max(-(-fair // weight), self._settings.guard_share * fair // (1000 * weight))
+        return most - node.running
+
+    def crowded(self, node: ShareNode) -> bool:
+        """The occupancy guard: holds its fair slots, and one more would pass the tolerance."""
+        running, weight = node.running, self.weight
+        fair = self.slots * node.weight
+        if running * weight < fair:
+            return False
+        return (running + 1) * weight * 1000 > self._settings.guard_share * fair
+
+    def _hold(self, node: ShareNode) -> None:
+        heappop(self.heap)
+        if node.held:
+            return  # this was a second entry of the same key
+        node.held = True
+        self._held_count += 1
+        self.guard_hits += 1
+        heappush(self._held, node.key)
+        heappush(self._held_by_occupancy, _occupancy(node))
+        if len(self._held) > 2 * self._held_count + _STALE_SLACK:
+            self._drop_stale(self._held, held=True)
+            by_occupancy = [_occupancy(self._nodes[key & TENANT_MASK]) for key in self._held]
+            heapify(by_occupancy)
+            self._held_by_occupancy = by_occupancy
+
+    def _release_held(self) -> None:
+        """Let back in those whose fair share has grown past what they hold."""
+        heap = self._held_by_occupancy
+        while heap:
+            node = self._nodes.get(heap[0] & TENANT_MASK)
+            if node is None or not node.held:
+                heappop(heap)
+            elif heap[0] != (fresh := _occupancy(node)):
+                heapreplace(heap, fresh)
+            elif self.crowded(node):
+                return
+            else:
+                heappop(heap)
+                self.withdraw(node)
+                self.push(node)
+
+    def _pick_held(self, now_us: int) -> ShareNode | None:
+        heap = self._held
+        while heap:
+            node = self._nodes.get(heap[0] & TENANT_MASK)
+            if node is None or not node.held or node.key != heap[0]:
+                heappop(heap)
+                continue
+            node.accrue(now_us)
+            if node.v == node.key:
+                return node
+            node.key = node.v
+            heapreplace(heap, node.v)
+        return None
+
+    # ---- bookkeeping
+
+    def forgive(self, *, everybody: bool, now_us: int) -> None:
+        """Nobody waits, so what runs takes nothing from anyone: virtual time catches up with it.
+
+        In a pool that is quite empty it catches up with everybody.
+        """
+        for node in self._nodes.values():
+            if node.queue is self and (node.running or everybody):
+                node.accrue(now_us)
+                self.v = max(self.v, node.v - node.tenant)
+
+    def advance(self, now_us: int) -> None:
+        elapsed_us = now_us - self._entitled_at_us
+        if elapsed_us > 0:
+            self._entitled_at_us = now_us
+            if self.weight:
+                self._entitled += elapsed_us * self.slots * SCALE // self.weight
+
+    def settle(self, node: ShareNode, now_us: int) -> None:
+        """Bring the node's entitlement up to now, at the weight it had until now."""
+        self.advance(now_us)
+        if node.eligible:
+            node.entitled_us += (self._entitled - node.entitled_from) * node.weight // SCALE
+            node.entitled_from = self._entitled
+
+    def _fair_use(self, span_us: int) -> int:
+        """Virtual time that passes while everybody gets its fair slots for that long."""
+        return span_us * max(1, self.slots) * SCALE // max(1, self.weight) << TENANT_BITS
+
+    def _drop_stale(self, heap: list[int], *, held: bool) -> None:
+        find = self._nodes.get
+        live = ((key, find(key & TENANT_MASK)) for key in heap)
+        heap[:] = {key for key, node in live if node and node.key == key and node.held == held}
+        heapify(heap)
+
+
+def _occupancy(node: ShareNode) -> int:
+    return node.running * node.stride + node.tenant

@@ -1,0 +1,44 @@
+"""Makes names that nobody can guess or make twice: job ids, tokens, session keys, API keys."""
+
+from __future__ import annotations
+
+import random
+import secrets
+
+from fairway.core.ids import CHANCE_BITS, COUNTER_MAX, JobId, make_job_ids
+from fairway.core.keys import ApiKey
+from fairway.core.run.lease_token import LIFE_DIGITS, LeaseTokens
+from fairway.runtime.clock import Clock
+
+
+class JobIdFactory:
+    """Ids of one process: in order within a millisecond, apart from other processes by chance."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        # Not a secret: an id only has to differ from other processes' ids of the same moment.
+        self._dice = random.Random(secrets.randbits(128))
+        self._last_ms = 0
+        self._counter = 0
+
+    def make(self, shard: int, count: int) -> list[JobId]:
+        now_ms = max(self._clock.unix_ms(), self._last_ms)
+        if now_ms > self._last_ms or self._counter + count >= COUNTER_MAX:
+            now_ms = max(now_ms, self._last_ms + 1)
+            self._last_ms, self._counter = now_ms, 0
+        start = self._counter
+        self._counter += count
+        return make_job_ids(shard, now_ms, start, self._dice.getrandbits(CHANCE_BITS), count)
+
+
+def lease_tokens(secret: str = "") -> LeaseTokens:
+    """Of a server that begins its life; without its cluster's secret it knows its own alone."""
+    return LeaseTokens(secret or secrets.token_hex(32), secrets.token_hex(LIFE_DIGITS // 2))
+
+
+def session_key() -> str:
+    return secrets.token_hex(16)
+
+
+def new_api_key(scope: str) -> ApiKey:
+    return ApiKey.compose(scope, secrets.token_hex(8), secrets.token_urlsafe(32))

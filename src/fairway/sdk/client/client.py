@@ -1,0 +1,313 @@
+"""The front door over HTTP: one asynchronous client; `blocking.py` drives it for sync code.
+
+A submission, one job or a batch, always carries an Idempotency-Key, so it can be sent again after
+a lost reply and each job is still accepted once. The client translates between values and
+endpoints; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.errors import FairwayError
+from fairway.core.lifecycle import BY_LABEL, State
+from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.client.sse import Event, EventParser
+from fairway.sdk.client.transport import NOT_NOW, NotNow, Question, RefusedRepeat, Transport
+from fairway.wire.heft import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
+from fairway.wire.messages import (
+    BATCH_MAX,
+    EMPTY_OBJECT,
+    BatchItem,
+    BatchReply,
+    JobAccepted,
+    JobView,
+    Reschedule,
+    encode,
+)
+from fairway.wire.problems import error_of, naming_its_field
+from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
+from fairway.wire.storage import UploadMade
+
+PATIENCE_SECONDS = 15.0
+UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
+POLL_SECONDS = 0.2
+POLL_SECONDS_MAX = 2.0
+ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
+
+_JSON = {"Content-Type": "application/json"}
+# 409 says that the first sending of this key is still on its way: its reply will come.
+_AGAIN_ON_SUBMIT = NOT_NOW | {409}
+
+_HALVED_ON = frozenset({"PAYLOAD_TOO_LARGE", "TOO_MANY_VALUES"})
+
+NULL = Raw(b"null")
+
+_decode_accepted = msgspec.json.Decoder(JobAccepted).decode
+_decode_batch = msgspec.json.Decoder(BatchReply).decode
+_decode_upload = msgspec.json.Decoder(UploadMade).decode
+_decode_schedule = msgspec.json.Decoder(ScheduleView).decode
+_decode_schedules = msgspec.json.Decoder(ScheduleList).decode
+
+
+class ReceivedView(JobView):
+    """A view as it is read: raw JSON cannot be told from null on the way in, so null stays raw."""
+
+    progress: Raw = NULL
+    result: Raw = NULL
+    error: Raw = NULL
+
+
+_decode_view = msgspec.json.Decoder(ReceivedView).decode
+
+
+class Client:
+    """Talks to one server with one key; safe to share between event loops and threads."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        user_agent: str = "fairway-sdk",
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._transport = Transport(settings, user_agent, patience_seconds)
+
+    async def submit(self, submission: Submission) -> str:
+        if _must_be_uploaded(submission):
+            submission = await self._uploaded(submission)
+        if submission.idempotency_key is None:
+            submission = submission._replace(idempotency_key=str(uuid.uuid4()))
+        try:
+            return await self._submit(submission)
+        except FairwayError as error:
+            if error.code != "TOO_MANY_VALUES" or submission.request.payload_upload:
+                raise
+        return await self._submit(await self._uploaded(submission))
+
+    async def _submit(self, submission: Submission) -> str:
+        key = submission.idempotency_key or ""
+        question = Question(
+            "POST",
+            "/v1/jobs",
+            encode(submission.request),
+            {**_JSON, "Idempotency-Key": key},
+            again_on=_AGAIN_ON_SUBMIT,
+        )
+        return _decode_accepted(await self._transport.ask(question)).id
+
+    async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
+        """In slices of what one call may carry; a slice that fails stops those after it."""
+        submissions = [
+            await self._uploaded(one) if _must_be_uploaded(one) else one for one in submissions
+        ]
+        answers: list[str | FairwayError] = []
+        for part in _slices(submissions):
+            try:
+                answers += await self._submit_part(part)
+            except FairwayError as error:
+                if not answers:
+                    raise
+                return answers + [error] * (len(submissions) - len(answers))
+        return answers
+
+    async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
+        ends_at, left, pause = time.monotonic() + wait_seconds, wait_seconds, POLL_SECONDS
+        while True:
+            view = await self._view(job_id, max(int(left + ROUNDING_SECONDS), 0))
+            left = ends_at - time.monotonic()
+            if BY_LABEL[view.state].is_final or left <= 0:
+                return view
+            # Waits are asked for in whole seconds; a server without room for one more, or a proxy
+            # that is tired of waiting, answers before that.
+            await asyncio.sleep(min(left, pause))
+            left, pause = ends_at - time.monotonic(), min(2 * pause, POLL_SECONDS_MAX)
+
+    async def result(self, job_id: str) -> bytes:
+        return await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}/result"))
+
+    async def _uploaded(self, submission: Submission) -> Submission:
+        """The same job, its payload put where large ones go."""
+        made = _decode_upload(await self._transport.ask(Question("POST", "/v1/uploads")))
+        await self._transport.put(made.url, bytes(submission.request.payload))
+        request = msgspec.structs.replace(
+            submission.request, payload=EMPTY_OBJECT, payload_upload=made.id
+        )
+        return submission._replace(request=request)
+
+    async def cancel(self, job_id: str) -> JobView:
+        """A repeat that finds the job cancelled found what was asked for."""
+        question = Question("DELETE", f"/v1/jobs/{_in_path(job_id)}", tells_repeats=True)
+        try:
+            return _decode_view(await self._transport.ask(question))
+        except RefusedRepeat as refused:
+            view = await self._view(job_id, 0)
+            if view.state == State.CANCELLED.label:
+                return view
+            raise refused.error from None
+
+    async def replay(self, job_id: str) -> JobView:
+        """A repeat that finds no dead letter any more, where one was, found what was asked for.
+
+        Only a look at the job before the first try tells that from a job that never died.
+        """
+        path = f"/v1/dead-letters/{_in_path(job_id)}/replay"
+        was_dead = (await self._view(job_id, 0)).state == State.DEAD.label
+        try:
+            question = Question("POST", path, b"{}", _JSON, tells_repeats=True)
+            return _decode_view(await self._transport.ask(question))
+        except RefusedRepeat as refused:
+            view = await self._view(job_id, 0)
+            if was_dead and view.state != State.DEAD.label:
+                return view
+            raise refused.error from None
+
+    async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
+        question = Question("PATCH", f"/v1/jobs/{_in_path(job_id)}", encode(wanted), _JSON)
+        return _decode_view(await self._transport.ask(question))
+
+    # -- schedules ---------------------------------------------------------------------------
+
+    async def put_schedule(self, name: str, wanted: ScheduleRequest) -> bool:
+        """True when it is new."""
+        question = Question("PUT", f"/v1/schedules/{_in_path(name)}", encode(wanted), _JSON)
+        found = _decode_schedule(await self._transport.ask(question))
+        return found.created_at == found.updated_at
+
+    async def schedule_names(self, source: str) -> list[str]:
+        """Names of the schedules that an app declared."""
+        found: list[str] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            after = f"&cursor={cursor}" if cursor else ""
+            question = Question("GET", f"/v1/schedules?limit=200{after}")
+            page = _decode_schedules(await self._transport.ask(question))
+            found += [one.name for one in page.schedules if one.source == source]
+            cursor = page.next_cursor
+        return found
+
+    async def delete_schedule(self, name: str) -> None:
+        await self._transport.ask(Question("DELETE", f"/v1/schedules/{_in_path(name)}"))
+
+    async def events(self, job_id: str) -> AsyncIterator[Event]:
+        """Resumes after a broken connection where it stopped; ends when the job has ended.
+
+        Where no stream is to be had, it asks now and then: what changed in between is one event.
+        """
+        parser, seen = EventParser(), None
+        ends_at, tries = self._transport.patience_ends_at(), 0
+        while True:
+            try:
+                async with aclosing(self._stream(job_id, parser)) as stream:
+                    async for event in stream:
+                        ends_at, tries = self._transport.patience_ends_at(), 0
+                        if event.data != seen:
+                            yield event
+                        if _is_last(event):
+                            return
+            except NotNow as broken:
+                present = await self._present(job_id)
+                is_refused = broken.error.code == "TOO_MANY_STREAMS"
+                if is_refused and present.data != seen:
+                    seen = present.data
+                    yield present
+                if _is_last(present):
+                    return
+                if is_refused:
+                    await asyncio.sleep(POLL_SECONDS_MAX)
+                    ends_at, tries = self._transport.patience_ends_at(), 0
+                    continue
+                tries += 1
+                await self._transport.rest(tries, broken, ends_at)
+
+    async def _present(self, job_id: str) -> Event:
+        """The job as it is, told as a stream would."""
+        data = msgspec.json.decode(
+            await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}"))
+        )
+        return Event(str(data.get("state")), data)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._transport.aclose()
+
+    async def _submit_part(self, part: list[Submission]) -> list[str | FairwayError]:
+        try:
+            return await self._submit_batch(part)
+        except FairwayError as error:
+            if error.code not in _HALVED_ON or len(part) == 1:
+                raise
+        half = len(part) // 2
+        return await self._submit_part(part[:half]) + await self._submit_part(part[half:])
+
+    async def _submit_batch(self, part: list[Submission]) -> list[str | FairwayError]:
+        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]}"
+        headers = {**_JSON, "Idempotency-Key": str(uuid.uuid4())}
+        question = Question("POST", "/v1/jobs/batch", body, headers, again_on=_AGAIN_ON_SUBMIT)
+        reply = _decode_batch(await self._transport.ask(question))
+        return [_answer_of(item) for item in reply.items]
+
+    async def _view(self, job_id: str, wait_seconds: int) -> JobView:
+        prefer = {"Prefer": f"wait={wait_seconds}"} if wait_seconds else {}
+        question = Question(
+            "GET", f"/v1/jobs/{_in_path(job_id)}", headers=prefer, wait_seconds=wait_seconds
+        )
+        return _decode_view(await self._transport.ask(question))
+
+    async def _stream(self, job_id: str, parser: EventParser) -> AsyncGenerator[Event, None]:
+        """Never ends by itself: a stream that does is one to ask for again."""
+        headers = {"Accept": "text/event-stream"}
+        if parser.last_id:
+            headers["Last-Event-ID"] = parser.last_id
+        parser.forget_partial()
+        question = Question("GET", f"/v1/jobs/{_in_path(job_id)}/events", headers=headers)
+        async with self._transport.stream(question) as response:
+            async for chunk in response.aiter_text():
+                for event in parser.feed(chunk):
+                    yield event
+        raise NotNow(FairwayError(f"the events of {job_id} ended before the job did"))
+
+
+def _must_be_uploaded(submission: Submission) -> bool:
+    payload = bytes(submission.request.payload)
+    return len(payload) > UPLOAD_BYTES or not has_room(payload)
+
+
+def _slices(submissions: list[Submission]) -> Iterator[list[Submission]]:
+    """Each as much as one call may carry, in jobs and in values."""
+    part: list[Submission] = []
+    values = 0
+    for one in submissions:
+        more = values_at_most(bytes(one.request.payload)) + ENVELOPE_VALUES
+        if part and (len(part) >= BATCH_MAX or values + more > BATCH_VALUES_MAX):
+            yield part
+            part, values = [], 0
+        part.append(one)
+        values += more
+    if part:
+        yield part
+
+
+def _in_path(text: str) -> str:
+    """One piece of a path, whatever it is: an id of `../limits` is an id that is not there."""
+    return quote(text, safe="")
+
+
+def _answer_of(item: BatchItem) -> str | FairwayError:
+    if item.id is not None:
+        return item.id
+    return naming_its_field(error_of({"status": item.status, **(item.problem or {})}))
+
+
+def _is_last(event: Event) -> bool:
+    state = event.data.get("state") if isinstance(event.data, dict) else None
+    return state in BY_LABEL and BY_LABEL[state].is_final

@@ -1,0 +1,209 @@
+"""HTTP with manners: connections kept per event loop, questions asked again until patience ends.
+
+It knows statuses and problems, not jobs. A question is asked again when the server says "not now",
+when it cannot be reached and when its reply is lost: whoever asks makes sure that asking twice does
+no harm. Every question has a deadline, so nothing here waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import httpx2
+import msgspec
+
+from fairway.core.errors import Conflict, FairwayError
+from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
+from fairway.sdk.client.failures import Unreachable
+from fairway.sdk.client.settings import ClientSettings
+from fairway.wire.problems import error_of, naming_its_field
+
+CONNECT_SECONDS = 5.0
+STREAM_SILENCE_SECONDS = 45.0  # three pings of a server's stream
+# Below what servers keep: a connection must not be closed on us in the moment we use it.
+KEEP_ALIVE_SECONDS = 4.0
+UPLOAD_SECONDS = 300.0
+
+NOT_NOW = frozenset({429, 502, 503, 504})
+
+
+class Question(NamedTuple):
+    """One request, harmless when it arrives twice."""
+
+    method: str
+    path: str
+    content: bytes | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+    wait_seconds: float = 0  # how long the server was asked to hold the reply
+    again_on: frozenset[int] = NOT_NOW
+    tells_repeats: bool = False  # a refusal of a repeat is `RefusedRepeat`
+
+
+class NotNow(Exception):
+    """This try brought no answer, another may."""
+
+    def __init__(self, error: FairwayError, retry_after_seconds: float | None = None) -> None:
+        self.error = error
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RefusedRepeat(Exception):
+    """Refused, after a try that brought no answer: that one may have done what was asked."""
+
+    def __init__(self, error: FairwayError) -> None:
+        self.error = error
+
+
+class Transport:
+    """The way to one server with one key."""
+
+    def __init__(self, settings: ClientSettings, user_agent: str, patience_seconds: float) -> None:
+        self._url = settings.url.rstrip("/")
+        self._patience_seconds = patience_seconds
+        self._headers = {"User-Agent": user_agent}
+        if settings.api_key:
+            self._headers["Authorization"] = f"Bearer {settings.api_key}"
+        self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
+
+    async def ask(self, question: Question) -> bytes:
+        """The body of a good answer; a FairwayError for any other end."""
+        ends_at = time.monotonic() + self._patience_seconds + question.wait_seconds
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._try(question, ends_at - time.monotonic())
+            except NotNow as not_now:
+                await self.rest(tries, not_now, ends_at)
+            except FairwayError as error:
+                if tries > 1 and question.tells_repeats:
+                    raise RefusedRepeat(error) from error
+                raise
+
+    async def rest(self, tries: int, not_now: NotNow, ends_at: float) -> None:
+        """Pause before the next try, or give up when it would come too late."""
+        pause = pause_seconds(tries, not_now.retry_after_seconds, random.random())
+        if time.monotonic() + pause >= ends_at:
+            raise not_now.error from not_now.__cause__
+        await asyncio.sleep(pause)
+
+    def patience_ends_at(self) -> float:
+        return time.monotonic() + self._patience_seconds
+
+    @asynccontextmanager
+    async def stream(self, question: Question) -> AsyncIterator[httpx2.Response]:
+        """An open reply, read piece by piece; NotNow when it broke and may be asked for again."""
+        timeout = httpx2.Timeout(CONNECT_SECONDS, read=STREAM_SILENCE_SECONDS)
+        try:
+            async with self._client().stream(
+                question.method, question.path, headers=question.headers, timeout=timeout
+            ) as response:
+                if response.is_error:
+                    await response.aread()
+                    _raise_for(response, question)
+                yield response
+        except httpx2.TransportError as error:
+            raise NotNow(self._unreachable(error)) from error
+
+    async def put(self, url: str, content: bytes) -> None:
+        """To an address of its own, without our key; FairwayError when it is not taken.
+
+        Harmless when it arrives twice. What a try took is no part of our patience: it may be long.
+        """
+        waited_seconds, tries = 0.0, 0
+        async with httpx2.AsyncClient(timeout=UPLOAD_SECONDS) as client:
+            while True:
+                tries += 1
+                try:
+                    return await self._put(client, url, content)
+                except NotNow as not_now:
+                    began = time.monotonic()
+                    await self.rest(tries, not_now, self.patience_ends_at() - waited_seconds)
+                    waited_seconds += time.monotonic() - began
+                except Conflict:
+                    if tries == 1:
+                        raise
+                    return None  # an earlier try arrived, and only its reply was lost
+
+    async def _put(self, client: httpx2.AsyncClient, url: str, content: bytes) -> None:
+        try:
+            response = await client.put(url, content=content)
+        except httpx2.TransportError as error:
+            raise NotNow(self._unreachable(error)) from error
+        if response.is_error:
+            _raise_for(response, Question("PUT", url))
+
+    async def aclose(self) -> None:
+        client = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    async def _try(self, question: Question, left_seconds: float) -> bytes:
+        left_seconds = max(left_seconds, 0.1)
+        timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
+        try:
+            response = await self._client().request(
+                question.method,
+                question.path,
+                content=question.content,
+                headers=question.headers,
+                timeout=timeout,
+            )
+        except httpx2.TransportError as error:
+            raise NotNow(self._unreachable(error)) from error
+        if response.is_error:
+            _raise_for(response, question)
+        return response.content
+
+    def _client(self) -> httpx2.AsyncClient:
+        """The client of this event loop: connections cannot be shared between loops."""
+        loop = asyncio.get_running_loop()
+        client = self._by_loop.get(loop)
+        if client is None:
+            self._forget_closed_loops()
+            client = self._by_loop[loop] = httpx2.AsyncClient(
+                base_url=self._url,
+                headers=self._headers,
+                limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+            )
+        return client
+
+    def _forget_closed_loops(self) -> None:
+        for loop in list(self._by_loop):  # a copy: other threads may be adding theirs
+            if loop.is_closed():
+                self._by_loop.pop(loop, None)
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        return Unreachable(f"{self._url} gave no answer ({_named(error)}); is the server running?")
+
+
+def _raise_for(response: httpx2.Response, question: Question) -> None:
+    retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
+    error = error_of(_problem(response), 1 if retry_after is None else retry_after)
+    naming_its_field(error)
+    if response.status_code in question.again_on:
+        raise NotNow(error, retry_after)
+    raise error
+
+
+def _problem(response: httpx2.Response) -> dict[str, Any]:
+    """The problem document, or one made up for a server (or proxy) that sent none."""
+    try:
+        document = msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        document = None
+    if isinstance(document, dict):
+        return {"status": response.status_code, **document}
+    text = f"HTTP {response.status_code} {response.reason_phrase}".strip()
+    return {"status": response.status_code, "code": "UNEXPECTED_REPLY", "detail": text}
+
+
+def _named(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,230 @@
+"""What a handler can say besides its result, and what each saying means on the wire.
+
+    return value                     succeeded
+    raise Fail("…")                  failed for good: no retry can help
+    raise DependencyFailed("stripe") failed because something it leans on did; tried again soon
+    return Snooze("5m")              run me again later; costs no attempt   (may be raised too)
+    return Cancel("reason")          stop, this need not be done            (may be raised too)
+    return HandBack()                asked to stop, so I do: another worker goes on (or raised)
+    raise anything else              failed; tried again by the job's `Retry`
+
+`run_end` is the one place that reads this table. It is pure: it neither logs nor looks at a clock,
+and it never lets an error of its own escape: a result that cannot be encoded is a failure too.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.sdk.durations import Duration, milliseconds_of
+from fairway.sdk.handler.stacks import stack_of
+from fairway.wire.bounds import DELAY_MS_MAX
+
+BOUNDED = ("timeout", "resource", "dependency", "worker_crash")  # classes with a bound of their own
+STACK_BYTES_MAX = 8 * 1024
+MESSAGE_BYTES_MAX = 2 * 1024
+NAME_BYTES_MAX = 128  # of an error's type and of a dependency
+
+
+class Fail(Exception):
+    """The job can never succeed; it becomes a dead letter at once."""
+
+
+class DependencyFailed(Exception):
+    """Something the job leans on failed. `retry_after` is when it asked to be called again.
+
+    ValueError for a time that is negative or no number; one of over a hundred years counts as that.
+    """
+
+    def __init__(self, name: str, message: str = "", *, retry_after: Duration = 0) -> None:
+        super().__init__(name, message)
+        self.name = _head(str(name), NAME_BYTES_MAX)
+        self.message = message or f"{self.name} failed"
+        self.delay_ms = milliseconds_of(retry_after, DELAY_MS_MAX)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Saying(Exception):
+    """What a handler may return or raise instead of a result."""
+
+
+class Snooze(Saying):
+    """Run this job again after a while, a hundred years at most; costs no attempt."""
+
+    def __init__(self, delay: Duration) -> None:
+        super().__init__(delay)
+        self.delay_ms = milliseconds_of(delay, DELAY_MS_MAX)
+
+
+class Cancel(Saying):
+    """Stop here: the work is no longer wanted."""
+
+
+class HandBack(Saying):
+    """Stop here because `ctx.should_stop()` said so.
+
+    On a worker that drains the job goes back to its queue and costs no attempt; a job that
+    somebody cancelled is cancelled. Nobody asked: a failure like any other.
+    """
+
+
+class TimeLimitPassed(Exception):
+    """The job passed its time limit. Raised by whoever runs the handler, never by the handler."""
+
+
+class Retry:
+    """How a job is tried again: at most `attempts` times, `on` these errors, after `backoff`.
+
+    `attempts` counts errors that the handler raised. `most` bounds the runs that end otherwise, by
+    failure class, whatever the attempts: a job over its time limit, or over a limit of memory, is
+    tried once more unless `most={"timeout": 1, "resource": 1}` says no. So `Retry(1)` alone is no
+    promise of one run; and since a crash of a worker is never the job's fault, nothing is.
+
+    An error outside `on` is final. The last pause of `backoff` repeats. What is left out is
+    decided by the platform's policy for the job's pool; it also keeps count of the attempts.
+    """
+
+    def __init__(
+        self,
+        attempts: int | None = None,
+        *,
+        on: tuple[type[Exception], ...] = (Exception,),
+        backoff: Sequence[Duration] = (),
+        most: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        if attempts is not None and attempts < 1:
+            raise ValueError(f"attempts must be at least 1, not {attempts}")
+        self.attempts = attempts
+        self.on = on
+        self.backoff_ms = tuple(milliseconds_of(pause, DELAY_MS_MAX) for pause in backoff)
+        self.most = _checked_bounds(most)
+
+    def pause_ms(self, attempt: int) -> int:
+        """The pause after this attempt; 0 leaves it to the platform."""
+        if not self.backoff_ms:
+            return 0
+        return self.backoff_ms[min(attempt, len(self.backoff_ms)) - 1]
+
+
+def _checked_bounds(most: Mapping[str, int]) -> dict[str, int]:
+    for name, number in most.items():
+        if name not in BOUNDED:
+            raise ValueError(f"most: {name!r} is none of {', '.join(BOUNDED)}")
+        if number < 1:
+            raise ValueError(f"most: {name} must be at least 1, not {number}")
+    return dict(most)
+
+
+class RunEnd(Struct, frozen=True, gc=False):
+    """How a run ended, ready for the wire. `result` and `error` are JSON text."""
+
+    kind: OutcomeKind
+    result: bytes | None = None
+    failure: FailureClass | None = None
+    error: bytes | None = None
+    delay_ms: int = 0
+
+    def outcome(self, ran_us: int) -> Outcome:
+        return Outcome(self.kind, ran_us, self.result, self.failure, self.error, self.delay_ms)
+
+
+_PLATFORM_POLICY = Retry()
+_OVER_A_LIMIT = (errno.EFBIG, errno.EMFILE)  # a file too large, too many open files
+
+
+def run_end(
+    value: Any = None,
+    error: BaseException | None = None,
+    encode: Callable[[Any], bytes] = msgspec.json.encode,
+    retry: Retry = _PLATFORM_POLICY,
+    attempt: int = 1,
+) -> RunEnd:
+    """What a returned value, or an exception when there is one, means for the job."""
+    said = value if error is None else error
+    if isinstance(said, Saying):
+        return _said(said)
+    if error is not None:
+        return _failed(error, retry, attempt)
+    return _succeeded(value, encode)
+
+
+def encode_error(error: BaseException) -> bytes:
+    """`{type, message, stack}` as JSON; the end of a long stack is kept, for that is the cause."""
+    document = {
+        "type": _head(type(error).__qualname__, NAME_BYTES_MAX),
+        "message": _head(_text_of(error), MESSAGE_BYTES_MAX),
+        "stack": _tail(stack_of(error, MESSAGE_BYTES_MAX), STACK_BYTES_MAX),
+    }
+    if isinstance(error, DependencyFailed):
+        document["dependency"] = error.name
+    return msgspec.json.encode(document)
+
+
+def _said(saying: Saying) -> RunEnd:
+    if isinstance(saying, Snooze):
+        return RunEnd(OutcomeKind.SNOOZED, delay_ms=saying.delay_ms)
+    if isinstance(saying, HandBack):
+        return RunEnd(OutcomeKind.RETURNED, error=encode_error(saying))
+    return RunEnd(OutcomeKind.CANCELLED, error=encode_error(saying))
+
+
+def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> RunEnd:
+    try:
+        return RunEnd(OutcomeKind.SUCCEEDED, encode(value))
+    except Exception as error:  # the user's types may raise anything while they are encoded
+        return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=encode_error(error))
+
+
+def _failed(error: BaseException, retry: Retry, attempt: int) -> RunEnd:
+    failure = _failure_class(error, retry)
+    asked_ms = error.delay_ms if isinstance(error, DependencyFailed) else 0
+    return RunEnd(
+        OutcomeKind.FAILED,
+        failure=failure,
+        error=encode_error(error),
+        delay_ms=0 if failure is FailureClass.PERMANENT else asked_ms or retry.pause_ms(attempt),
+    )
+
+
+def _failure_class(error: BaseException, retry: Retry) -> FailureClass:
+    match error:
+        # Arguments that do not fit the annotations will not fit them next time either.
+        case Fail() | InvalidRequest():
+            return FailureClass.PERMANENT
+        case DependencyFailed():
+            return FailureClass.DEPENDENCY
+        case TimeLimitPassed():
+            return FailureClass.TIMEOUT
+        case MemoryError():
+            return FailureClass.RESOURCE
+        case OSError() if error.errno in _OVER_A_LIMIT:
+            return FailureClass.RESOURCE
+        case Exception() if not isinstance(error, retry.on):
+            return FailureClass.PERMANENT
+        case _:
+            return FailureClass.APP_ERROR
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error whose own text fails must not hide that the job failed
+        return "(the error has no readable text)"
+
+
+def _head(text: str, bytes_max: int) -> str:
+    return text[:bytes_max].encode(errors="replace")[:bytes_max].decode(errors="ignore")
+
+
+def _tail(text: str, bytes_max: int) -> str:
+    return text[-bytes_max:].encode(errors="replace")[-bytes_max:].decode(errors="ignore")

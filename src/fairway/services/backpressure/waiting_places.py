@@ -1,0 +1,212 @@
+"""Places for what waits: event streams, held requests, heavy bodies; so many each and in all.
+
+Whoever waits costs memory and a connection, not work; so nobody is refused for its rate here, only
+for how many are there already. A place is free again when whatever held it ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple, TypeVar
+
+from fairway.core.backpressure.connections import STAFF
+from fairway.core.errors import LimitReached
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Metrics
+
+RETRY_SECONDS = 5
+HEAVY_RETRY_SECONDS = 1  # this line moves quickly
+HEAVY_TENANT_MAX, HEAVY_MAX = 64, 512
+DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX = 32, 128  # each holds a few pieces
+HEAVY_TENANT_BYTES = 64 << 20  # of bodies that wait in memory
+HEAVY_BYTES, HEAVY_SHARED_BYTES = 256 << 20, 128 << 20  # the rest is for who has none there yet
+
+Result = TypeVar("Result")
+
+
+class PlaceLimits(NamedTuple):
+    tenant_max: int
+    total_max: int
+    code: str
+    what: str
+    retry_seconds: int = RETRY_SECONDS
+
+
+class WaitingRoom:
+    def __init__(self, limits: dict[str, PlaceLimits], metrics: Metrics) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        self._taken: dict[str, Counter[int]] = {kind: Counter() for kind in limits}
+        self._totals = dict.fromkeys(limits, 0)
+
+    @contextmanager
+    def place(self, kind: str, tenant: int) -> Iterator[None]:
+        """Hold a place, or be refused."""
+        self.take(kind, tenant)
+        try:
+            yield
+        finally:
+            self.give_back(kind, tenant)
+
+    def has_place(self, kind: str, tenant: int) -> bool:
+        limits = self._limits[kind]
+        return (
+            self._taken[kind][tenant] < limits.tenant_max and self._totals[kind] < limits.total_max
+        )
+
+    def take(self, kind: str, tenant: int) -> None:
+        limits, taken = self._limits[kind], self._taken[kind]
+        if taken[tenant] >= limits.tenant_max:
+            raise _full(limits, f"You have {limits.tenant_max}")
+        if self._totals[kind] >= limits.total_max:
+            raise _full(limits, f"This server has {limits.total_max}")
+        taken[tenant] += 1
+        self._count(kind, 1)
+
+    def give_back(self, kind: str, tenant: int) -> None:
+        taken = self._taken[kind]
+        taken[tenant] -= 1
+        if not taken[tenant]:
+            del taken[tenant]
+        self._count(kind, -1)
+
+    def _count(self, kind: str, change: int) -> None:
+        self._totals[kind] += change
+        self._metrics.waits.labels(kind).set(self._totals[kind])
+
+
+class HeavyLane:
+    """What computes for long without a pause: in a thread, one at a time, tenants in turn.
+
+    Who finds it taken stands in line, as long as there is room for its bytes to wait.
+
+    Shared workers have a lane of their own, and are never refused: they wait. Whoever goes away
+    while its work is under way keeps the lane and its place until that is done: a thread cannot be
+    stopped.
+    """
+
+    def __init__(self, rooms: WaitingRoom) -> None:
+        self._rooms = rooms
+        self._turns, self._turns_of_staff = Turns(), Turns()
+        self._bytes: Counter[int] = Counter()
+        self._total_bytes = 0
+
+    async def run(self, holder: int, work: Callable[[], Result], size_bytes: int = 0) -> Result:
+        """For a tenant, or for STAFF; so much waits in memory meanwhile."""
+        turns = self._turns_of_staff if holder == STAFF else self._turns
+        with ExitStack() as held:
+            if holder != STAFF:
+                held.enter_context(self._rooms.place("heavy", holder))
+                held.enter_context(self._room_for(holder, size_bytes))
+            await turns.take(holder)
+            held.callback(turns.give_back)
+            thread = asyncio.create_task(asyncio.to_thread(work), name="heavy")
+            until_done = held.pop_all()
+            thread.add_done_callback(lambda _: until_done.close())
+        return await asyncio.shield(thread)
+
+    @contextmanager
+    def _room_for(self, tenant: int, size_bytes: int) -> Iterator[None]:
+        held = self._bytes.get(tenant, 0)
+        if held and held + size_bytes > HEAVY_TENANT_BYTES:
+            raise _heavy(f"{held >> 20} MB of your large bodies are in line already")
+        bytes_max = HEAVY_SHARED_BYTES if held else HEAVY_BYTES
+        if self._total_bytes + size_bytes > bytes_max:
+            raise _heavy("This server has as many bytes of large bodies in line as it may have")
+        self._bytes[tenant] += size_bytes
+        self._total_bytes += size_bytes
+        try:
+            yield
+        finally:
+            self._total_bytes -= size_bytes
+            self._bytes[tenant] -= size_bytes
+            if not self._bytes[tenant]:
+                del self._bytes[tenant]
+
+
+class Turns:
+    """One at a time. Tenants take turns, and of one tenant's the first goes first."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._lines: dict[int, deque[asyncio.Future[None]]] = {}  # whose turn is next comes first
+
+    async def take(self, tenant: int) -> None:
+        if not self._is_taken:
+            self._is_taken = True
+            return
+        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(tenant, deque()).append(mine)
+        try:
+            await mine
+        except BaseException:
+            if mine.cancelled():
+                self._leave(tenant, mine)
+            else:  # the turn came in the moment of leaving
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        if not self._lines:
+            self._is_taken = False
+            return
+        tenant = next(iter(self._lines))
+        line = self._lines.pop(tenant)
+        following = line.popleft()
+        if line:
+            self._lines[tenant] = line  # behind all others
+        if following.done():  # it is about to leave
+            self.give_back()
+        else:
+            following.set_result(None)
+
+    def _leave(self, tenant: int, mine: asyncio.Future[None]) -> None:
+        line = self._lines.get(tenant)
+        if line is not None and mine in line:
+            line.remove(mine)
+            if not line:
+                del self._lines[tenant]
+
+
+def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
+    waits = "TOO_MANY_WAITING"
+    return WaitingRoom(
+        {
+            "streams": PlaceLimits(
+                settings.streams_per_tenant, settings.streams_max, "TOO_MANY_STREAMS",
+                "event streams",
+            ),
+            "waits": PlaceLimits(
+                settings.waits_per_tenant, settings.connections_max, waits, "requests that wait"
+            ),
+            "downloads": PlaceLimits(
+                DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX, waits, "large texts on their way out"
+            ),
+            "payloads": PlaceLimits(
+                DOWNLOADS_MAX, DOWNLOADS_MAX, waits, "large payloads on their way to workers"
+            ),
+            "heavy": PlaceLimits(
+                HEAVY_TENANT_MAX, HEAVY_MAX, waits, "large bodies in line", HEAVY_RETRY_SECONDS
+            ),
+        },
+        metrics,
+    )  # fmt: skip
+
+
+def _heavy(sentence: str) -> LimitReached:
+    return LimitReached(
+        f"{sentence}; send this one when some have been looked at.",
+        code="TOO_MANY_WAITING",
+        retry_after_seconds=HEAVY_RETRY_SECONDS,
+    )
+
+
+def _full(limits: PlaceLimits, who_has: str) -> LimitReached:
+    return LimitReached(
+        f"{who_has} {limits.what} already, as many as there may be.",
+        code=limits.code,
+        retry_after_seconds=limits.retry_seconds,
+    )

@@ -1,0 +1,84 @@
+"""Keeps fair share going: its tick, its memory on disk, and what each tenant got of late.
+
+Debts are written every few seconds, so a failover forgets at most that much. The pass over the
+tenants is cut into slices, so that a hundred thousand of them do not hold up a single grant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from fairway.core.fair_share.history import ShareHistory
+from fairway.core.ids import shard_for_tenant
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import Effort, in_slices
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.store import fair_share as store
+from fairway.store.connections.database import Database
+from fairway.store.fair_share import Debt
+
+TICK_SECONDS = 0.1
+PASS_US = 5_000_000
+
+
+class ShareKeeper:
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, clock: Clock, *, shard_count: int
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._shard_count = shard_count
+        self._pass_due_us = 0
+        self._unwritten: dict[tuple[int, int], Debt] = {}
+        self.history: dict[int, ShareHistory] = defaultdict(ShareHistory)
+
+    async def run_once(self, now_us: int) -> float:
+        """Start charging what outlived its prepayment; now and then, look at every tenant."""
+        for share in self._dispatcher.shares.values():
+            share.tick(now_us)
+        if now_us >= self._pass_due_us:
+            effort = Effort()
+            self._pass_due_us = now_us + PASS_US  # also when what follows fails
+            await self._look_at_all()
+            await self._write()
+            self._pass_due_us = now_us + round(effort.rest_seconds(PASS_US / 1e6) * 1e6)
+        return TICK_SECONDS
+
+    async def take_over(self, shard: int) -> None:
+        """What the tenants of a shard owe, by its earlier owner's word."""
+        async with self._database.hot() as connection:
+            debts = await store.read_debts(connection, shard)
+        by_pool: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for debt in debts:
+            by_pool[debt.pool].append((debt.tenant, debt.debt_us))
+        for pool, rows in by_pool.items():
+            if pool in self._dispatcher.shares:
+                self._dispatcher.shares[pool].restore(rows, self._clock.now_us())
+
+    async def _look_at_all(self) -> None:
+        for pool, share in list(self._dispatcher.shares.items()):
+            history = self.history[pool]
+            history.turn(self._clock.now_us())
+            async for some in in_slices(share.tenants()):
+                now_us = self._clock.now_us()
+                for tenant, debt_us in share.checkpoint(now_us, some):
+                    self._unwritten[pool, tenant] = Debt(pool, tenant, debt_us)
+                history.note(share.insight.totals(some, now_us))
+
+    async def _write(self) -> None:
+        """Each shard's debts with its term; the free group's with every shard."""
+        debts, self._unwritten = self._unwritten, {}
+        terms = dict(self._dispatcher.terms)
+        by_shard: dict[int, list[Debt]] = defaultdict(list)
+        for debt in debts.values():
+            homes = [shard_for_tenant(debt.tenant, self._shard_count)] if debt.tenant else terms
+            for shard in homes:
+                by_shard[shard].append(debt)
+        try:
+            for shard in by_shard.keys() & terms.keys():
+                async with self._database.hot() as connection:
+                    await store.write_debts(connection, shard, terms[shard], by_shard[shard])
+        except Exception:  # whatever it was, these debts are still to be written
+            self._unwritten = debts | self._unwritten
+            raise

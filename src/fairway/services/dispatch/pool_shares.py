@@ -1,0 +1,47 @@
+"""Fair share of every pool, made when a pool is first met: operators add pools while all runs."""
+
+from __future__ import annotations
+
+from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.pools import Pool, PoolTable
+from fairway.core.tenant import Tenant
+
+DOOR_SHARE = 60  # per mille; where jobs are short, waiting for one to end is what people notice
+LOBBY_TENANTS = 512  # free ones that wait with jobs in memory; the slice serves them in seconds
+
+
+class Shares(dict[int, PoolShare]):
+    """By the pool's number. A pool that nobody told us of yet is shared out by default terms."""
+
+    def __init__(self, pools: PoolTable, scheduler: type[PoolShare] = PoolShare) -> None:
+        super().__init__()
+        self._pools = pools
+        self._scheduler = scheduler
+        for number in pools.by_number:
+            self[number] = scheduler(settings_of(pools.by_number[number]))
+
+    def __missing__(self, number: int) -> PoolShare:
+        share = self[number] = self._scheduler(settings_of(self._pools.by_number[number]))
+        return share
+
+    def is_crowded(self, number: int) -> bool:
+        """Whether a pool has so many free tenants waiting that more of them may wait outside."""
+        return self[number].insight.free_waiting >= LOBBY_TENANTS
+
+    def set_terms(self, tenant: Tenant, now_us: int) -> None:
+        """A tenant's terms in every pool that is known."""
+        reserved = dict(tenant.reserved)
+        for number, pool in self._pools.by_number.items():
+            terms = Terms(
+                weight=tenant.weight, group=tenant.fair_group, floor_share=tenant.floor_share,
+                cap=tenant.cap, reserved=reserved.get(pool.name, 0),
+            )  # fmt: skip
+            self[number].set_terms(tenant.id, terms, now_us)
+
+
+def settings_of(pool: Pool) -> ShareSettings:
+    return ShareSettings(
+        first_estimate_us=round(pool.estimate_seconds * 1e6),
+        floors_max_share=pool.reserved_share,
+        door_share=DOOR_SHARE if pool.lease_mode == "lazy" else 0,
+    )

@@ -1,0 +1,111 @@
+"""Keeps windows full: reads the next jobs of streams that run low, many streams in a query.
+
+Small jobs are read by count. A stream whose jobs are heavy is read by bytes, so that one answer,
+and all windows together, stay within their bounds whatever a job weighs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeAlias
+
+from fairway.core.backlog.reading import Budget
+from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.services.bad_rows import Aside, each_apart
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.store import backlog as store
+from fairway.store.connections.database import Database
+from fairway.store.connections.error_classes import reason_of
+
+log = logger("refiller")
+
+Wish: TypeAlias = tuple[Stream, int]  # a stream, and how many of its jobs
+Streams: TypeAlias = dict[StreamKey, Stream]
+
+STREAMS_PER_READ = 24
+REST_SECONDS = 0.006  # between reads while many streams want one: the moment's work goes first
+CROWD_SECONDS = 0.25  # between reads of those outside a crowded pool: nobody waits there for ever
+IDLE_SECONDS = 1.0
+
+
+class Refiller:
+    def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._crowd_at_us = 0
+        self._aside: Aside[StreamKey] = Aside()
+
+    async def run_once(self, now_us: int) -> float:
+        backlog = self._dispatcher.backlog
+        if backlog.is_reviewing:
+            self._dispatcher.review()
+        rest_seconds = await self._refill(now_us)
+        if backlog.is_reviewing:
+            await pause(REST_SECONDS)
+            return 0.0
+        return rest_seconds
+
+    async def _refill(self, now_us: int) -> float:
+        backlog = self._dispatcher.backlog
+        if backlog.reading.is_waited_for and not backlog.wants_reads:
+            if now_us < self._crowd_at_us:
+                return (self._crowd_at_us - now_us) / 1e6
+            self._crowd_at_us = now_us + round(CROWD_SECONDS * 1e6)
+        begun = backlog.begin_reads(STREAMS_PER_READ)
+        reads = []
+        for wish in begun:
+            if self._aside.holds(wish[0].key, now_us):
+                backlog.fail_read(wish[0])
+            else:
+                reads.append(wish)
+        if not reads:
+            return IDLE_SECONDS
+        budget = backlog.budget_of(reads)
+        left: dict[tuple[int, bool], list[Wish]] = defaultdict(list)
+        for wish in reads:
+            left[wish[0].shard, wish[0].heavy].append(wish)
+        undone = {stream.key: stream for stream, _ in reads}
+        try:
+            for (shard, _), group in left.items():
+                read = partial(self._read, shard, budget, undone)
+                await each_apart(group, read, partial(self._set_aside, undone, now_us))
+        finally:  # what was begun and not read is asked for again
+            for stream in undone.values():
+                backlog.fail_read(stream)
+        if len(begun) == STREAMS_PER_READ:
+            await pause(REST_SECONDS)
+        return 0.0
+
+    def _set_aside(self, undone: Streams, now_us: int, wish: Wish, error: Exception) -> None:
+        """A job of this stream cannot be read: those of the same stream wait, and nobody else."""
+        stream = wish[0]
+        self._aside.put(stream.key, now_us)
+        del undone[stream.key]
+        self._dispatcher.backlog.fail_read(stream)
+        log.error("stream cannot be read; set aside", key=str(stream.key), error=reason_of(error))
+
+    async def _read(
+        self, shard: int, budget: Budget, undone: Streams, group: Sequence[Wish]
+    ) -> None:
+        backlog = self._dispatcher.backlog
+        wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
+        async with self._database.hot() as connection:
+            if group[0][0].heavy:
+                found = await store.read_streams_by_bytes(
+                    connection, shard, wishes, budget.each_bytes
+                )
+            else:
+                found = await store.read_streams(connection, shard, wishes, budget.light_bytes)
+        held = self._dispatcher.leases
+        filled = [
+            wish[0].key
+            for wish, part in zip(group, found, strict=True)
+            if backlog.end_weighed(wish, part, budget, held)
+        ]
+        for stream, _ in group:
+            del undone[stream.key]
+        self._dispatcher.refilled(filled)

@@ -1,0 +1,173 @@
+"""What people ask of jobs: cancel, or another time. Only the owner of a job changes it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.errors import Conflict, Unavailable
+from fairway.core.ids import JobId, shard_of
+from fairway.core.job import JobFilter
+from fairway.core.lifecycle import State
+from fairway.core.scheduling.timing import Wish, timing_of
+from fairway.runtime.loops import in_slices, pause
+from fairway.services.backpressure.connection_turns import HotTurns
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.lookup import Insight, JobSight
+from fairway.services.jobs.watch import Watchers
+from fairway.services.store_clock import StoreClock
+from fairway.store import history, outcomes, promotion
+from fairway.store.connections.database import DISCONNECTED, Database
+
+END_LOOK_SECONDS = 0.02
+CANCEL_SECONDS_MAX = 2.0  # then it is asked for again: an end on its way takes milliseconds
+
+
+class Cancelled(NamedTuple):
+    """What became of a page of jobs that were to be cancelled."""
+
+    matched: int
+    cancelled: int  # waited; final now
+    asked: int  # run; they end as cancelled, or as they would have
+    last: JobId | None  # where the next page begins; None: there is none
+
+
+class Control:
+    def __init__(
+        self,
+        database: Database,
+        turns: HotTurns,
+        dispatcher: Dispatcher,
+        insight: Insight,
+        watchers: Watchers,
+        store_clock: StoreClock,
+    ) -> None:
+        self._store_clock = store_clock
+        self.on_scheduled: Callable[[], None] = lambda: None
+        self._database = database
+        self._turns = turns
+        self._dispatcher = dispatcher
+        self._insight = insight
+        self._watchers = watchers
+
+    async def cancel(self, tenant: int, job: JobId) -> JobSight:
+        """Waiting jobs are cancelled at once; a running one is asked to stop."""
+        sight = await self._insight.job(tenant, job)
+        if State(sight.record.state).is_final:
+            raise Conflict(f"The job has ended already: it is {State(sight.record.state).label}.")
+        deadline_us = self._dispatcher.backlog.now_us() + round(CANCEL_SECONDS_MAX * 1e6)
+        while not (
+            self._ask_to_stop(tenant, job) or await self._cancel_waiting(tenant, job, sight)
+        ):
+            # Its run has ended and that is on its way to disk: then it waits again, or is final.
+            if self._dispatcher.backlog.now_us() >= deadline_us:
+                raise Unavailable("The job runs, and its worker is not known yet. Try again.")
+            await pause(END_LOOK_SECONDS)
+            sight = await self._insight.job(tenant, job)
+            if State(sight.record.state).is_final:
+                return sight
+        return await self._insight.job(tenant, job)
+
+    async def reschedule(self, tenant: int, job: JobId, wish: Wish) -> JobSight:
+        """Another time for a job that is still scheduled: a first run, or a retry."""
+        sight = await self._insight.job(tenant, job)
+        if sight.record.state == State.SCHEDULED and await self._move(tenant, job, wish):
+            self.on_scheduled()
+            self._watchers.tell([job])
+            return await self._insight.job(tenant, job)
+        label = State((await self._insight.job(tenant, job)).record.state).label
+        raise Conflict(f"Only a scheduled job can be moved to another time; it is {label}.")
+
+    async def _move(self, tenant: int, job: JobId, wish: Wish) -> bool:
+        shard = shard_of(job)
+        timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
+        execute_at = datetime.fromtimestamp(timing.due_ms / 1000, UTC)
+        try:
+            async with self._turns.change(tenant) as connection:
+                return await promotion.reschedule(
+                    connection, shard, self._term(shard), tenant, job, execute_at
+                )
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    def _term(self, shard: int) -> int:
+        term = self._dispatcher.terms.get(shard)
+        if term is None or shard in self._dispatcher.restoring:
+            raise Unavailable(code="NOT_OWNER")
+        return term
+
+    def _ask_to_stop(self, tenant: int, job: JobId) -> bool:
+        lease = self._dispatcher.leases.get(job)
+        if lease is None or lease.job.tenant != tenant:
+            return False
+        if not lease.cancelling:
+            lease.cancelling = True
+            lease.session.cancels.append(job)
+            lease.session.ring()
+        return True
+
+    async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> bool:
+        shard = shard_of(job)
+        term = self._term(shard)
+        try:
+            async with self._turns.change(tenant) as connection:
+                done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        if done:
+            record = sight.record
+            key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
+            self._forget([(job, key)])
+        return done
+
+    def _forget(self, jobs: Sequence[tuple[JobId, StreamKey]]) -> None:
+        """Waiting jobs are cancelled on disk: they must not start here any more."""
+        dispatcher = self._dispatcher
+        for job, _ in jobs:
+            dispatcher.tombstones.raise_for(job, dispatcher.backlog.now_us())
+        dispatcher.backlog.remove_all(jobs)
+        for job, _ in jobs:
+            lease = dispatcher.leases.get(job)
+            if lease is not None:  # granted while we wrote: the cancellation stands
+                dispatcher.revoke(lease)
+        self._watchers.tell([job for job, _ in jobs])
+
+    # -- many --------------------------------------------------------------------------------
+
+    async def cancel_all(self, tenant: int, shard: int, wanted: JobFilter) -> Cancelled:
+        """Cancel a page of those that match; the rest with another call, from where this ended."""
+        page = await self._live(tenant, shard, wanted)
+        asked = sum(self._ask_to_stop(tenant, job.id) for job in page)
+        waiting = [job for job in page if job.id not in self._dispatcher.leases]
+        try:
+            async with self._turns.page(tenant) as connection:
+                done = await outcomes.cancel_many(
+                    connection, shard, self._term(shard), tenant, [job.id for job in waiting]
+                )
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        async for gone in in_slices([(job.id, job.key) for job in waiting if job.id in done]):
+            self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
+        for job in waiting:
+            if job.id not in done:  # granted, or ended, at the same moment
+                asked += self._ask_to_stop(tenant, job.id)
+        is_full = len(page) >= wanted.limit
+        return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
+
+    async def _live(self, tenant: int, shard: int, wanted: JobFilter) -> list[history.LiveJob]:
+        try:
+            async with self._database.slow(tenant) as connection:
+                return await history.live_jobs(connection, shard, tenant, wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def count_live(self, tenant: int, shard: int, wanted: JobFilter) -> int:
+        """How many match, up to the filter's limit."""
+        try:
+            async with self._database.slow(tenant) as connection:
+                return await history.count_live(connection, shard, tenant, wanted)
+        except DISCONNECTED as error:
+            raise Unavailable() from error

@@ -1,0 +1,176 @@
+"""What people do with dead letters: list, group, replay and discard, one or many.
+
+One is done at once, by the owner of its shard. Many are an *action*: written down here, carried out
+by the owner's loop in bounded batches (`dead_letter_replayer.py`), with progress, and abortable.
+Nothing is counted without a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from fairway.core.errors import Conflict, NotFound, Unavailable
+from fairway.core.failure.dead_letter import Action, Cause, DeadFilter
+from fairway.core.ids import JobId, shard_for_tenant, shard_of
+from fairway.core.job import JobRecord
+from fairway.core.run.run_note import RunNote, note_text
+from fairway.runtime.random_ids import session_key
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.watch import Watchers
+from fairway.services.store_clock import StoreClock
+from fairway.store import dead_letter_actions as actions
+from fairway.store import dead_letters as store
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.dead_letter_actions import NewAction
+from fairway.store.dead_letters import Replay
+
+COUNT_MAX = 1_000_000  # of one question; beyond it there are "at least" so many
+COUNT_EACH_MAX = 100_000  # of one group or type
+GROUPS_MAX = 200
+ACTIONS_SHOWN = 50
+ACTIONS_RUNNING_MAX = 10  # of one tenant
+
+
+class Groups(NamedTuple):
+    causes: list[Cause]  # largest first
+    by_type: dict[int, int]
+
+
+class DeadLetters:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        store_clock: StoreClock,
+        *,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._store_clock = store_clock
+        self._shard_count = shard_count
+
+    def _shard(self, tenant: int) -> int:
+        return shard_for_tenant(tenant, self._shard_count)
+
+    # -- look --------------------------------------------------------------------------------
+
+    async def page(self, tenant: int, wanted: DeadFilter, limit: int) -> list[JobRecord]:
+        async with self._slow(tenant) as connection:
+            return await store.list_dead(connection, self._shard(tenant), tenant, wanted, limit)
+
+    async def groups(self, tenant: int) -> Groups:
+        shard, bounds = self._shard(tenant), {"limit": GROUPS_MAX, "count_max": COUNT_EACH_MAX}
+        async with self._slow(tenant) as connection:
+            causes = await store.causes(connection, shard, tenant, **bounds)
+            by_type = await store.counts_by_type(connection, shard, tenant, **bounds)
+        return Groups(sorted(causes, key=lambda cause: -cause.matched), by_type)
+
+    async def count(self, tenant: int, wanted: DeadFilter) -> int:
+        async with self._slow(tenant) as connection:
+            return await store.count_dead(
+                connection, self._shard(tenant), tenant, wanted, COUNT_MAX
+            )
+
+    # -- one ---------------------------------------------------------------------------------
+
+    async def replay_one(self, tenant: int, job: JobId, payload: bytes | None) -> None:
+        """Back to the backlog with fresh counters. Only the owner of the job does this."""
+        shard, term = shard_of(job), self._term(job)
+        wanted = Replay(tenant, [job], payload, self.replay_note())
+        coming = self._dispatcher.backlog.coming
+        coming.add(job)  # a read must not bring it before it is announced
+        try:
+            async with self._calm(tenant) as connection:
+                jobs = await store.replay(connection, shard, term, wanted)
+            if not jobs:
+                raise _no_letter(job)
+            self._dispatcher.arrived(shard, jobs)
+        finally:
+            coming.discard(job)
+        self._watchers.tell([job])
+
+    async def discard_one(self, tenant: int, job: JobId) -> None:
+        async with self._calm(tenant) as connection:
+            term = self._term(job)
+            found = await store.discard(connection, shard_of(job), term, tenant, [job])
+        if not found:
+            raise _no_letter(job)
+
+    def replay_note(self) -> bytes:
+        """What a job's history says of a replay."""
+        return note_text(RunNote(0, 0, "replayed", self._store_clock.now()))
+
+    def _term(self, job: JobId) -> int:
+        term = self._dispatcher.terms.get(shard_of(job))
+        if term is None:
+            raise Unavailable(code="NOT_OWNER")
+        return term
+
+    # -- many --------------------------------------------------------------------------------
+
+    async def begin(
+        self,
+        tenant: int,
+        kind: str,
+        wanted: DeadFilter,
+        *,
+        payload: bytes | None,
+        per_second: int,
+    ) -> Action:
+        """Write an action down; the owner's loop takes it from there."""
+        shard, matched = self._shard(tenant), await self.count(tenant, wanted)
+        new = NewAction(session_key(), kind, wanted, payload, per_second, matched)
+        async with self._calm(tenant) as connection:
+            latest = await actions.latest(connection, shard, tenant, ACTIONS_SHOWN)
+            if sum(one.state == "running" for one in latest) >= ACTIONS_RUNNING_MAX:
+                raise Conflict(
+                    f"{ACTIONS_RUNNING_MAX} actions run already: wait for one, or abort one."
+                )
+            await actions.begin(connection, shard, tenant, new)
+        return await self.action(tenant, new.id)
+
+    async def action(self, tenant: int, action: str) -> Action:
+        async with self._calm(tenant) as connection:
+            found = await actions.read(connection, self._shard(tenant), tenant, action)
+        if found is None:
+            raise NotFound(f"There is no action {action[:64]}.")
+        return found
+
+    async def latest_actions(self, tenant: int) -> list[Action]:
+        async with self._calm(tenant) as connection:
+            return await actions.latest(connection, self._shard(tenant), tenant, ACTIONS_SHOWN)
+
+    async def abort(self, tenant: int, action: str) -> Action:
+        """What is done stays done; no further batch begins."""
+        async with self._calm(tenant) as connection:
+            was_running = await actions.abort(connection, self._shard(tenant), tenant, action)
+        found = await self.action(tenant, action)
+        if not was_running:
+            raise Conflict(f"The action has ended already: it is {found.state}.")
+        return found
+
+    @asynccontextmanager
+    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
+        try:
+            async with self._database.quick(tenant) as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    @asynccontextmanager
+    async def _slow(self, tenant: int) -> AsyncIterator[Connection]:
+        """For questions that go through as many rows as there are."""
+        try:
+            async with self._database.slow(tenant) as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+
+def _no_letter(job: JobId) -> NotFound:
+    return NotFound(f"There is no dead letter {job}: it never died, or was replayed or discarded.")

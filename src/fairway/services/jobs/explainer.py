@@ -1,0 +1,114 @@
+"""Answers why a job waits: gathers what the owner knows and lets `core/explain.py` judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fairway.core.backlog.streams import StreamKey, key_of
+from fairway.core.errors import Unavailable
+from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
+from fairway.core.fair_share.history import Recent
+from fairway.core.fair_share.insight import Standing
+from fairway.core.ids import JobId, shard_of
+from fairway.core.lifecycle import State
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.fair_share_loop import ShareKeeper
+from fairway.services.jobs.lookup import Insight, JobSight
+from fairway.services.object_storage.checkpoints import Checkpoints
+from fairway.services.store_clock import StoreClock
+from fairway.store import backlog as store
+from fairway.store.connections.database import DISCONNECTED, Database
+
+
+class Explanation(NamedTuple):
+    sight: JobSight
+    reason: str
+    jobs_ahead: int | None  # None: not in line
+    start: Start | None
+    standing: Standing
+    run_us: int
+    recent: Recent | None
+    note: str = ""
+
+
+class Explainer:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        insight: Insight,
+        shares: ShareKeeper,
+        checkpoints: Checkpoints,
+        store_clock: StoreClock,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._insight = insight
+        self._shares = shares
+        self._checkpoints = checkpoints
+        self._store_clock = store_clock
+        self.result_waits: Callable[[JobId], str | None]  # why a job's result is not stored yet
+
+    async def explain(self, tenant: int, job: JobId, now_us: int) -> Explanation:
+        sight = await self._insight.job(tenant, job)
+        record = sight.record
+        key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
+        ahead = await self._ahead(key, job) if record.state == State.QUEUED else None
+        share = self._dispatcher.shares[record.pool]
+        standing = share.insight.standing(tenant, now_us)
+        run_us = share.insight.estimate(record.type).mean_us
+        hold = self._dispatcher.backlog.holds.on(key)
+        facts = Facts(
+            state=State(record.state),
+            due_in_us=self._due_in_us(sight),
+            hold=hold.reason if hold else None,
+            has_worker=self._dispatcher.is_run(record.type, record.pool, tenant),
+            lacking=self._dispatcher.lacking_labels(record.type, record.pool, tenant),
+            storage_failure=self._storage_failure(sight),
+            result_waits=self.result_waits(job),
+            waiting=standing.waiting,
+            jobs_ahead=ahead or 0,
+            fair_slots_milli=standing.fair_slots_milli,
+            debt_us=standing.debt_us,
+            run_us=run_us,
+            free_slots=self._dispatcher.free_slots(record.pool),
+        )
+        totals = share.insight.totals([tenant], now_us)
+        recent = self._shares.history[record.pool].recent(totals[0]) if totals else None
+        return Explanation(
+            sight,
+            reason_of(facts),
+            ahead,
+            start_of(facts),
+            standing,
+            run_us,
+            recent,
+            note_of(facts),
+        )
+
+    def _storage_failure(self, sight: JobSight) -> str | None:
+        """Why the job cannot go on from where it was, if it was anywhere."""
+        return None if sight.checkpoint is None else self._checkpoints.failure
+
+    async def _ahead(self, key: StreamKey, job: JobId) -> int:
+        try:
+            async with self._database.quick(key.tenant) as connection:
+                ahead = await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        return ahead if ahead >= AHEAD_MAX else max(ahead - self._started(key, job), 0)
+
+    def _started(self, key: StreamKey, job: JobId) -> int:
+        """Those ahead that run, though the store shows them as queued for a moment yet."""
+        return sum(
+            lease.job.id < job and key_of(lease.job) == key
+            for lease in self._dispatcher.leases.values()
+            if not lease.written
+        )
+
+    def _due_in_us(self, sight: JobSight) -> int | None:
+        due = sight.record.execute_at
+        if due is None:
+            return None
+        return round((due - self._store_clock.now()).total_seconds() * 1e6)

@@ -1,0 +1,112 @@
+"""Group reads: everyone who asks about a job while a read is under way shares the next one.
+
+People poll, many at a time. One statement for all who asked costs the store and this process a
+fraction of one for each, and when it is quiet nobody waits. An answer is never older than its
+question: a read begins after everybody whom it answers has asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby, islice
+from typing import NamedTuple, TypeAlias
+
+from fairway.core.errors import Unavailable
+from fairway.core.ids import JobId, shard_of
+from fairway.core.job import JobRecord
+from fairway.core.pools import Pool
+from fairway.services.transient_errors import again
+from fairway.services.waiters import Waiters
+from fairway.store import checkpoints, history
+from fairway.store.checkpoints import Saved
+from fairway.store.connections.database import DISCONNECTED, Database
+
+READS_MAX = 100  # in one statement: a row may carry tens of kilobytes
+READS_TENANT_MAX = 32  # of one tenant's, so that others never wait behind many heavy ones
+
+
+class Found(NamedTuple):
+    record: JobRecord
+    checkpoint: Saved | None = None
+
+
+Key: TypeAlias = tuple[int, JobId]  # tenant, job
+Answer: TypeAlias = "asyncio.Future[Found | None]"
+
+
+class JobReader:
+    def __init__(self, database: Database, pool_of: Callable[[int], Pool]) -> None:
+        self._database = database
+        self._pool_of = pool_of  # a pool by its number, as it is now
+        self._asked: dict[int, dict[JobId, Answer]] = {}  # by tenant; whose turn is next is first
+        self._waiters = Waiters(database.wait_seconds, Unavailable)
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read(self, tenant: int, job: JobId) -> Found | None:
+        """The job as it stands in the store; None when this tenant has no such job."""
+        mine = self._asked.setdefault(tenant, {})
+        answer = mine.get(job)
+        if answer is None:
+            answer = mine[job] = asyncio.get_running_loop().create_future()
+            answer.add_done_callback(_heard)
+            self._waiters.add(answer)
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read_on(), name="job reader")
+        return await asyncio.shield(answer)  # one who leaves takes it from nobody
+
+    async def _read_on(self) -> None:
+        while self._asked:
+            group = self._next_group()
+            try:
+                await again(partial(self._answer, group), self._database.wait_seconds)
+            except DISCONNECTED:
+                _fail(group, Unavailable())
+            except Exception as error:  # told to whoever asked; the next group has its own luck
+                _fail(group, error)
+
+    def _next_group(self) -> dict[Key, Answer]:
+        """Some of each tenant's, and tenants in turn."""
+        chosen: dict[Key, Answer] = {}
+        for tenant in list(islice(self._asked, READS_MAX)):
+            mine = self._asked.pop(tenant)
+            for job in list(islice(mine, min(READS_TENANT_MAX, READS_MAX - len(chosen)))):
+                chosen[tenant, job] = mine.pop(job)
+            if mine:
+                self._asked[tenant] = mine  # behind the others
+            if len(chosen) == READS_MAX:
+                break
+        return {key: chosen[key] for key in sorted(chosen, key=_shard)}
+
+    async def _answer(self, group: dict[Key, Answer], seconds: float) -> None:
+        async with self._database.hot(seconds) as connection:
+            for shard, keys in groupby(group, key=_shard):
+                wanted = list(keys)
+                records = await history.read_jobs(connection, shard, wanted)
+                resumable = [key for key, record in records.items() if self._may_resume(record)]
+                saved = await checkpoints.newest_of_each(connection, shard, resumable)
+                for key in wanted:
+                    record = records.get(key)
+                    if not group[key].done():  # else its time was over, or this is another try
+                        found = Found(record, saved.get(key)) if record else None
+                        group[key].set_result(found)
+
+    def _may_resume(self, record: JobRecord) -> bool:
+        return self._pool_of(record.pool).checkpoint != "none"
+
+
+def _shard(key: Key) -> int:
+    return shard_of(key[1])
+
+
+def _fail(group: dict[Key, Answer], error: Exception) -> None:
+    for answer in group.values():
+        if not answer.done():
+            answer.set_exception(error)
+
+
+def _heard(answer: Answer) -> None:
+    """Everybody may have left by now; then there is nobody to be warned of an error."""
+    if not answer.cancelled():
+        answer.exception()

@@ -1,0 +1,5 @@
+"""Loops that keep a server tidy and known; no job waits for them.
+
+Here: retention and partitions, gauges, reclassifying types, slow statements, checkpoint warnings.
+Not here: leftover objects (`object_storage/`); rescuing jobs (`workers/`, `dispatch/`).
+"""

@@ -1,0 +1,63 @@
+"""Keeps the gauges of `/metrics` true: what waits, what runs, who is there.
+
+The look at what waits is cut into slices: a hundred thousand tenants must not hold up a grant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from fairway.core.backlog.counts import Survey
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import Effort, in_parts, step_by_step
+from fairway.runtime.telemetry import Metrics
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.failure.failure_policy import RESTRAINTS
+
+REST_SECONDS = 2.0
+
+
+class Gauges:
+    def __init__(self, dispatcher: Dispatcher, metrics: Metrics, clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._metrics = metrics
+        self._clock = clock
+
+    async def run_once(self, now_us: int) -> float:
+        metrics, dispatcher = self._metrics, self._dispatcher
+        effort = Effort()
+        waiting = await self._survey()
+        running, slots = self._slots()
+        for pool in dispatcher.pools.by_name.values():
+            metrics.queued.labels(pool.name).set(waiting.depth[pool.number])
+            metrics.running.labels(pool.name).set(running[pool.number])
+            metrics.slots.labels(pool.name).set(slots[pool.number])
+            age_ms = self._clock.unix_ms() - waiting.oldest_ms[pool.number]
+            metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
+        metrics.workers.set(len(dispatcher.sessions))
+        metrics.window.set(dispatcher.backlog.jobs_held)
+        for kind, count in (await self._restraints()).items():
+            metrics.restraints.labels(kind).set(count)
+        metrics.shards.set(len(dispatcher.open_shards))
+        return effort.rest_seconds(REST_SECONDS)
+
+    async def _survey(self) -> Survey:
+        backlog, found = self._dispatcher.backlog, Survey()
+        await step_by_step(backlog.surveying(found))
+        return found
+
+    async def _restraints(self) -> dict[str, int]:
+        found = dict.fromkeys(RESTRAINTS, 0)
+        await in_parts(self._dispatcher.aftermath.counting(found))
+        return found
+
+    def _slots(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Slots in use and in all, by pool."""
+        running: dict[int, int] = defaultdict(int)
+        slots: dict[int, int] = defaultdict(int)
+        for session in self._dispatcher.sessions.values():
+            for number, count in session.in_use.items():
+                running[number] += count
+            for number, count in session.slots.items():
+                slots[number] += count
+        return running, slots

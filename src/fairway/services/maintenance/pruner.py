@@ -1,0 +1,130 @@
+"""Keeps time partitions ahead and retention behind, in bounded steps.
+
+What belongs to a shard (keys, runs, actions) is removed by the shard's owner, what belongs to all
+by the owner of shard 0. Nothing is forgotten while the store's clock and ours are far apart: a
+clock that jumped would make all of history old. A step that fails stops no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from fairway.core.retention import may_forget
+from fairway.runtime.loops import pause
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Instruments, logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.maintenance.partition_retirement import Retirement
+from fairway.services.store_clock import StoreClock
+from fairway.store import audit, events, schedules, submissions
+from fairway.store import dead_letter_actions as actions
+from fairway.store.connections.database import Connection, Database
+from fairway.store.schema import partition_retirement, partitions
+
+log = logger("pruner")
+
+REST_SECONDS = 60.0
+BUSY_SECONDS = 1.0  # to the next round when there is more to remove
+RETRY_SECONDS = 5.0
+ROWS_AT_ONCE = 5_000
+KEYS_AT_ONCE = 10_000
+KEYS_US = 5_000_000  # of removing keys in one round
+KEYS_REST_SECONDS = 0.02
+
+Removal = Callable[[Connection], Awaitable[int]]
+
+
+class Pruner:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        store_clock: StoreClock,
+        instruments: Instruments,
+        settings: Settings,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._store_clock = store_clock
+        self._clock = instruments.clock
+        self._metrics = instruments.metrics
+        self._retention = timedelta(days=settings.retention_days)
+        self._audit_kept = timedelta(days=settings.audit_days)
+        self._retirement = Retirement(database, instruments.clock)
+
+    async def run_once(self, now_us: int) -> float:
+        self._dispatcher.tombstones.clear_old(now_us)
+        shards = sorted(self._dispatcher.open_shards)
+        skew_seconds = self._store_clock.skew_seconds
+        self._metrics.clock_skew.set(skew_seconds)
+        rests = []
+        if 0 in shards:
+            rests.append(await self._attempt("make partitions", self._make_ahead))
+        if not may_forget(skew_seconds):
+            log.error("clocks are apart, nothing is forgotten", store_ahead_seconds=skew_seconds)
+            return min([REST_SECONDS, *rests])
+        if 0 in shards:
+            rests += [
+                await self._attempt("retire partitions", self._retire),
+                await self._attempt("forget events and audit", self._forget_common),
+            ]
+        for shard in shards:
+            rests += [
+                await self._attempt("forget keys", partial(self._forget_keys, shard)),
+                await self._attempt("forget runs", partial(self._forget_runs, shard)),
+            ]
+        return min([REST_SECONDS, *rests])
+
+    async def _attempt(self, what: str, step: Callable[[], Awaitable[float]]) -> float:
+        try:
+            return await step()
+        except Exception as error:
+            log.warning("retention step failed, the others go on", step=what, error=repr(error))
+            return RETRY_SECONDS
+
+    @property
+    def _keep_since(self) -> datetime:
+        return self._store_clock.now() - self._retention
+
+    async def _make_ahead(self) -> float:
+        async with self._database.upkeep() as connection:
+            for name in await partitions.make_ahead(connection, self._store_clock.now()):
+                log.info("partition made", partition=name)
+        return REST_SECONDS
+
+    async def _retire(self) -> float:
+        rest = await self._retirement.run_once(self._keep_since)
+        return REST_SECONDS if rest is None else rest
+
+    async def _forget_common(self) -> float:
+        keep_since, audit_since = self._keep_since, self._store_clock.now() - self._audit_kept
+        return await self._remove(
+            lambda c: partition_retirement.sweep_carried(c, keep_since, ROWS_AT_ONCE),
+            lambda c: events.forget_events(c, keep_since, ROWS_AT_ONCE),
+            lambda c: audit.forget_audit(c, audit_since, ROWS_AT_ONCE),
+        )
+
+    async def _forget_runs(self, shard: int) -> float:
+        keep_since = self._keep_since
+        return await self._remove(
+            lambda c: actions.forget(c, shard, keep_since, ROWS_AT_ONCE),
+            lambda c: schedules.forget_runs(c, shard, keep_since, ROWS_AT_ONCE),
+        )
+
+    async def _remove(self, *removals: Removal) -> float:
+        """Each once; answers when to come again."""
+        async with self._database.calm() as connection:
+            removed = [await removal(connection) for removal in removals]
+        return BUSY_SECONDS if max(removed) >= ROWS_AT_ONCE else REST_SECONDS
+
+    async def _forget_keys(self, shard: int) -> float:
+        """As many as have expired: they come as quickly as jobs do, so they go as quickly."""
+        until_us = self._clock.now_us() + KEYS_US
+        while self._clock.now_us() < until_us:
+            async with self._database.calm() as connection:
+                if await submissions.forget_keys(connection, shard, KEYS_AT_ONCE) < KEYS_AT_ONCE:
+                    return REST_SECONDS
+            await pause(KEYS_REST_SECONDS)
+        return BUSY_SECONDS

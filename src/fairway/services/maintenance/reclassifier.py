@@ -1,0 +1,222 @@
+"""Watches how long runs take, and acts on it: slots for overrun jobs, pools for drifting types.
+
+A run that outlasts its pool by far keeps its lease, and counts against the pool it should have been
+in as soon as its worker has a free slot there, so that the one it held is free for others; a worker
+never holds more than it has slots. A job type whose runs do not fit
+its pool is moved, for the jobs that come from then on; its tenants hear of it and it is audited.
+What a type deserves is decided in `core/classifier.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairway.core.classifier import STICKY_US, Classifier, Move, Span
+from fairway.core.event import NewEvent
+from fairway.core.job_type import JobType
+from fairway.core.pools import SHORT, Pool
+from fairway.runtime.clock import Clock
+from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.registry.job_types import Registry
+from fairway.services.sessions.sessions import End, Lease
+from fairway.services.store_clock import StoreClock
+from fairway.store import audit, events, job_types
+from fairway.store.connections.database import Database
+
+log = logger("measuring")
+
+REST_SECONDS = 1.0
+JUDGE_US = 5_000_000
+LARGE_BATCH = 64  # of one larger than this,
+SAMPLE_STEP = 8  # every so many-th run is looked at
+TOLD_MAX = 10_000  # (tenant, type) pairs that were told of an overrun lately
+NEVER_US = 1 << 62
+
+
+class Measuring:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        registry: Registry,
+        store_clock: StoreClock,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._registry = registry
+        self._store_clock = store_clock
+        self._clock = clock
+        self._metrics = metrics
+        self._classifier = Classifier(tuple(map(_span, dispatcher.pools.of_duration())))
+        self._judge_due_us = 0
+        self._told: dict[tuple[int, int], int] = {}  # (tenant, type) → when it heard of overruns
+
+    # -- what runs tell ------------------------------------------------------------------------
+
+    def observe(self, ends: Sequence[End]) -> None:
+        """Runs that ended well are on disk; of many, some are looked at.
+
+        How long they take at a tenant's own workers says nothing about everybody's.
+        """
+        if ends[0].decision is not None:
+            return
+        step = 1 if len(ends) <= LARGE_BATCH else SAMPLE_STEP
+        for end in ends[::step]:
+            job = end.lease.job
+            if end.lease.session.tenant is None and self._classifier.measures(job.pool):
+                self._classifier.observe(job.type, job.pool, job.tenant, end.ran_us)
+
+    def learn(self, job_type: JobType) -> None:
+        """A type was registered, or moved, here or by another server."""
+        declared = job_type.facts.pool
+        if declared is not None and self._classifier.measures(declared):
+            self._classifier.declare(job_type.id, declared)
+        elif job_type.measured_pool is not None:
+            self._classifier.declare(job_type.id, SHORT.number)  # where it went without a word
+        if job_type.measured_pool is None or job_type.moved_at is None:
+            return
+        since = self._store_clock.now() - job_type.moved_at
+        moved_us = self._clock.now_us() - round(since.total_seconds() * 1e6)
+        self._classifier.settled(job_type.id, job_type.measured_pool, moved_us)
+
+    def forget(self, type_id: int) -> None:
+        """Nobody uses this type any more."""
+        self._classifier.forget(type_id)
+        for share in self._dispatcher.shares.values():
+            share.forget_type(type_id)
+
+    # -- the loop ------------------------------------------------------------------------------
+
+    async def run_once(self, now_us: int) -> float:
+        new = []
+        for lease in list(self._overruns(now_us)):
+            if lease.moved_to is None:
+                self._note(lease, now_us)
+                new.append(lease)
+            self._rehome(lease, now_us)
+        await self._tell(new, now_us)
+        if now_us >= self._judge_due_us:
+            self._judge_due_us = now_us + JUDGE_US
+            for type_id in self._classifier.types():
+                move = self._classifier.judge(type_id, now_us)
+                if move is not None:
+                    await self._move(type_id, move, now_us)
+        return REST_SECONDS
+
+    def _overruns(self, now_us: int) -> Iterator[Lease]:
+        """Leases that outlast their pool and still count there."""
+        pools = self._dispatcher.pools.by_number
+        limits = [pool.overrun_seconds for pool in pools.values() if pool.overrun_seconds]
+        earliest_us = now_us - round(min(limits, default=0) * 1e6)
+        for session in self._dispatcher.sessions.values():
+            for lease in session.leases.values():
+                if lease.granted_us > earliest_us:
+                    break  # granted in order: those after it are younger still
+                if lease.reported:
+                    continue  # it does not run
+                pool = lease.job.pool
+                if lease.moved_to in (None, pool) and _overran(lease, pools[pool], now_us):
+                    yield lease
+
+    def _note(self, lease: Lease, now_us: int) -> None:
+        job = lease.job
+        self._metrics.violations.labels(self._dispatcher.pools.by_number[job.pool].name).inc()
+        if lease.session.tenant is None and lease.session.is_known:  # else it may be anybody's
+            self._classifier.violated(job.type, job.pool, job.tenant, now_us)
+        lease.moved_to = job.pool  # where it counts until there is room for it
+
+    def _rehome(self, lease: Lease, now_us: int) -> None:
+        """It runs on; the slot that it holds is counted in the pool it should have been in."""
+        session = lease.session
+        right = self._pool_for(now_us - lease.granted_us)
+        if right is None or right.number == lease.job.pool or not session.has_slot(right.number):
+            return
+        self._recount(lease, right.number, now_us)
+        self._dispatcher.serve(session)
+        if session.outbox:
+            session.ring()
+
+    def _recount(self, lease: Lease, pool: int, now_us: int) -> None:
+        session, job, shares = lease.session, lease.job, self._dispatcher.shares
+        session.in_use[job.pool] -= 1
+        session.in_use[pool] = session.in_use.get(pool, 0) + 1
+        if lease.running is not None:
+            shares[job.pool].finish(lease.running, now_us)
+            self._dispatcher.held.stir(job.pool, job.tenant)
+            lease.running = shares[pool].adopt(
+                job.tenant, job.type, now_us, now_us, own=session.tenant is not None
+            )
+        lease.moved_to = pool
+
+    def _pool_for(self, ran_us: int) -> Pool | None:
+        slower = self._dispatcher.pools.of_duration()
+        fits = (pool for pool in slower if (pool.fits_seconds or 0) * 1e6 > ran_us)
+        return next(fits, None)
+
+    async def _tell(self, overran: Sequence[Lease], now_us: int) -> None:
+        """Each tenant hears once an hour that jobs of a type outlast their pool."""
+        news = []
+        for lease in overran:
+            job = lease.job
+            told_us = self._told.get((job.tenant, job.type))
+            if told_us is None or now_us - told_us >= STICKY_US:
+                self._told[job.tenant, job.type] = now_us
+                news.append(await self._overrun_event(lease))
+        if len(self._told) > TOLD_MAX:
+            self._told = {key: at for key, at in self._told.items() if now_us - at < STICKY_US}
+        if news:
+            async with self._database.calm() as connection:
+                await events.add_events(connection, news)
+
+    async def _overrun_event(self, lease: Lease) -> NewEvent:
+        job = lease.job
+        name = await self._registry.directory.type_name(job.type)
+        pool = self._dispatcher.pools.by_number[job.pool]
+        detail = (
+            f"A job ran for more than {pool.overrun_seconds:g} s in the pool {pool.name}; it runs"
+            " on. Declare a slower pool for this type, or it will be moved."
+        )
+        return NewEvent(job.tenant, "pool_violation", name, detail)
+
+    # -- moves ---------------------------------------------------------------------------------
+
+    async def _move(self, type_id: int, move: Move, now_us: int) -> None:
+        name = await self._registry.directory.type_name(type_id)
+        pools, p95_seconds = self._dispatcher.pools.by_number, move.p95_us / 1e6
+        before, after = pools[move.before].name, pools[move.after].name
+        why = f"95 % of its runs end within {p95_seconds:.3g} s"
+        if move.reason == "violations":
+            why = "more than 100 of its runs in an hour outlasted the pool"
+        detail = f"From {before} to {after}: {why}. Jobs that come from now on run there."
+        told = [
+            NewEvent(tenant, "job_type_moved", name, detail)
+            for tenant in self._classifier.tenants_of(type_id)
+        ]
+        async with self._database.calm() as connection, connection.transaction():
+            is_moved = await job_types.move_type(
+                connection, type_id, move.after, move.p95_us // 1000, STICKY_US / 1e6
+            )
+            if is_moved:
+                await audit.add_audit(connection, audit.PLATFORM, "job_type_moved", name, detail)
+                await events.add_events(connection, told)
+        self._classifier.settled(type_id, move.after, now_us)
+        await self._registry.run_once(0)  # whoever moved it, and wherever to
+        if is_moved:
+            log.warning("job type moved", type=name, before=before, after=after, why=move.reason)
+
+
+def _overran(lease: Lease, pool: Pool, now_us: int) -> bool:
+    limit = pool.overrun_seconds
+    return limit is not None and now_us - lease.granted_us >= limit * 1e6
+
+
+def _span(pool: Pool) -> Span:
+    fits_us, overrun_us = pool.fits_seconds, pool.overrun_seconds
+    return Span(
+        pool.number,
+        round((fits_us or 0) * 1e6),
+        NEVER_US if overrun_us is None else round(overrun_us * 1e6),
+    )

@@ -1,0 +1,338 @@
+"""Uploads: payloads too large for a request, put into object storage before their job comes.
+
+An address is signed, good for one place, one body and a while. One that this server serves is good
+only as long as the key that asked for it; a bucket knows nothing of keys, so its addresses are good
+for a shorter time. What a tenant has on the way, what no job has taken over yet, and all that is
+kept of it, is bounded: by count, by bytes and by time. The bytes are counted by looking into
+storage, a minute old at most, so they are true after a restart, on every server and for addresses
+of a bucket, which takes bodies without us.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from fairway.core.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Unavailable,
+)
+from fairway.core.object_storage.object_names import Place, day_of, object_name
+from fairway.core.object_storage.upload_facts import UploadFacts
+from fairway.core.object_storage.upload_quota import (
+    BODY,
+    CHARGE_BYTES_MIN,
+    CLAIMED,
+    FACTS,
+    Charges,
+    charge_bytes,
+    charges_of,
+)
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import logger
+from fairway.services.object_storage import upload_looks
+from fairway.services.object_storage.upload_looks import Look, UploadLooks
+from fairway.services.store_clock import StoreClock
+from fairway.store.object_storage.storage import Objects
+from fairway.store.tenants import Cluster
+
+log = logger("uploads")
+
+ADDRESS_SECONDS = 3600  # of one that this server serves: its key is looked at with every use
+BUCKET_ADDRESS_SECONDS = 900  # of one that a bucket serves: nobody can take it back
+KEPT_DAYS = 2  # then an upload is swept, whether a job came for it or not
+PIECE_BYTES = 1 << 20
+FLYING_MAX = 64  # at a time, of all tenants: each holds a few pieces
+COUNTED_FOR = timedelta(seconds=60)
+UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
+
+
+class UploadLimits(NamedTuple):
+    size_bytes: int  # of one
+    in_flight: int  # of one tenant, at a time
+    unclaimed_bytes: int  # of one tenant, stored and not taken over by a job
+    kept_bytes: int  # of one tenant, stored, whether a job has taken them over or not
+
+    @classmethod
+    def of(cls, settings: Settings) -> UploadLimits:
+        return cls(
+            size_bytes=settings.upload_bytes_max,
+            in_flight=settings.uploads_in_flight,
+            unclaimed_bytes=settings.unclaimed_bytes_max,
+            kept_bytes=settings.uploaded_bytes_max,
+        )
+
+
+class Upload(NamedTuple):
+    """A place to put a large payload."""
+
+    id: str
+    url: str
+    expires_at: datetime
+
+
+class UploadSeen(NamedTuple):
+    """What was uploaded, as it was when it was looked at."""
+
+    size_bytes: int
+    sha256: bytes
+
+
+class Address(NamedTuple):
+    """What the bearer of a signed address shows."""
+
+    tenant: int
+    key_id: str  # of the key that asked for it
+    upload: str
+    expires: int
+    signature: str
+
+
+class Uploads:
+    def __init__(
+        self, objects: Objects, cluster: Cluster, store_clock: StoreClock, limits: UploadLimits
+    ) -> None:
+        self._objects = objects
+        self._cluster = cluster
+        self._store_clock = store_clock
+        self.limits = limits
+        self._accounts: dict[int, _Account] = {}
+        self._flying = 0  # of all tenants
+        self._looks = UploadLooks(objects)
+
+    # -- on the way in -----------------------------------------------------------------------
+
+    async def new(self, tenant: int, key_id: str, server_url: str) -> Upload:
+        """LimitReached when the tenant has uploaded as much as it may."""
+        self._check_room(await self._account(tenant), 0)
+        now = self._store_clock.now()
+        upload = f"{day_of(now)}.{secrets.token_hex(16)}"
+        url = await self._objects.sign_upload(_name(tenant, upload, BODY), BUCKET_ADDRESS_SECONDS)
+        if url is not None:
+            return Upload(upload, url, now + timedelta(seconds=BUCKET_ADDRESS_SECONDS))
+        expires_at = now + timedelta(seconds=ADDRESS_SECONDS)  # a folder: this server takes it
+        address = Address(tenant, key_id, upload, int(expires_at.timestamp()), "")
+        query = f"tenant={tenant}&key={key_id}&expires={address.expires}"
+        proof = self._signature(address)
+        return Upload(
+            upload, f"{server_url}/v1/uploads/{upload}?{query}&signature={proof}", expires_at
+        )
+
+    async def take(
+        self, address: Address, declared_bytes: int, pieces: AsyncIterator[bytes]
+    ) -> None:
+        """The bearer of a signed address puts its payload here; on disk when this returns.
+
+        Whether the key that asked for the address is still good is the caller's to find out.
+        """
+        self.check(address)
+        if declared_bytes > self.limits.size_bytes:
+            raise self._too_large()
+        account = await self._account(address.tenant)
+        self._begin(account, address.upload, declared_bytes)
+        self._flying += 1
+        try:
+            await self._store(address, account, pieces)
+            account.stored[address.upload] = charge_bytes(account.flying[address.upload])
+        finally:
+            self._flying -= 1
+            del account.flying[address.upload]
+
+    def check(self, address: Address) -> None:
+        good = self._signature(address)
+        if not hmac.compare_digest(good.encode(), address.signature.encode()):
+            raise Forbidden("The address was not signed by this server, or was changed.")
+        if address.expires < self._store_clock.now().timestamp():
+            raise Forbidden("The address has expired: ask for another with POST /v1/uploads.")
+
+    def _begin(self, account: _Account, upload: str, declared_bytes: int) -> None:
+        if upload in account.flying:
+            raise Conflict("Somebody is putting something to this address right now.")
+        if len(account.flying) >= self.limits.in_flight:
+            raise LimitReached(
+                f"{len(account.flying)} uploads are on their way already, as many as you may have"
+                " at a time.",
+                code="TOO_MANY_UPLOADS",
+                retry_after_seconds=5,
+            )
+        if self._flying >= FLYING_MAX:
+            raise Unavailable(
+                f"This server takes {FLYING_MAX} uploads already, as many as it may at a time;"
+                " try again shortly.",
+                code="OVERLOADED",
+            )
+        self._check_room(account, declared_bytes)
+        account.flying[upload] = declared_bytes
+
+    async def _store(
+        self, address: Address, account: _Account, pieces: AsyncIterator[bytes]
+    ) -> None:
+        body = _name(address.tenant, address.upload, BODY)
+        if await self._objects.size(body) is not None:
+            raise Conflict("This address was used: what was put there is kept. Ask for another.")
+        digest, size_bytes = hashlib.sha256(), 0
+
+        async def measured() -> AsyncIterator[bytes]:
+            nonlocal size_bytes
+            async for piece in _gathered(pieces):
+                size_bytes += len(piece)
+                if size_bytes > self.limits.size_bytes:
+                    raise self._too_large()
+                if size_bytes > account.flying[address.upload]:  # it said less, or nothing
+                    self._check_room(account, len(piece))
+                    account.flying[address.upload] = size_bytes
+                await asyncio.to_thread(digest.update, piece)
+                yield piece
+
+        await self._objects.put(body, measured())
+        account.flying[address.upload] = size_bytes
+        facts = UploadFacts(taken_sha256=digest.digest())
+        await self._objects.put(_name(address.tenant, address.upload, FACTS), facts.text())
+
+    def _too_large(self) -> InvalidRequest:
+        return InvalidRequest(
+            f"An upload has at most {self.limits.size_bytes} bytes.", code="PAYLOAD_TOO_LARGE"
+        )
+
+    # -- how much there is -------------------------------------------------------------------
+
+    def _check_room(self, account: _Account, size_bytes: int) -> None:
+        more_bytes = charge_bytes(size_bytes)
+        unclaimed_bytes, kept_bytes = account.charges
+        if unclaimed_bytes + more_bytes > self.limits.unclaimed_bytes:
+            raise _no_room(
+                f"{unclaimed_bytes} bytes of uploads wait for their jobs",
+                self.limits.unclaimed_bytes,
+                "Submit their jobs; what no job comes for is removed after",
+            )
+        if kept_bytes + more_bytes > self.limits.kept_bytes:
+            raise _no_room(
+                f"{kept_bytes} bytes of your uploads are kept, with those that have their jobs",
+                self.limits.kept_bytes,
+                "Upload less, or smaller ones: an upload is kept for",
+            )
+
+    async def _account(self, tenant: int) -> _Account:
+        account = self._accounts.setdefault(tenant, _Account())
+        now = self._store_clock.now()
+        if _is_old(account, now):
+            async with account.counting:  # who comes meanwhile has the same count
+                if _is_old(account, now):
+                    await self._count(tenant, account, now)
+        return account
+
+    async def _count(self, tenant: int, account: _Account, now: datetime) -> None:
+        known = [*account.stored, *account.claimed]
+        days = [day_of(now - timedelta(days=back)) for back in range(KEPT_DAYS)]
+        counted = Charges()
+        for day in days:
+            listing = await self._objects.listing(f"uploads/{day}/{tenant}")
+            counted = counted.plus(await asyncio.to_thread(charges_of, listing))  # it may be long
+        account.counted, account.counted_at = counted, now
+        for upload in known:  # they are in the listing now
+            account.stored.pop(upload, None)
+            account.claimed.pop(upload, None)
+
+    # -- on the way out ----------------------------------------------------------------------
+
+    async def look_at(self, tenant: int, upload: str, look: Look) -> UploadSeen:
+        """Size and digest of what was uploaded, once it is known that it can be a payload."""
+        body, facts = _name(tenant, upload, BODY), _name(tenant, upload, FACTS)
+        seen = await self._objects.seen(body)
+        if seen is None:
+            raise _absent(upload)
+        if seen.size_bytes > self.limits.size_bytes:  # a bucket's address has no limit of its own
+            raise self._too_large()
+        one = upload_looks.Upload(tenant, body, facts, seen)
+        return UploadSeen(seen.size_bytes, await self._looks.digest_of(one, look))
+
+    async def claim(self, tenant: int, upload: str, to: str) -> None:
+        """A copy of what was uploaded, under this name; the job may be sent again, so it stays.
+
+        Should it be another by now than what was looked at, its digest is another, too: then it
+        is damaged, and no job runs with it.
+        """
+        await self._objects.copy(_name(tenant, upload, BODY), to)
+        await self._mark_claimed(tenant, upload)
+
+    async def _mark_claimed(self, tenant: int, upload: str) -> None:
+        """It no longer counts as waiting for its job."""
+        account = self._accounts.get(tenant)
+        if account is not None and (charged := account.stored.pop(upload, None)) is not None:
+            account.claimed[upload] = charged
+        try:
+            await self._objects.put(_name(tenant, upload, CLAIMED), b"")
+        except Unavailable as error:  # it counts a while longer, no more than that
+            log.warning("upload not marked as taken over", upload=upload, error=error.message)
+
+    def _signature(self, address: Address) -> str:
+        words = ":".join(map(str, ("upload", *address[:-1]))).encode()
+        return hmac.new(self._cluster.secret.encode(), words, hashlib.sha256).hexdigest()
+
+
+def _is_old(account: _Account, now: datetime) -> bool:
+    return account.counted_at is None or now - account.counted_at > COUNTED_FOR
+
+
+class _Account:
+    """What one tenant has uploaded: as last counted in storage, since then, and on the way."""
+
+    def __init__(self) -> None:
+        self.counted_at: datetime | None = None
+        self.counted = Charges()
+        self.counting = asyncio.Lock()
+        self.stored: dict[str, int] = {}
+        self.claimed: dict[str, int] = {}  # of those that were stored since
+        self.flying: dict[str, int] = {}
+
+    @property
+    def charges(self) -> Charges:
+        waiting_bytes = sum(self.stored.values()) + sum(map(charge_bytes, self.flying.values()))
+        since = Charges(waiting_bytes, waiting_bytes + sum(self.claimed.values()))
+        return self.counted.plus(since)
+
+
+async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """In pieces that are worth a thread's while."""
+    waiting: list[bytes] = []
+    waiting_bytes = 0
+    async for piece in pieces:
+        waiting.append(piece)
+        waiting_bytes += len(piece)
+        if waiting_bytes >= PIECE_BYTES:
+            yield b"".join(waiting)
+            waiting, waiting_bytes = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _name(tenant: int, upload: str, leaf: str) -> str:
+    found = UPLOAD_ID.fullmatch(upload)
+    if found is None:
+        raise InvalidRequest("This is no id of an upload.", field="/payload_upload")
+    return object_name("uploads", Place(found[1], tenant, upload), leaf)
+
+
+def _no_room(there_are: str, limit_bytes: int, advice: str) -> LimitReached:
+    return LimitReached(
+        f"{there_are}, each counted as {CHARGE_BYTES_MIN} at least; with one more they would pass"
+        f" the limit of {limit_bytes}. {advice} {KEPT_DAYS} days.",
+        code="UPLOAD_QUOTA_EXCEEDED",
+        retry_after_seconds=60,
+    )
+
+
+def _absent(upload: str) -> NotFound:
+    return NotFound(
+        f"Nothing was uploaded as {upload[:64]!r}, or too long ago.", field="/payload_upload"
+    )

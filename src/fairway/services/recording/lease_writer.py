@@ -1,0 +1,138 @@
+"""Writes leases down: at once where the worker must not hear of one before that, lazily elsewhere.
+
+Most short jobs end before the lazy write looks; they cost two row writes, not three.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from fairway.core.ids import JobId
+from fairway.runtime.telemetry import Instruments
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.jobs.watch import Watchers
+from fairway.services.recording.refused_outcomes import lease_refusal
+from fairway.services.recording.row_writer import RowWriter
+from fairway.services.sessions.sessions import Lease
+from fairway.store import leases as store
+from fairway.store.connections.database import Connection, Database
+
+LANES = 2
+
+
+class LeaseWriter:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        instruments: Instruments,
+        *,
+        shard_count: int,
+        lazy_after_ms: int,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._lazy_us = lazy_after_ms * 1000
+        self._writer = RowWriter(database, dispatcher.terms)
+        self._writing_lazily = asyncio.Lock()  # a lease that is written twice looks like another's
+
+        def at_once(shard: int) -> GroupCommit[Lease]:
+            return GroupCommit(
+                "leases", self._write_at_once, instruments=instruments, lanes=LANES,
+                linger_seconds=0.001,
+            )  # fmt: skip
+
+        self._at_once = ShardCommits(at_once, _shard_of, shard_count=shard_count)
+        dispatcher.write_leases = self._at_once.add_many
+
+    # -- before the worker hears of them -------------------------------------------------------
+
+    async def _write_at_once(self, leases: list[Lease]) -> None:
+        for lease, is_written in await self._write(leases):
+            if is_written:
+                self._dispatcher.written(lease)
+            else:
+                self._dispatcher.not_written(lease)
+
+    # -- while they run ------------------------------------------------------------------------
+
+    async def run_once(self, now_us: int) -> float:
+        async with self._writing_lazily:
+            await self._write_late(self._dispatcher.take_stale_leases(now_us - self._lazy_us))
+        return self._lazy_us / 2e6
+
+    async def write_all(self) -> None:
+        """Before another server goes on: whatever a worker was given, and nothing beside it."""
+        await self._at_once.drain()
+        async with self._writing_lazily:
+            self._dispatcher.withdraw_unheard()
+            leases = self._dispatcher.leases.values()
+            await self._write_late([lease for lease in leases if not lease.written])
+
+    async def _write_late(self, leases: list[Lease]) -> None:
+        if not leases:
+            return
+        for lease, is_written in await self._write(leases):
+            lease.written = is_written
+            is_in_force = self._dispatcher.leases.get(lease.job.id) is lease
+            if is_in_force and not is_written and lease.shard in self._dispatcher.terms:
+                self._dispatcher.revoke(lease)  # cancelled under its feet
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    async def _write(self, leases: Sequence[Lease]) -> list[tuple[Lease, bool]]:
+        """Which were written, and which found their job no longer free to run.
+
+        One that the store refuses for ever is in neither: its job is dead from now on.
+        """
+        done: list[tuple[Lease, bool]] = []
+        for shard, group in _by_shard(leases).items():
+            rows = [
+                store.LeaseRow(
+                    lease.job.tenant, lease.job.id, lease.epoch, lease.session.key, lease.token
+                )
+                for lease in group
+            ]
+            undecided = len(group)
+            write = partial(self._writer.write, patient=True)
+            async for part in write(self._write_rows, shard, rows):
+                undecided -= part.stop - part.start
+                if part.error is not None:
+                    self._dispatcher.take_back(group[part.start], lease_refusal(part.error))
+                    continue
+                some = group[part.start : part.stop]
+                done += [(lease, lease.job.id in part.answer) for lease in some]
+                self._watchers.tell(map(JobId, part.answer))
+            if undecided:  # another server owns the shard
+                heard = {id(lease) for lease, _ in done}
+                done += [(lease, False) for lease in group if id(lease) not in heard]
+        return done
+
+    async def _write_rows(
+        self, connection: Connection, shard: int, term: int, rows: Sequence[store.LeaseRow]
+    ) -> set[str]:
+        """Whose a session is stands in the store before any lease of it: should this server die,
+        the next owner must know whose leases they are, and which key they end with."""
+        known = self._dispatcher.sessions
+        holders = [known[key] for key in {row.session for row in rows} if key in known]
+        new = [session for session in holders if session.noted_in.get(shard) != term]
+        if new:
+            await store.see_sessions(connection, shard, [session.row for session in new])
+            for session in new:
+                session.noted_in[shard] = term
+        return await store.write_leases(connection, shard, term, rows)
+
+
+def _shard_of(lease: Lease) -> int:
+    return lease.shard
+
+
+def _by_shard(leases: Sequence[Lease]) -> dict[int, list[Lease]]:
+    groups: dict[int, list[Lease]] = {}
+    for lease in leases:
+        groups.setdefault(lease.shard, []).append(lease)
+    return groups

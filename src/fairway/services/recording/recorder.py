@@ -1,0 +1,293 @@
+"""Writes ends of runs down, in groups, and tells everyone who waits.
+
+An end stays here until it is on disk or until the shard has another owner; then it is dropped
+without an acknowledgement and its worker reports it to the new one. So a crash of this process, or
+of the store, loses no outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from fairway.core.backpressure.byte_room import ByteRoom
+from fairway.core.lifecycle import State
+from fairway.core.run.outcome import Outcome
+from fairway.runtime.telemetry import Instruments, logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.jobs.watch import Watchers
+from fairway.services.object_storage.large_results import LargeResults
+from fairway.services.recording.outcome_rows import settlement_of
+from fairway.services.recording.refused_outcomes import RefusedEnds, Rewrite
+from fairway.services.recording.row_writer import RowWriter, Write
+from fairway.services.sessions.sessions import End, Session, numbers_by_session, result_bytes
+from fairway.services.store_clock import StoreClock
+from fairway.store import outcomes
+from fairway.store.connections.database import Database
+
+log = logger("recorder")
+
+Row = TypeVar("Row")
+
+ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
+SUCCESS_LANES = 2
+SETTLEMENT_LANES = 3
+TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
+
+
+class Bounds(NamedTuple):
+    shard_count: int
+    inline_bytes_max: int  # of a result; larger ones are kept elsewhere
+    waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
+
+
+class Recorder:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        store_clock: StoreClock,
+        instruments: Instruments,
+        bounds: Bounds,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._store_clock = store_clock
+        self._instruments = instruments
+        self._metrics = instruments.metrics
+        self._shard_count = bounds.shard_count
+        self._inline_bytes_max = bounds.inline_bytes_max
+        self._waiting_bytes_max = bounds.waiting_bytes_max
+        self.bytes_waiting = 0  # of results that fit into their row, on their way there
+        self._writer = RowWriter(database, dispatcher.terms)
+        self.on_scheduled: Callable[[], None] = lambda: None
+        self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
+        self._join_lanes()
+        self._join_asides(bounds.waiting_bytes_max)
+        dispatcher.inline_bytes_max = bounds.inline_bytes_max
+        dispatcher.record_ends = self.record
+
+    def _join_lanes(self) -> None:
+        """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
+
+        def successes(shard: int) -> GroupCommit[End]:
+            # Lingers when many end; nobody but who asks for results waits for this.
+            return GroupCommit(
+                "outcomes", partial(self._flush_successes, shard), instruments=self._instruments,
+                lanes=SUCCESS_LANES, linger_seconds=0.010,
+            )  # fmt: skip
+
+        def settlements(shard: int) -> GroupCommit[End]:
+            return GroupCommit(
+                "settlements", partial(self._flush_settlements, shard),
+                instruments=self._instruments, lanes=SETTLEMENT_LANES,
+            )  # fmt: skip
+
+        count = self._shard_count
+        self._successes = ShardCommits(successes, _shard_of_end, shard_count=count)
+        self._settlements = ShardCommits(settlements, _shard_of_end, shard_count=count)
+
+    def _join_asides(self, bytes_max: int) -> None:
+        """What cannot go through the lanes: large results, and what the store refuses."""
+        self.refused_ends = refused = RefusedEnds(self._writer, self._metrics)
+        refused.as_it_is = self._as_it_is
+        refused.on_written = self._finish
+        refused.on_dead = self._finish_dead
+        refused.on_aside = self._give_up
+        refused.on_dropped = self._forget
+        room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
+        clock, term_of = self._instruments.clock, self._writer.term_of
+        self.large_results = large = LargeResults(room, clock, term_of)
+        large.on_untaken = self._dispatcher.reported
+        large.give_up_untaken = self._dispatcher.given_up
+        large.on_given_up = self._give_up_result
+        large.on_kept = self._result_kept
+        large.on_refused = lambda end, error: refused.take(end, error, tries=())
+        large.on_dropped = self._forget
+
+    def record(self, ends: list[End]) -> None:
+        """Ends of one kind: all succeeded, or none."""
+        if ends[0].decision is not None:
+            self._settlements.add_many(ends)
+        else:
+            sizes = [len(end.result or b"") for end in ends]
+            if max(sizes) > self._inline_bytes_max:
+                self._record_large(ends)
+            else:
+                self._add_successes(ends, sum(sizes))
+
+    def _add_successes(self, ends: list[End], size_bytes: int) -> None:
+        self.bytes_waiting += size_bytes
+        self._successes.add_many(ends)
+
+    def is_behind(self) -> bool:
+        """Whether so many bytes of results wait for the store that no more should be taken."""
+        return self.bytes_waiting > self._waiting_bytes_max
+
+    def _record_large(self, ends: list[End]) -> None:
+        """Results too large for a row are kept elsewhere first; the others need not wait."""
+        small = [end for end in ends if len(end.result or b"") <= self._inline_bytes_max]
+        if small:
+            self._add_successes(small, result_bytes(small))
+        for end in ends:
+            if len(end.result or b"") > self._inline_bytes_max:
+                self.large_results.add(end)
+
+    def _result_kept(self, end: End) -> None:
+        if self._dispatcher.aftermath.watched:
+            self._dispatcher.aftermath.succeeded([end.lease.job])
+        self._add_successes([end], result_bytes([end]))
+
+    def _give_up_result(self, end: End, outcome: Outcome) -> None:
+        aftermath = self._dispatcher.aftermath
+        self._settlements.add_many([aftermath.end_of(end.lease, end.number, outcome)])
+
+    async def drain_lanes(self) -> None:
+        """Wait for ends that are on their way to their rows."""
+        await asyncio.gather(self._successes.drain(), self._settlements.drain())
+
+    async def drain(self) -> None:
+        """Wait for all that is under way; given up, it lets all of it go."""
+        await asyncio.gather(self.large_results.drain(), self.drain_lanes())
+        await self._successes.drain()  # of large results
+        await self.refused_ends.drain()
+
+    # -- ends --------------------------------------------------------------------------------
+
+    async def _flush_successes(self, shard: int, ends: list[End]) -> None:
+        rows = [
+            (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
+            for end in ends
+            for job in (end.lease.job,)
+        ]
+        try:
+            await self._write(outcomes.record_successes, shard, ends, rows)
+        finally:
+            self.bytes_waiting -= result_bytes(ends)
+
+    async def _flush_settlements(self, shard: int, ends: list[End]) -> None:
+        packed, rows = [], []
+        for end in ends:
+            try:
+                rows.append(settlement_of(end, self._store_clock))
+            except Exception as error:
+                self.refused_ends.take(end, error)
+            else:
+                packed.append(end)
+        await self._write(outcomes.settle, shard, packed, rows)
+
+    async def _write(
+        self, statement: Write[Row], shard: int, ends: list[End], rows: list[Row]
+    ) -> None:
+        decided: list[range] = []
+        async for part in self._writer.write(statement, shard, rows):
+            decided.append(range(part.start, part.stop))
+            some = ends[part.start : part.stop]
+            if part.error is not None:
+                await self.refused_ends.until_room(some[0], part.error)
+                self.refused_ends.take(some[0], part.error)
+                continue
+            self.refused_ends.taken(some[0])
+            try:
+                self._finish(some, part.answer)
+            except Exception as error:  # these are on disk; the rest is still to be written
+                log.error("after ends were written", jobs=len(some), error=repr(error))
+        if sum(map(len, decided)) < len(ends):
+            known = set(chain(*decided))
+            self._forget([end for place, end in enumerate(ends) if place not in known])
+
+    def _forget(self, ends: Sequence[End]) -> None:
+        """Dropped: another owner's, or ours anew. Their workers say again what they reported."""
+        for session, numbers in numbers_by_session(ends).items():
+            session.recording.difference_update(numbers)
+            if numbers and self._dispatcher.sessions.get(session.key) is session:
+                session.doubt()
+
+    def _as_it_is(self, end: End) -> Rewrite:
+        if end.decision is not None:
+            return outcomes.settle, settlement_of(end, self._store_clock)
+        job = end.lease.job
+        row = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
+        return outcomes.record_successes, row
+
+    def _finish(self, ends: Sequence[End], refused: set[str]) -> None:
+        """These are on disk, but for those that the guard refused: their lease was lost."""
+        ids = [end.lease.job.id for end in ends]
+        self._dispatcher.backlog.ended(ids)
+        written = ends
+        if refused:
+            written = [end for end in ends if end.lease.job.id not in refused]
+            self._refuse([end for end in ends if end.lease.job.id in refused])
+        for session, heard in numbers_by_session(written).items():
+            if heard:
+                session.recording.difference_update(heard)
+                session.recorded += heard
+                self._acknowledge_soon(session)
+        if ends[0].decision is not None:  # a group is of one kind
+            self._settle(written)
+        self._count(ends, len(refused))
+        self.on_ends(ends)
+        self._watchers.tell(ids)
+
+    def _settle(self, ends: Sequence[End]) -> None:
+        is_scheduled = False
+        for end in ends:
+            self._dispatcher.settled(end)
+            is_scheduled |= end.decision is not None and end.decision.state is State.SCHEDULED
+        if is_scheduled:
+            self.on_scheduled()
+
+    def _finish_dead(self, said: End, dead: End, refused: set[str]) -> None:
+        """The job is dead instead; a worker whose run went well hears that this is not recorded."""
+        if said.decision is None:
+            self._refuse([said])
+            dead = replace(dead, number=None)
+        self._finish([dead], refused)
+
+    def _give_up(self, end: End) -> None:
+        """Nothing can be written of this: its worker need not wait."""
+        self._refuse([end])
+        self._watchers.tell([end.lease.job.id])
+
+    def _refuse(self, ends: Sequence[End]) -> None:
+        for session, numbers in numbers_by_session(ends).items():
+            session.recording.difference_update(numbers)
+            session.refused += numbers
+            self._acknowledge_soon(session)
+
+    def _count(self, ends: Sequence[End], refused: int) -> None:
+        if refused:
+            self._metrics.fenced.inc(refused)
+        tally: dict[str, int] = defaultdict(int)
+        if ends[0].decision is None:  # a group is of one kind
+            tally["succeeded"] = len(ends)
+        else:
+            for end in ends:
+                tally[end.decision.state.label if end.decision else "succeeded"] += 1
+        for outcome, count in tally.items():
+            self._metrics.recorded.labels(outcome).inc(count)
+
+    def _acknowledge_soon(self, session: Session) -> None:
+        if session.draining:
+            session.ring()
+        elif session.poll is not None and not session.acks_due:
+            session.acks_due = True
+            asyncio.get_running_loop().call_later(ACK_PAUSE_SECONDS, _acknowledge, session)
+
+
+def _acknowledge(session: Session) -> None:
+    session.acks_due = False
+    if session.recorded or session.refused:
+        session.ring()
+
+
+def _shard_of_end(end: End) -> int:
+    return end.lease.shard

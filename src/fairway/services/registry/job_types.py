@@ -1,0 +1,194 @@
+"""Pools and job types as data: read from the store, registered by workers and by operators.
+
+The hot path asks by dictionary only: which pool a new job goes to, and whether its payload has a
+schema. A type that nobody registered is as good as any: its jobs wait until somebody runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from fairway.core.errors import Conflict, NotFound, Unavailable
+from fairway.core.job_type import JobType, TypeFacts
+from fairway.core.pools import SHORT, Pool, PoolTable
+from fairway.runtime.loops import WorkInParts
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.store import audit, job_types
+from fairway.store import pools as pool_store
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.tenants import store_now
+
+REFRESH_SECONDS = 2.0
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class Registry:
+    def __init__(self, database: Database, directory: Directory, pools: PoolTable) -> None:
+        self._database = database
+        self.directory = directory
+        self.pools = directory.pools = pools
+        self.types: dict[int, JobType] = {}
+        self.schemas: dict[str, bytes] = {}  # job type → JSON Schema of its payload
+        self._declared: dict[str, int] = {}  # job type → pool it was registered with
+        self._measured: dict[str, int] = {}  # job type → pool that the clock says
+        self._of_duration: frozenset[int] = frozenset()
+        self._changed_since = LONG_AGO
+        self._one_reads = asyncio.Lock()
+        self.on_type: Callable[[JobType], None] = lambda job_type: None
+        self.on_let_go: Callable[[int], None] = lambda type_id: None
+        self.on_unsaid: Callable[[set[int]], None] = lambda types: None
+        self.on_pools: Callable[[], None] = lambda: None
+
+    # -- the hot path --------------------------------------------------------------------------
+
+    def pool_for(self, type_name: str, pool_name: str | None) -> int:
+        """Where a new job goes: as it asks, else as its type says; the clock beats both."""
+        if pool_name is None:
+            pool = self._declared.get(type_name, SHORT.number)
+        else:
+            pool = self.pools.named(pool_name, "/pool").number
+        if self._measured and pool in self._of_duration:
+            return self._measured.get(type_name, pool)
+        return pool
+
+    def warm_types(self, types: Iterable[int], warm_keys: Iterable[str]) -> frozenset[int]:
+        """Those of these types for which a worker with such keys is warm."""
+        keys = set(warm_keys)
+        known = (self.types[one] for one in types if one in self.types) if keys else ()
+        return frozenset(one.id for one in known if one.facts.warm_key in keys)
+
+    # -- what changed ------------------------------------------------------------------------
+
+    async def run_once(self, now_us: int) -> float:
+        async with self._one_reads:  # what was read first must not be learnt last
+            await self._read_changes()
+        return REFRESH_SECONDS
+
+    async def _read_changes(self) -> None:
+        async with self._database.calm() as connection:
+            now, since = await store_now(connection), self._changed_since
+            pools = await pool_store.all_pools(connection)
+            changed = await job_types.changed_types(connection, since)
+        self._learn_pools(pools)
+        work = WorkInParts()  # a tenant may bring a thousand names at a time
+        unsaid = set()
+        for job_type in changed:
+            if self._is_unsaid(job_type):
+                unsaid.add(job_type.id)
+            self._learn(job_type)
+            await work.let_others()
+        self._changed_since = now  # only now: what a broken connection hid is asked for again
+        if unsaid:
+            self.on_unsaid(unsaid)
+
+    def _learn_pools(self, pools: list[Pool]) -> None:
+        known = self.pools.by_name
+        if any(known.get(pool.name) != pool for pool in pools) or not self._of_duration:
+            self.pools.learn(pools)
+            self._of_duration = frozenset(pool.number for pool in self.pools.of_duration())
+            self.on_pools()
+
+    def _is_unsaid(self, job_type: JobType) -> bool:
+        """Whether those that said it no longer count as having done so."""
+        has_lapsed = job_type.name in self.directory.names.shared and not job_type.is_shared
+        return job_type.is_let_go or has_lapsed
+
+    def _learn(self, job_type: JobType) -> None:
+        before = self.types.get(job_type.id)
+        if before == job_type:
+            return
+        self.directory.names.learn(job_type, before)
+        if job_type.is_let_go:
+            self._forget(job_type)
+            return
+        self.types[job_type.id] = job_type
+        name, facts = job_type.name, job_type.facts
+        for book, value in (
+            (self._declared, facts.pool),
+            (self._measured, job_type.measured_pool),
+        ):
+            if value is None:
+                book.pop(name, None)
+            else:
+                book[name] = value
+        if facts.schema is None:
+            self.schemas.pop(name, None)
+        else:
+            self.schemas[name] = facts.schema
+        self.on_type(job_type)
+
+    def _forget(self, job_type: JobType) -> None:
+        if self.types.pop(job_type.id, None) is not None:
+            self._declared.pop(job_type.name, None)
+            self._measured.pop(job_type.name, None)
+            self.schemas.pop(job_type.name, None)
+            self.on_let_go(job_type.id)
+
+    # -- registration ------------------------------------------------------------------------
+
+    async def register(self, wanted: Iterable[tuple[int, TypeFacts]]) -> None:
+        """What a worker says of the types it runs; writes only what is news."""
+        news = [(type_id, facts) for type_id, facts in wanted if not self._is_known(type_id, facts)]
+        if not news:
+            return
+        async with self._calm() as connection:
+            for type_id, facts in news:
+                await job_types.register_type(connection, type_id, facts)
+        await self.run_once(0)
+
+    def _is_known(self, type_id: int, facts: TypeFacts) -> bool:
+        known = self.types.get(type_id)
+        return known is not None and known.is_registered and known.facts == facts
+
+    async def put_type(self, name: str, facts: TypeFacts, actor: str) -> JobType:
+        """An operator registers a type, or changes it."""
+        type_id = (await self.directory.know_types([name]))[name]
+        async with self._calm() as connection, connection.transaction():
+            await job_types.register_type(connection, type_id, facts, by_hand=True)
+            await audit.add_audit(connection, actor, "put_job_type", name, "Registered by hand.")
+        await self.run_once(0)
+        return self.types[type_id]
+
+    async def take_back_type(self, name: str, actor: str) -> None:
+        """An operator unsays what was put by hand; jobs keep their type until they are gone."""
+        found = await self.type_named(name)
+        async with self._calm() as connection, connection.transaction():
+            if not await job_types.take_back_type(connection, found.id):
+                raise Conflict(
+                    f"The job type {name[:128]!r} was not registered by hand: workers or jobs name"
+                    " it, and it goes by itself when nobody does any more."
+                )
+            await audit.add_audit(connection, actor, "delete_job_type", name, "Taken back by hand.")
+        await self.run_once(0)
+
+    async def type_named(self, name: str) -> JobType:
+        if self.directory.type_ids.get(name, 0) not in self.types:
+            await self.run_once(0)  # made a moment ago
+        found = self.types.get(self.directory.type_ids.get(name, 0))
+        if found is None:
+            raise NotFound(f"There is no job type {name[:128]!r}.")
+        return found
+
+    async def put_pool(self, pool: Pool, actor: str) -> Pool:
+        """An operator adds a pool, or changes one."""
+        async with self._calm() as connection:
+            while not await pool_store.put_pool(connection, pool):
+                continue  # another pool was made at the same moment and took the number
+            await audit.add_audit(connection, actor, "put_pool", pool.name, "Set by hand.")
+        await self.run_once(0)
+        return self.pools.by_name[pool.name]
+
+    async def audit(self, before: int, limit: int) -> list[audit.AuditEntry]:
+        async with self._calm() as connection:
+            return await audit.list_audit(connection, before, limit)
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._database.people() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error

@@ -1,0 +1,262 @@
+"""Who is who: tenants, job types and keys, kept in memory and refreshed from the store.
+
+The hot path asks by dictionary only. A key is checked against the store once; which keys were
+revoked or ran out since is asked every few seconds, so such a key stops working within that time,
+and whoever keeps something going under it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from fairway.core.backpressure.connections import STAFF
+from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.keys import ApiKey
+from fairway.core.pools import PoolTable
+from fairway.core.tenant import Tenant, TenantSettings, Tier
+from fairway.services.backpressure.key_guesses import Guesses
+from fairway.services.registry.type_names import TypeNames
+from fairway.store import tenants as store
+from fairway.store import tiers
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.tenants import StoredKey
+
+REFRESH_SECONDS = 2.0
+KEYS_REMEMBERED = 200_000
+NO_HASH = bytes(32)
+GUESSES_MAX = 100  # unknown keys that wait to be looked up
+ABSENT_KEYS_REMEMBERED = 10_000
+TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
+_PLAIN = TenantSettings()
+
+
+class Principal(NamedTuple):
+    """Who a key stands for. Identity comes from here and from nowhere else."""
+
+    key_id: str
+    scope: str
+    tenant: Tenant | None
+
+    @property
+    def holder(self) -> int:
+        """Who holds what this key takes: a tenant, or STAFF."""
+        return STAFF if self.tenant is None else self.tenant.id
+
+
+class Directory:
+    def __init__(self, database: Database, guesses: Guesses | None = None) -> None:
+        self._database = database
+        self.guesses = guesses
+        self.pools = PoolTable()
+        self.tenants: dict[int, Tenant] = {}
+        self.tenant_ids: dict[str, int] = {}
+        self.names = TypeNames(database)
+        self.type_ids = self.names.ids
+        self.type_names = self.names.by_id
+        self._keys: dict[str, Principal] = {}  # by the whole text of the key
+        self._stored_keys: dict[str, StoredKey] = {}  # by its public part, read ahead
+        self._absent_keys: dict[str, None] = {}  # public parts that the store did not know
+        self._changed_since = datetime(2000, 1, 1, tzinfo=UTC)
+        self._one_reads = asyncio.Lock()
+        self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
+        self._guesses = 0
+        self.on_tenant: Callable[[Tenant], None] = lambda tenant: None
+        self.on_revoked: Callable[[Collection[str]], Awaitable[None]] = _nobody_listens
+
+    async def run_once(self, now_us: int) -> float:
+        """Read what changed; a loop calls this."""
+        async with self._one_reads:  # what was read first must not be learnt last
+            await self._read_changes()
+        return REFRESH_SECONDS
+
+    async def refresh(self) -> None:
+        """Read what changed, for somebody who waits for it."""
+        try:
+            await self.run_once(0)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _read_changes(self) -> None:
+        async with self._database.calm() as connection:
+            now, since = await store.store_now(connection), self._changed_since
+            changed = await store.changed_tenants(connection, since)
+            keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)
+            revoked = set(await store.revoked_keys(connection, since))
+        self._changed_since = now  # only now: what a broken connection hid is asked for again
+        for tenant in changed:
+            self._learn_tenant(tenant)
+        self._stored_keys.update((key.id, key) for key in keys)
+        for key in keys:
+            self._absent_keys.pop(key.id, None)
+        if revoked:
+            await self._forget_keys(revoked)
+
+    async def _forget_keys(self, revoked: set[str]) -> None:
+        for key_id in revoked:
+            self._stored_keys.pop(key_id, None)
+        self._keys = {t: p for t, p in self._keys.items() if p.key_id not in revoked}
+        await self.on_revoked(revoked)
+
+    def _learn_tenant(self, tenant: Tenant) -> None:
+        if self.tenants.get(tenant.id) != tenant:
+            self.tenants[tenant.id] = tenant
+            self.tenant_ids[tenant.name] = tenant.id
+            self.on_tenant(tenant)
+
+    def name_of(self, tenant: int) -> str:
+        """A tenant's name on the wire; one that another server made a moment ago has a number."""
+        known = self.tenants.get(tenant)
+        return known.name if known else f"#{tenant}"
+
+    def id_of(self, name: str) -> int:
+        """The tenant of a name on the wire; -1 for nobody."""
+        if name.startswith("#") and name[1:].isdecimal() and len(name) <= len("#2147483647"):
+            number = int(name[1:])
+            return number if number <= TENANT_MAX else -1
+        return self.tenant_ids.get(name, -1)
+
+    # -- job types ---------------------------------------------------------------------------
+
+    async def know_types(self, names: Iterable[str], tenant: int | None = None) -> dict[str, int]:
+        """The number of every one of these names, which this tenant uses; None is the house."""
+        return await self.names.know(tenant, names)
+
+    async def find_type(self, name: str, asker: int | None = None) -> int | None:
+        """A job type that any server knows, let go or not; None: unknown. `asker` is a tenant."""
+        return await self.names.find(name, asker)
+
+    async def type_name(self, number: int) -> str:
+        known = self.type_names.get(number)
+        return await self.names.name_of(number) if known is None else known
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def known(self, text: str) -> Principal | None:
+        """The principal of a key that was checked before: the hot path's only question."""
+        return self._keys.get(text)
+
+    async def authenticate(self, text: str, address: str = "") -> Principal | None:
+        """Who holds this key. Guesses are counted by address, and slowed."""
+        key = ApiKey.parse(text)
+        if key is None:
+            return None  # wrong shape or checksum: not worth a question to the store
+        wait_seconds = self.guesses.wait_seconds(address) if self.guesses else 0.0
+        principal = await self._found(text, key, may_ask=not wait_seconds)
+        if principal is None and self.guesses is not None:
+            if wait_seconds:
+                raise LimitReached(
+                    "Too many wrong API keys came from this address.",
+                    code="TOO_MANY_WRONG_KEYS",
+                    retry_after_seconds=wait_seconds,
+                )
+            self.guesses.failed(address)
+        return principal
+
+    async def is_valid(self, key_id: str) -> bool:
+        """Whether a key that was shown a while ago still opens anything."""
+        return key_id in self._stored_keys or await self._read_key(key_id) is not None
+
+    async def _found(self, text: str, key: ApiKey, *, may_ask: bool) -> Principal | None:
+        stored = self._stored_keys.get(key.id)
+        if stored is None and may_ask and key.id not in self._absent_keys:
+            stored = await self._read_key(key.id)
+            if stored is None:  # should it ever be made, it is read ahead like any other
+                self._absent_keys[key.id] = None
+            if len(self._absent_keys) > ABSENT_KEYS_REMEMBERED:
+                del self._absent_keys[next(iter(self._absent_keys))]
+        principal = await self._principal(key, stored)
+        if len(self._keys) >= KEYS_REMEMBERED:
+            self._keys = {}
+        if principal is not None:
+            self._keys[text] = principal
+        return principal
+
+    async def _read_key(self, key_id: str) -> StoredKey | None:
+        """Keys are read ahead, so who comes here has a brand new one, or guesses."""
+        if self._guesses >= GUESSES_MAX:
+            raise Unavailable("Very many unknown keys are being looked up; try again shortly.")
+        self._guesses += 1
+        try:
+            async with self._one_looks_up, self._database.people() as connection:
+                return await store.read_key(connection, key_id)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+        finally:
+            self._guesses -= 1
+
+    async def _principal(self, key: ApiKey, stored: StoredKey | None) -> Principal | None:
+        # The same work for an id that nobody has: how long a refusal takes tells nothing.
+        is_right = key.matches(NO_HASH if stored is None else stored.secret_hash)
+        if stored is None or stored.scope != key.scope or not is_right:
+            return None
+        if stored.tenant is not None and stored.tenant not in self.tenants:
+            await self.run_once(0)
+        if stored.tenant is None:
+            return Principal(key.id, key.scope, None)
+        tenant = self.tenants.get(stored.tenant)
+        # One that is still unknown here has no rights: a key without a tenant would have all.
+        return Principal(key.id, key.scope, tenant) if tenant is not None else None
+
+    # -- what operators do -------------------------------------------------------------------
+
+    async def add_tenant(self, name: str, settings: TenantSettings = _PLAIN) -> Tenant | None:
+        async with self._calm() as connection:
+            await self._check_tier(connection, settings.tier)
+            tenant = await store.add_tenant(connection, name, settings)
+        if tenant is not None:
+            self._learn_tenant(tenant)
+        return tenant
+
+    async def change_tenant(self, name: str, changes: Mapping[str, Any]) -> Tenant | None:
+        """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
+        async with self._calm() as connection:
+            if "tier" in changes:
+                await self._check_tier(connection, changes["tier"])
+            if await store.change_tenant(connection, name, changes) is None:
+                return None
+        await self.refresh()
+        return self.tenants[self.tenant_ids[name]]
+
+    async def tiers(self) -> list[Tier]:
+        async with self._calm() as connection:
+            return await tiers.all_tiers(connection)
+
+    async def put_tier(self, tier: Tier) -> None:
+        async with self._calm() as connection:
+            await tiers.put_tier(connection, tier)
+        await self.refresh()
+
+    async def _check_tier(self, connection: Connection, name: str) -> None:
+        names = [tier.name for tier in await tiers.all_tiers(connection)]
+        if name not in names:
+            raise InvalidRequest(
+                f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
+            )
+
+    async def add_key(self, key: ApiKey, tenant: int | None) -> None:
+        async with self._calm() as connection:
+            await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
+
+    async def revoke_key(self, key_id: str) -> bool:
+        """Here at once, on other servers within their next refresh."""
+        async with self._calm() as connection:
+            was_valid = await store.revoke_key(connection, key_id)
+        await self._forget_keys({key_id})
+        return was_valid
+
+    @asynccontextmanager
+    async def _calm(self) -> AsyncIterator[Connection]:
+        """A connection for an operator, who hears it if the store is away."""
+        try:
+            async with self._database.people() as connection:
+                yield connection
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+
+async def _nobody_listens(key_ids: Collection[str]) -> None:
+    return None

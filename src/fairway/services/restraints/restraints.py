@@ -1,0 +1,182 @@
+"""Keeps what restrains failing jobs in step: with the store, with other owners, with the streams.
+
+What the aftermath of runs found out (a circuit opened, a type mostly fails, a tenant costs too many
+workers) is written down here, told to the tenant as an event, and turned into holds on streams.
+What other owners wrote, or a person lifted, is read back. Rounds of probes start here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairway.core.failure.circuits import Circuit, CircuitRecord
+from fairway.core.failure.quarantine import Quarantine
+from fairway.runtime.clock import Clock
+from fairway.runtime.loops import WorkInParts, in_parts
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.failure.failure_policy import Aftermath, Change, TypeKey
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.restraints.holds import HoldKeeper
+from fairway.services.restraints.probes import Prober, due_probes, holds_of
+from fairway.services.restraints.restraint_events import event_of
+from fairway.store import restraints as store
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.events import add_events
+from fairway.store.restraints import CircuitKey
+
+log = logger("restraints")
+
+SOURCE = "restraints"
+REST_SECONDS = 1.0
+
+
+class RestraintKeeper:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        directory: Directory,
+        holds: HoldKeeper,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._directory = directory
+        self._holds = holds
+        self._clock = clock
+        self._prober = Prober(database, dispatcher, clock)
+        self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
+        self._shared_quarantines: set[tuple[int, int]] = set()
+
+    @property
+    def _aftermath(self) -> Aftermath:
+        return self._dispatcher.aftermath
+
+    def changed(self, tenants: Iterable[int]) -> None:
+        """Something of these began or ended: streams are held, or not, from this moment."""
+        found = {tenant: tuple(holds_of(self._aftermath, tenant)) for tenant in tenants}
+        self._holds.tell_of(SOURCE, found)
+
+    async def run_once(self, now_us: int) -> float:
+        await self._write_news()
+        await self._read_shared()
+        self._end_throttles()
+        await self._tell_all()
+        await in_parts(self._aftermath.forgetting(self._clock.now_us()))
+        await self._prober.run_round(await due_probes(self._aftermath, self._clock.now_us()))
+        return REST_SECONDS
+
+    async def _tell_all(self) -> None:
+        """A tenant at a time: what was read of others, and what ended by itself."""
+        work = WorkInParts()
+        for tenant in self._aftermath.restrained().union(self._holds.tenants_of(SOURCE)):
+            self.changed([tenant])
+            await work.let_others()
+
+    # -- with the store ----------------------------------------------------------------------
+
+    async def _write_news(self) -> None:
+        news, self._aftermath.news = self._aftermath.news, []
+        if not news:
+            return
+        events, work = [], WorkInParts()
+        try:
+            for change in news:
+                if change.is_news:
+                    events.append(await event_of(change, self._directory))
+                await work.let_others()
+            async with self._database.calm() as connection, connection.transaction():
+                for change in news:
+                    await self._write(connection, change)
+                if events:
+                    await add_events(connection, events)
+        except DISCONNECTED:
+            self._aftermath.news = news + self._aftermath.news
+            raise
+        for event in events:
+            log.warning(event.kind, tenant=event.tenant, subject=event.subject, why=event.detail)
+            await work.let_others()
+
+    async def _write(self, connection: Connection, change: Change) -> None:
+        if change.kind == "circuit":
+            key = CircuitKey(change.tenant, change.subject, change.dependency)
+            circuit = self._aftermath.circuits.of_type(*key[:2]).get(key.dependency)
+            if circuit is not None and circuit.is_open:
+                record = circuit.record(self._clock.now_us())
+                await store.open_circuit(connection, key, record)
+                self._shared_circuits.add(key)
+            else:
+                await store.close_circuit(connection, key)
+                self._shared_circuits.discard(key)
+        elif change.kind == "quarantine":
+            if change.is_on:
+                await store.impose_quarantine(connection, change.tenant, change.subject)
+                self._shared_quarantines.add((change.tenant, change.subject))
+            else:
+                await store.lift_quarantine(connection, change.tenant, change.subject)
+                self._shared_quarantines.discard((change.tenant, change.subject))
+
+    async def _read_shared(self) -> None:
+        """What others wrote since. Gone through in parts: what changes here meanwhile is news."""
+        async with self._database.calm() as connection:
+            circuits = await store.all_circuits(connection)
+            quarantines = await store.all_quarantines(connection)
+        now_us, work = self._clock.now_us(), WorkInParts()
+        for key, found in circuits.items():
+            self._open(key, found.record, now_us)
+            await work.let_others()
+        for key in self._shared_circuits - circuits.keys():
+            self._close(key)
+            await work.let_others()
+        for place in quarantines:
+            self._impose(TypeKey(*place))
+            await work.let_others()
+        for place in self._shared_quarantines - quarantines.keys():
+            self._lift(TypeKey(*place))
+            await work.let_others()
+        self._shared_circuits, self._shared_quarantines = set(circuits), set(quarantines)
+
+    def _open(self, key: CircuitKey, record: CircuitRecord, now_us: int) -> None:
+        aftermath = self._aftermath
+        circuit = aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
+        if circuit is None:
+            if not aftermath.circuits.has_room(key.tenant):
+                return  # it has as many as it may; whoever opened it looks after it
+            circuit = Circuit(aftermath.circuit_settings)
+            aftermath.circuits.put(*key, circuit)
+        aftermath.watched.add(key.tenant)
+        if not circuit.is_open and not self._is_news("circuit", *key):
+            circuit.restore(record, now_us)
+
+    def _close(self, key: CircuitKey) -> None:
+        circuit = self._aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
+        if circuit is not None and not self._is_news("circuit", *key):
+            circuit.close()
+
+    def _impose(self, key: TypeKey) -> None:
+        aftermath = self._aftermath
+        aftermath.watched.add(key.tenant)
+        quarantine = aftermath.quarantines.setdefault(
+            key, Quarantine(aftermath.quarantine_settings)
+        )
+        if not quarantine.is_on and not self._is_news("quarantine", *key):
+            quarantine.impose()
+
+    def _lift(self, key: TypeKey) -> None:
+        quarantine = self._aftermath.quarantines.get(key)
+        if quarantine is not None and not self._is_news("quarantine", *key):
+            quarantine.lift()
+
+    def _is_news(self, kind: str, tenant: int, subject: int, dependency: str = "") -> bool:
+        """Whether it began or ended here since, and the store has yet to hear it."""
+        asked = (kind, tenant, subject, dependency)
+        return any(one[:4] == asked for one in self._aftermath.news)
+
+    def _end_throttles(self) -> None:
+        now_us = self._clock.now_us()
+        for place, one in self._aftermath.recycling.items():
+            if one.is_over(now_us):
+                one.lift()
+                self._aftermath.news.append(Change("recycling", *place, is_on=False))

@@ -1,0 +1,198 @@
+"""Lateness is a fact: measured at every start of a job that had a time, and acted on.
+
+`sort_out` is asked when leases are about to go out: a job whose last moment has passed is expired
+instead, or flagged, as its submitter wished. `Expirer` ends those that wait without a worker.
+Jobs that were due at once and have no last moment never come here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairway.core.event import NewEvent
+from fairway.core.failure.retry import Decision
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
+from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
+from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.failure.failure_policy import tally_of
+from fairway.services.jobs.watch import Watchers
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.sessions.sessions import End, Lease
+from fairway.services.store_clock import StoreClock
+from fairway.store import promotion as store
+from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.error_classes import reason_of
+from fairway.store.events import add_events
+
+log = logger("lateness")
+
+TOO_LATE = b'{"type":"TooLate","message":"Its last moment to start had passed."}'
+REST_SECONDS = 1.0
+JOBS_PER_ROUND = 500
+EVENTS_PER_TENANT = 20  # within one round; the rest are counted in one
+NEWS_MAX = 10_000  # kept while the store is away,
+NEWS_TENANT_MAX = 100  # and of each tenant
+
+
+class LateExecution(NamedTuple):
+    """A job whose last moment passed before it could start."""
+
+    tenant: int
+    job: JobId
+    late_ms: int | None  # after its due time; unknown for one that never came to a worker
+    action: str  # skipped or flagged
+
+
+class Lateness:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        directory: Directory,
+        store_clock: StoreClock,
+        metrics: Metrics,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._directory = directory
+        self._store_clock = store_clock
+        self._metrics = metrics
+        self.news: list[LateExecution] = []  # to be written as events
+
+    def sort_out(self, leases: list[Lease]) -> list[Lease]:
+        """Those that may go out; the others end here, before any worker hears of them."""
+        now_ms = self._store_clock.unix_ms()
+        return [lease for lease in leases if self._may_go(lease, now_ms)]
+
+    def _may_go(self, lease: Lease, now_ms: int) -> bool:
+        if lease.job.timing is None:
+            return True
+        timing = Timing.of(lease.job.timing)
+        late_ms = lateness_ms(timing, now_ms)
+        if not may_start(timing, now_ms):
+            self._skip(lease, late_ms)
+            return False
+        name = self._directory.type_names.get(lease.job.type, "")
+        # Labels are few, and names of tenants' own cost nothing to make up.
+        label = name if name in self._directory.names.shared else OTHER_TYPES
+        self._metrics.lateness.observe(label, late_ms / 1000)
+        if is_too_late(timing, now_ms):
+            self.tell(_action(timing), lease.job.tenant, lease.job.id, late_ms)
+        return True
+
+    def _skip(self, lease: Lease, late_ms: int) -> None:
+        job = lease.job
+        decision = Decision(State.EXPIRED, tally_of(job), 0, "too_late")
+        self._dispatcher.backlog.ending.add(job.id)  # the store shows it as queued until then
+        self._dispatcher.not_written(lease)
+        end = End(lease, None, 0, None, decision, TOO_LATE, said="skipped")
+        self._dispatcher.record_ends([end])
+        self.tell("skipped", job.tenant, job.id, late_ms)
+
+    def tell(self, action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
+        self._metrics.late.labels(action).inc()
+        if action != "run":
+            self.news.append(LateExecution(tenant, job, late_ms, action))
+
+
+def _action(timing: Timing) -> str:
+    return "flagged" if timing.on_late == OnLate.FLAG else "run"
+
+
+class Expirer:
+    """Ends waiting jobs whose last moment has passed, so many a round, and writes the events."""
+
+    def __init__(
+        self, database: Database, dispatcher: Dispatcher, watchers: Watchers, lateness: Lateness
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._watchers = watchers
+        self._lateness = lateness
+        self._aside: Aside[JobId] = Aside()
+
+    async def run_once(self, now_us: int) -> float:
+        counts = await in_each_shard(self._dispatcher.open_shards, self._expire)
+        await self._write_news()
+        return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
+
+    async def _expire(self, shard: int) -> int:
+        term = self._dispatcher.terms.get(shard)
+        if term is None:
+            return 0
+        async with self._database.hot() as connection:
+            found = await store.passed_last_moments(connection, shard, JOBS_PER_ROUND)
+            # A short job that runs may not be written as running; from now on none is granted.
+            busy = (self._dispatcher.leases, self._dispatcher.backlog.ending)
+            now_us = time.monotonic_ns() // 1000
+            late = [
+                job
+                for job in found
+                if not any(job.id in held for held in busy)
+                and not self._aside.holds(job.id, now_us)
+            ]
+            expired: set[str] = set()
+
+            async def expire(some: Sequence[store.LateJob]) -> None:
+                expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
+
+            if late:
+                await each_apart(late, expire, self._set_aside)
+        gone = [job for job in late if job.id in expired]
+        self._dispatcher.backlog.remove_all([(job.id, job.key) for job in gone])
+        for job in gone:
+            self._lateness.tell("skipped", job.key.tenant, job.id, None)
+        self._watchers.tell(JobId(job) for job in expired)
+        return len(expired)
+
+    def _set_aside(self, job: store.LateJob, error: Exception) -> None:
+        self._aside.put(job.id, time.monotonic_ns() // 1000)
+        log.error("late job cannot be ended; set aside", job=job.id, error=reason_of(error))
+
+    async def _write_news(self) -> None:
+        news, self._lateness.news = self._lateness.news, []
+        if not news:
+            return
+        try:
+            async with self._database.calm() as connection:
+                await add_events(connection, late_events(news))
+        except DISCONNECTED:
+            self._lateness.news = within_bounds(news + self._lateness.news)
+            raise
+
+
+def within_bounds(news: list[LateExecution]) -> list[LateExecution]:
+    """One tenant's very many leave room for another's few."""
+    counts: Counter[int] = Counter()
+    kept = []
+    for late in news:
+        counts[late.tenant] += 1
+        if counts[late.tenant] <= NEWS_TENANT_MAX:
+            kept.append(late)
+    return kept[:NEWS_MAX]
+
+
+def late_events(news: list[LateExecution]) -> list[NewEvent]:
+    """An event a job; of very many at once, one that counts the rest."""
+    by_tenant: dict[int, list[LateExecution]] = defaultdict(list)
+    for late in news:
+        by_tenant[late.tenant].append(late)
+    events = []
+    for tenant, found in by_tenant.items():
+        events += [_event(late) for late in found[:EVENTS_PER_TENANT]]
+        rest = len(found) - EVENTS_PER_TENANT
+        if rest > 0:
+            detail = f"{rest} more jobs were too late within the same second."
+            events.append(NewEvent(tenant, "late_execution", "jobs", detail))
+    return events
+
+
+def _event(late: LateExecution) -> NewEvent:
+    after = "" if late.late_ms is None else f", {late.late_ms / 1000:g} s after its due time"
+    what = "was skipped" if late.action == "skipped" else "ran all the same"
+    detail = f"Its last moment to start had passed{after}: it {what}."
+    return NewEvent(late.tenant, "late_execution", late.job, detail)

@@ -1,0 +1,306 @@
+"""What tenants do with recurring schedules: put, read, pause, run now, make up for the past.
+
+Any server can do all of it: ticks are fired by the owner of the shard, and a run is known by its
+tick, so nobody runs one twice. The database's clock decides what is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice, takewhile
+from typing import Any, NamedTuple, TypeAlias
+
+from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
+from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.scheduling.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
+from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
+from fairway.core.tenant import Tenant
+from fairway.runtime.loops import Effort, pause
+from fairway.runtime.random_ids import JobIdFactory
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.scheduling.cron import Recurrence, checked
+from fairway.services.scheduling.schedule_jobs import (
+    Firing,
+    firing,
+    may_be_tick,
+    moment_of,
+    next_tick,
+    recurrence,
+    unix_ms,
+)
+from fairway.services.store_clock import StoreClock
+from fairway.store import schedules as store
+from fairway.store import submissions
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.query_slots import SlowUse
+from fairway.store.schedules import is_cut as is_cut
+
+BACKFILL_MAX = 1000
+BACKFILL_STEPS = 100_000
+BACKFILL_BYTES = 512 << 10  # of payloads that are written in one go
+NEXT_RUNS = 5
+NEXT_RUNS_STEPS = 5000
+QUICK_STEPS = 400  # worked out at once, in between other requests: half a millisecond or so
+TRIGGER_TRIES = 100  # other servers may take the same milliseconds
+
+#: Has work done for a tenant that computes for long: beside the event loop, tenants in turn.
+InTurn: TypeAlias = Callable[[int, Callable[[], Any]], Awaitable[Any]]
+
+
+async def _at_once(tenant: int, work: Callable[[], Any]) -> Any:
+    return work()
+
+
+class ScheduleLimits(NamedTuple):
+    gap_ms_min: int
+    per_tenant_max: int
+
+
+class Backfilled(NamedTuple):
+    made: int
+    already: int  # ticks that were fired before
+
+
+class Schedules:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        ids: JobIdFactory,
+        store_clock: StoreClock,
+        limits: ScheduleLimits,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._ids = ids
+        self._store_clock = store_clock
+        self._limits = limits
+        self._shard_count = shard_count
+        self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
+        self.in_turn: InTurn = _at_once
+        self.admit: Callable[[Tenant, int], None] = lambda tenant, count: None
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_scheduled: Callable[[int], None] = lambda shard: None
+
+    def place(self, tenant: int, name: str) -> Place:
+        return Place(shard_for_tenant(tenant, self._shard_count), tenant, name)
+
+    def now(self) -> datetime:
+        """The database's time, in the whole milliseconds that ticks are counted in."""
+        return moment_of(self._store_clock.unix_ms())
+
+    # -- make and change ---------------------------------------------------------------------
+
+    def check(self, terms: ScheduleTerms) -> Recurrence:
+        """Refuse what can never run, or far too often."""
+        if terms.ends_at is not None and terms.ends_at <= terms.starts_at:
+            raise InvalidRequest("ends_at lies before starts_at, or in the past.", field="/ends_at")
+        return checked(
+            cron=terms.cron,
+            every_ms=terms.every_ms,
+            zone=terms.zone,
+            now_ms=unix_ms(terms.starts_at),
+            gap_ms_min=self._limits.gap_ms_min,
+        )
+
+    async def preview(self, tenant: int, terms: ScheduleTerms) -> tuple[str, list[datetime]]:
+        """What it says in words, and its next runs; refuses what `put` would."""
+
+        def work_out() -> tuple[str, list[datetime]]:
+            return self.check(terms).text, self._next_runs(terms, NEXT_RUNS_STEPS)
+
+        found: tuple[str, list[datetime]] = await self.in_turn(tenant, work_out)
+        return found
+
+    async def put(self, place: Place, terms: ScheduleTerms, type_name: str) -> bool:
+        """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
+        await self.in_turn(place.tenant, partial(self.check, terms))
+        now = self.now()
+        following = await self._following(place.tenant, terms, now)
+        types = await self._directory.know_types([type_name], place.tenant)  # no connection held
+        async with self._calm(place.tenant) as connection:
+            others = await store.count_others(connection, place)
+            if others >= self._limits.per_tenant_max:
+                raise LimitReached(
+                    f"There are {others} schedules already, as many as a tenant may have. Delete"
+                    " some, or let one schedule submit many jobs.",
+                    code="TOO_MANY_SCHEDULES",
+                    retry_after_seconds=60,  # time alone does not help
+                )
+            terms = terms._replace(type=types[type_name])
+            is_new = await store.put_schedule(connection, place, terms, now, following)
+        self.on_change()
+        return is_new
+
+    async def pause(self, place: Place, paused: bool) -> Schedule:
+        """Paused or going again; ticks that pass meanwhile are settled without runs."""
+        schedule = await self.read(place)
+        now = self.now()
+        following = await self._following(place.tenant, schedule.terms, now)
+        async with self._calm(place.tenant) as connection:
+            if not await store.pause_schedule(connection, place, paused, now, following):
+                raise _absent(place)
+        self.on_change()
+        return await self.read(place)
+
+    async def _following(self, tenant: int, terms: ScheduleTerms, now: datetime) -> datetime | None:
+        found: datetime | None = await self.in_turn(tenant, partial(next_tick, terms, unix_ms(now)))
+        return found
+
+    async def remove(self, place: Place) -> None:
+        async with self._calm(place.tenant) as connection:
+            if not await store.delete_schedule(connection, place):
+                raise _absent(place)
+
+    # -- run outside of the clock ------------------------------------------------------------
+
+    async def trigger(self, place: Place) -> JobId:
+        """One run now, whatever else runs: a job that is on disk when this returns."""
+        schedule = await self.read(place)
+        self._admit(place, 1)
+        (job_id,) = self._ids.make(place.shard, 1)
+        for _ in range(TRIGGER_TRIES):
+            tick_ms = self._next_trigger_ms(schedule.terms)
+            run = firing(schedule, job_id, tick_ms, Cause.TRIGGER, due_ms=unix_ms(self.now()))
+            if await self._fire(place, [run]):
+                return job_id
+        raise Unavailable("Too many runs of this schedule are being triggered at once.")
+
+    def _next_trigger_ms(self, terms: ScheduleTerms) -> int:
+        """A millisecond of its own: a run is known by its tick, and the clock keeps its own."""
+        tick_ms = max(unix_ms(self.now()), self._triggered_ms + 1)
+        if may_be_tick(terms, tick_ms):
+            tick_ms += 1
+        self._triggered_ms = tick_ms
+        return tick_ms
+
+    async def backfill(self, place: Place, since: datetime, until: datetime) -> Backfilled:
+        """Runs for ticks of the past that have none, all due now."""
+        schedule, now = await self.read(place), self.now()
+        if not since <= until <= now:
+            raise InvalidRequest(
+                "since must lie before until, and until in the past.", field="/until"
+            )
+        ticks: list[int] = await self.in_turn(
+            place.tenant, partial(_ticks_between, schedule.terms, unix_ms(since), unix_ms(until))
+        )
+        if len(ticks) > BACKFILL_MAX:
+            raise InvalidRequest(
+                f"This range has more than {BACKFILL_MAX} ticks: ask for a shorter one, several"
+                " times.",
+                field="/since",
+            )
+        self._admit(place, len(ticks))
+        made, at_once = 0, max(BACKFILL_BYTES // max(len(schedule.terms.payload), 1), 1)
+        for start in range(0, len(ticks), at_once):
+            effort = Effort()
+            some = ticks[start : start + at_once]
+            made += await self._make_up(schedule, some, unix_ms(now))
+            if start + at_once < len(ticks):
+                await pause(effort.rest_seconds(0))  # the store has others to serve
+        return Backfilled(made, len(ticks) - made)
+
+    async def _make_up(self, schedule: Schedule, ticks: list[int], due_ms: int) -> int:
+        place = schedule.place
+        ids = self._ids.make(place.shard, len(ticks))
+        firings = [
+            firing(schedule, job_id, tick, Cause.BACKFILL, due_ms=due_ms)
+            for job_id, tick in zip(ids, ticks, strict=True)
+        ]
+        return await self._fire(place, firings)
+
+    def _admit(self, place: Place, count: int) -> None:
+        """Runs outside of the clock are jobs as any that are submitted: within the same limits."""
+        if count:
+            self.admit(self._directory.tenants[place.tenant], count)
+
+    async def _fire(self, place: Place, firings: list[Firing]) -> int:
+        if not firings:
+            return 0
+        async with self._writing(place.tenant) as connection, connection.transaction():
+            runs = [one.run for one in firings]
+            claimed = await store.claim_runs(connection, place.shard, runs)
+            jobs = [one.job for one in firings if one.job.id in claimed]
+            if jobs:
+                ids = {job.id for job in jobs}
+                await submissions.insert_jobs(connection, place.shard, jobs, ids)
+        self.on_scheduled(place.shard)
+        return len(jobs)
+
+    # -- look --------------------------------------------------------------------------------
+
+    async def read(self, place: Place) -> Schedule:
+        async with self._calm(place.tenant) as connection:
+            found = await store.read_schedule(connection, place)
+        if found is None:
+            raise _absent(place)
+        return found
+
+    async def page(self, tenant: int, after: str, limit: int) -> list[Schedule]:
+        shard = shard_for_tenant(tenant, self._shard_count)
+        async with self._calm(tenant) as connection:
+            return await store.list_schedules(connection, shard, tenant, after, limit)
+
+    async def runs(self, place: Place, before: datetime | None, limit: int) -> list[PastRun]:
+        """The newest runs, skipped ones among them."""
+        await self.read(place)
+        latest = self.now() + timedelta(days=1)
+        async with self._calm(place.tenant) as connection:
+            return await store.list_runs(connection, place, before or latest, limit)
+
+    async def next_runs(self, tenant: int, terms: ScheduleTerms) -> list[datetime]:
+        """The next ticks by today's rules of the zone; none for a paused or ended schedule.
+
+        Of one that comes rarely there may be fewer: they are only shown.
+        """
+        try:
+            return self._next_runs(terms, QUICK_STEPS, is_whole=True)
+        except TooManySteps:
+            work = partial(self._next_runs, terms, NEXT_RUNS_STEPS)
+            found: list[datetime] = await self.in_turn(tenant, work)
+            return found
+
+    def _next_runs(
+        self, terms: ScheduleTerms, steps: int, *, is_whole: bool = False
+    ) -> list[datetime]:
+        now_ms = max(unix_ms(self.now()), unix_ms(terms.starts_at) - 1)
+        found = recurrence(terms).after(now_ms, Steps(steps))
+        ticks = islice(found if is_whole else while_affordable(found), NEXT_RUNS)
+        moments = [moment_of(tick) for tick in ticks]
+        return [tick for tick in moments if terms.ends_at is None or tick <= terms.ends_at]
+
+    def _calm(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
+        return _told_if_away(self._database.quick(tenant))
+
+    def _writing(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
+        return _told_if_away(self._database.writing(tenant))
+
+
+@asynccontextmanager
+async def _told_if_away(use: SlowUse) -> AsyncIterator[Connection]:
+    try:
+        async with use as connection:
+            yield connection
+    except DISCONNECTED as error:
+        raise Unavailable() from error
+
+
+def _absent(place: Place) -> NotFound:
+    return NotFound(f"There is no schedule {place.name!r}.")
+
+
+def _ticks_between(terms: ScheduleTerms, first_ms: int, last_ms: int) -> list[int]:
+    """Ticks of a range, one more than may be made up for at most."""
+    source = recurrence(terms).after(first_ms - 1, Steps(BACKFILL_STEPS))
+    try:
+        return list(islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1))
+    except TooManySteps:
+        raise InvalidRequest(
+            "This range is too long to be worked out in one go: ask for a shorter one, several"
+            " times.",
+            field="/since",
+        ) from None

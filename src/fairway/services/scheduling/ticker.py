@@ -1,0 +1,303 @@
+"""Fires the ticks of recurring schedules, for the shards this server owns.
+
+Which ticks are due is worked out first, in parts and with nothing held. Then one short transaction:
+the term is held, due schedules are held, each tick is claimed, its job is written, and how far the
+schedule has come. So a crash leaves all of it or nothing, and two owners can never fire one tick
+twice. A schedule that changed in between is left to the next round. The jobs are scheduled ones:
+the promoter takes them from there, under its caps. The database's clock decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from fairway.core.errors import Refused
+from fairway.core.ids import JobId
+from fairway.core.lifecycle import State
+from fairway.core.scheduling.schedule import Cause, Place, RunOutcome, Schedule
+from fairway.core.scheduling.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_affordable
+from fairway.runtime.loops import WorkInParts
+from fairway.runtime.random_ids import JobIdFactory
+from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.bad_rows import Aside, each_apart, in_each_shard
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.control import Control
+from fairway.services.scheduling.schedule_jobs import (
+    Firing,
+    firing,
+    moment_of,
+    next_tick,
+    recurrence,
+    unix_ms,
+)
+from fairway.store import history, submissions
+from fairway.store import schedules as store
+from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.error_classes import reason_of
+from fairway.store.schedules import Run, Settled
+
+log = logger("ticker")
+
+SCHEDULES_PER_ROUND = 200
+ROUND_BYTES = 8 << 20  # of jobs that one transaction writes; a schedule's own come whole
+JOB_BYTES = 1 << 10  # of a job beside its payload
+REST_MAX_SECONDS = 1.0
+REST_WAITING_SECONDS = 0.25  # a tick waits for the run before it: look whether it is over
+CANCELS_AT_ONCE = 8
+CANCEL_TRIES = 20
+BROKEN_AGAIN = timedelta(minutes=1)
+
+
+class Reckoning(NamedTuple):
+    """What is due of a schedule at a moment, and what comes next; None: it cannot be worked out."""
+
+    schedule: Schedule
+    now: datetime
+    due: Due | None
+    next_at: datetime | None
+
+    @property
+    def due_bytes(self) -> int:
+        """What its jobs weigh that are due, whether or not all of them fire."""
+        ticks = len(self.due.ticks) if self.due is not None else 0
+        return ticks * (len(self.schedule.terms.payload) + JOB_BYTES)
+
+    def fits(self, schedule: Schedule) -> bool:
+        mine = self.schedule
+        return (mine.terms, mine.handled_at, mine.next_at) == (
+            schedule.terms, schedule.handled_at, schedule.next_at,
+        )  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    """What one schedule does in this round."""
+
+    settled: Settled
+    firings: list[Firing]
+    others: list[Run]  # skipped, or waiting
+    missed: int = 0
+    cancel: JobId | None = None
+
+
+class Ticker:
+    def __init__(
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        control: Control,
+        ids: JobIdFactory,
+        metrics: Metrics,
+    ) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._control = control
+        self._ids = ids
+        self._metrics = metrics
+        self._waiting_after: dict[int, tuple[int, str]] = {}
+        self._cancels: dict[tuple[int, JobId], int] = {}  # runs to stop → tries left
+        self._aside: Aside[Place] = Aside()
+        self.on_scheduled: Callable[[], None] = lambda: None
+        self.on_cancel: Callable[[], None] = lambda: None
+
+    async def run_once(self, now_us: int) -> float:
+        rests = await in_each_shard(self._dispatcher.open_shards, self._round)
+        return min(rests, default=REST_MAX_SECONDS)
+
+    async def _round(self, shard: int) -> float:
+        term = self._dispatcher.terms.get(shard)
+        if term is None:
+            return REST_MAX_SECONDS
+        reckoned = await self._reckon(shard, term)
+        rests: list[float] = []
+
+        async def tick(some: Sequence[Place]) -> None:
+            only = None if len(some) == len(reckoned) else set(some)
+            rests.append(await self._tick(shard, term, reckoned, only))
+
+        await each_apart(list(reckoned), tick, self._set_aside)
+        return min(rests, default=REST_MAX_SECONDS)
+
+    def _set_aside(self, place: Place, error: Exception) -> None:
+        self._aside.put(place, time.monotonic_ns() // 1000)
+        self._metrics.rows_set_aside.labels("schedules").inc()
+        log.error("schedule cannot tick; set aside", schedule=place, error=reason_of(error))
+
+    async def _tick(
+        self, shard: int, term: int, reckoned: dict[Place, Reckoning], only: set[Place] | None
+    ) -> float:
+        """One transaction for all that were reckoned, or for those only."""
+        outcomes: list[Outcome] = []
+        async with self._database.hot() as connection, connection.transaction():
+            now = await store.hold_shard(connection, shard, term)
+            if now is None:
+                return REST_MAX_SECONDS
+            found, is_waiting = await self._found(connection, shard)
+            if only is not None:
+                found = [schedule for schedule in found if schedule.place in only]
+            known = [one for one in map(partial(_reckoning, reckoned, now), found) if one]
+            if known:
+                outcomes = await self._settle(connection, shard, known)
+            seconds = await store.seconds_to_next(connection, shard)
+        self._after(outcomes)
+        rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
+        return min(rest, REST_WAITING_SECONDS if is_waiting else REST_MAX_SECONDS)
+
+    async def _reckon(self, shard: int, term: int) -> dict[Place, Reckoning]:
+        """What is due, with no row held: some expressions take a while."""
+        async with self._database.hot() as connection:
+            now = await store.hold_shard(connection, shard, term)
+            if now is None:
+                return {}
+            due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
+        work, found, room_bytes = WorkInParts(), {}, ROUND_BYTES
+        now_us = time.monotonic_ns() // 1000
+        for schedule in due:
+            if self._aside.holds(schedule.place, now_us):
+                continue
+            found[schedule.place] = reckoned = _reckoned(schedule, now)
+            # After an outage each may have many to make up for: the rest has rounds of its own.
+            room_bytes -= reckoned.due_bytes
+            if room_bytes <= 0:
+                break
+            await work.let_others()
+        return found
+
+    async def _found(self, connection: Connection, shard: int) -> tuple[list[Schedule], bool]:
+        """Schedules to look at; and whether some wait for a run to end."""
+        due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
+        after = self._waiting_after.get(shard, (-1, ""))
+        waiting = await store.waiting_schedules(connection, shard, after, SCHEDULES_PER_ROUND)
+        self._waiting_after.pop(shard, None)
+        if len(waiting) == SCHEDULES_PER_ROUND:
+            self._waiting_after[shard] = (waiting[-1].place.tenant, waiting[-1].place.name)
+        found = {schedule.place: schedule for schedule in (*waiting, *due)}
+        return list(found.values()), bool(waiting) or after != (-1, "")
+
+    async def _settle(
+        self, connection: Connection, shard: int, found: list[Reckoning]
+    ) -> list[Outcome]:
+        lasts = [(one.schedule.place.tenant, one.schedule.last_job) for one in found]
+        jobs = [(tenant, job) for tenant, job in lasts if job is not None]
+        states = await history.read_states(connection, shard, jobs) if jobs else {}
+        live = {job for job, (state, _) in states.items() if not State(state).is_final}
+        outcomes = [self._outcome(one, one.schedule.last_job in live) for one in found]
+        runs = [one.run for outcome in outcomes for one in outcome.firings]
+        runs += [run for outcome in outcomes for run in outcome.others]
+        claimed = await store.claim_runs(connection, shard, runs) if runs else set()
+        written = [f.job for one in outcomes for f in one.firings if f.job.id in claimed]
+        if written:
+            await submissions.insert_jobs(connection, shard, written, {job.id for job in written})
+        await store.settle_schedules(connection, shard, [one.settled for one in outcomes])
+        return outcomes
+
+    def _outcome(self, found: Reckoning, is_live: bool) -> Outcome:
+        if found.due is None:
+            return _broken(found.schedule, found.now)
+        try:
+            return self._judged(found, found.due, is_live)
+        except Exception as error:  # one that cannot be read any more must not stop the others
+            log.error("schedule cannot tick", schedule=found.schedule.place, error=repr(error))
+            return _broken(found.schedule, found.now)
+
+    def _judged(self, found: Reckoning, due: Due, is_live: bool) -> Outcome:
+        schedule = found.schedule
+        place, terms = schedule.place, schedule.terms
+        waits = None if schedule.waiting_tick is None else unix_ms(schedule.waiting_tick)
+        made = plan(due.ticks, Overlap(terms.overlap), is_live=is_live, waiting=waits)
+        ids = self._ids.make(place.shard, len(made.fire))
+        firings = [
+            firing(schedule, job, tick, Cause.CLOCK)
+            for job, tick in zip(ids, made.fire, strict=True)
+        ]
+        others = [_run(schedule, tick, RunOutcome.SKIPPED) for tick in made.skip]
+        if made.waiting is not None and made.waiting != waits:
+            others.append(_run(schedule, made.waiting, RunOutcome.WAITING))
+        settled = Settled(
+            place.tenant,
+            place.name,
+            max(found.now, schedule.handled_at),
+            found.next_at,
+            None if made.waiting is None else moment_of(made.waiting),
+            ids[-1] if ids else None,
+        )
+        cancel = schedule.last_job if made.cancel else None
+        return Outcome(settled, firings, others, due.missed, cancel)
+
+    def _after(self, outcomes: list[Outcome]) -> None:
+        """The transaction stands: tell the promoter, ask for running ones to be stopped, count."""
+        for outcome in outcomes:
+            self._metrics.ticks.labels("fired").inc(len(outcome.firings))
+            self._metrics.ticks.labels("missed").inc(outcome.missed)
+            self._metrics.ticks.labels("skipped").inc(
+                sum(run.outcome == RunOutcome.SKIPPED for run in outcome.others)
+            )
+            if outcome.cancel is not None:
+                self._cancels[outcome.settled.tenant, outcome.cancel] = CANCEL_TRIES
+                self.on_cancel()
+        if any(outcome.firings for outcome in outcomes):
+            self.on_scheduled()
+
+    async def cancel_runs(self, now_us: int) -> float:
+        """A loop of its own: a run that cannot be stopped now stops nobody's schedules."""
+        some = list(self._cancels)[:CANCELS_AT_ONCE]
+        tries = [self._cancels.pop(run) for run in some]
+        done = await asyncio.gather(*(self._is_cancelled(*run) for run in some))
+        for run, left, is_done in zip(some, tries, done, strict=True):
+            if not is_done and left > 1:
+                self._cancels.setdefault(run, left - 1)
+        return REST_MAX_SECONDS if all(done) and not self._cancels else REST_WAITING_SECONDS
+
+    async def _is_cancelled(self, tenant: int, job: JobId) -> bool:
+        try:
+            await self._control.cancel(tenant, job)
+        except Refused as error:
+            log.info("a run was over before it could be stopped", job=job, error=error.message)
+        except Exception as error:
+            log.warning("a run is not stopped yet", job=job, error=repr(error))
+            return False
+        return True
+
+
+def _reckoning(
+    reckoned: dict[Place, Reckoning], now: datetime, schedule: Schedule
+) -> Reckoning | None:
+    """What is known of a schedule that is held now; None: it changed, or came due since."""
+    if schedule.next_at is None or schedule.next_at > now:  # only a tick of it waits
+        return Reckoning(schedule, schedule.handled_at, Due((), 0), schedule.next_at)
+    found = reckoned.get(schedule.place)
+    if found is None or not found.fits(schedule):
+        return None
+    return found._replace(schedule=schedule)
+
+
+def _reckoned(schedule: Schedule, now: datetime) -> Reckoning:
+    try:
+        following = next_tick(schedule.terms, unix_ms(now))
+        return Reckoning(schedule, now, _due(schedule, now), following)
+    except Exception as error:  # one that cannot be read any more must not stop the others
+        log.error("schedule cannot tick", schedule=schedule.place, error=repr(error))
+        return Reckoning(schedule, now, None, None)
+
+
+def _due(schedule: Schedule, now: datetime) -> Due:
+    terms = schedule.terms
+    last = now if terms.ends_at is None else min(now, terms.ends_at)
+    ticks = while_affordable(recurrence(terms).until(unix_ms(last)))
+    handled_ms = max(unix_ms(schedule.handled_at), unix_ms(terms.starts_at) - 1)
+    return due_ticks(ticks, handled_ms, unix_ms(now), CatchUp(terms.catch_up), terms.window_ms)
+
+
+def _broken(schedule: Schedule, now: datetime) -> Outcome:
+    place, again = schedule.place, now + BROKEN_AGAIN
+    settled = Settled(place.tenant, place.name, schedule.handled_at, again, None, None)
+    return Outcome(settled, [], [])
+
+
+def _run(schedule: Schedule, tick_ms: int, outcome: RunOutcome) -> Run:
+    place = schedule.place
+    return Run(place.tenant, place.name, moment_of(tick_ms), Cause.CLOCK, outcome, None)

@@ -1,0 +1,51 @@
+"""What a worker says in one exchange, in the words of the services: facts alone, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from fairway.core.run.outcome import Outcome
+from fairway.services.sessions.sessions import Hello, Holding
+
+
+class Success(Protocol):
+    """A report of success as it came. The hot path reads it in place; nothing is made of it."""
+
+    n: int
+    job: str
+    tenant: str
+    epoch: int
+    token: str
+    ran_us: int
+    result: Any  # JSON text, as anything that `bytes()` takes
+
+
+class Reported(NamedTuple):
+    """A report as it came: which lease it claims, and what the run meant."""
+
+    number: int
+    job: str
+    tenant: str
+    epoch: int
+    token: str
+    outcome: Outcome | None  # None: succeeded
+
+
+class Call(NamedTuple):
+    """Everything a worker says in one exchange."""
+
+    session: str
+    number: int  # counts the calls of the session
+    worker: str
+    tenant: int | None  # set when the worker's key belongs to one tenant
+    hello: Hello | None
+    running: list[Holding] | None
+    successes: list[Success]
+    reports: list[Reported]  # of every other end
+    wait_seconds: float
+    draining: bool
+    goodbye: bool
+    is_whole: bool = False  # `running` names all that it runs, also without a hello
+    on_heard: Callable[[], None] | None = None  # its reports are not looked at any more
+    api_key: str = ""  # the id of the key that it showed

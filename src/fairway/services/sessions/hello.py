@@ -1,0 +1,35 @@
+"""What a hello says of its job types, made ready in parts: a worker may name ten thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairway.core.job_type import TypeFacts
+from fairway.runtime.loops import WorkInParts
+from fairway.services.sessions.sessions import TypeTerms
+
+_LIMITS = [(place, name) for place, name in enumerate(TypeTerms._fields) if name.endswith("_max")]
+
+
+class Greeting(NamedTuple):
+    types: set[int]
+    policies: dict[int, dict[str, Any]]  # job type → the limits that it asks for
+    facts: list[tuple[int, TypeFacts]]  # of those of which it says any
+
+
+async def read_greeting(said: Sequence[TypeTerms], type_ids: Mapping[str, int]) -> Greeting:
+    """Of the types that have a number. Others have their turns: first all is read, then changed."""
+    found, work, no_facts = Greeting(set(), {}, []), WorkInParts(), TypeFacts()
+    for terms in said:
+        type_id = type_ids.get(terms.name)
+        if type_id is None:
+            continue  # there was no room for its name
+        found.types.add(type_id)
+        asked = {name: terms[place] for place, name in _LIMITS if terms[place] is not None}
+        if asked:
+            found.policies[type_id] = asked
+        if terms.facts != no_facts:
+            found.facts.append((type_id, terms.facts))
+        await work.let_others()
+    return found

@@ -1,0 +1,172 @@
+"""The sessions of a server: who is there, whose call is held open, what there is to say to each.
+
+Plain state in one event loop; what sessions may run is decided in
+`services/dispatch/dispatcher.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.fair_share.capacity import Headcount
+from fairway.core.fair_share.own_slots import TENANT_SLOTS_MAX, OwnSlots
+from fairway.core.pools import PoolTable, missing_labels
+from fairway.runtime.clock import Clock
+from fairway.services.sessions.held_calls import HeldCalls
+from fairway.services.sessions.sessions import Lease, News, Session
+from fairway.store.leases import Origin
+
+LEASES_PER_REPLY = 512
+REPLY_BYTES = 4 << 20  # of payloads; the rest comes with the next reply
+FEW_LEASES = 64  # weigh no more than that
+TENANT_SESSIONS_MAX = 200  # of the worker keys of one tenant
+TENANTS_SESSIONS_MAX = 5_000  # of all tenants' own workers: shared ones always find a place
+SESSIONS_MAX = 10_000
+RETRY_SECONDS = 5  # a session that ended without a word is forgotten after some seconds
+
+
+class SessionBook:
+    def __init__(self, clock: Clock, grace_seconds: float) -> None:
+        self._clock = clock
+        self.grace_us = round(grace_seconds * 1e6)  # past a time limit, or after a silence
+        self.pools = PoolTable()
+        self.sessions: dict[str, Session] = {}
+        self.held = HeldCalls()
+        self._of_tenant: Counter[int] = Counter()  # tenant → sessions of its own workers
+        self._of_tenants = 0  # of all of them
+        self._own_slots = OwnSlots()
+        self._headcount = Headcount()
+
+    def session(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
+        """The session of this name, whose worker speaks just now; a new one must find a place.
+
+        `opener` is the id of the API key that it showed, and `tenant` whose key that is.
+        """
+        if key not in self.sessions:
+            self._check_room(tenant)
+        session = self.restored_session(key)
+        before = session.tenant
+        session.claim(worker, tenant, opener)
+        if before != tenant:
+            self._count_tenant(before, -1)
+            self._count_tenant(tenant, 1)
+            self._own_slots.forget(key)
+            session.equip({})
+            session.greeted = False  # a hello says what it offers to whom it is now
+            self.held.review(session)
+        session.heard(self._clock.now_us(), self.grace_us)
+        return session
+
+    def forget_session(self, session: Session) -> None:
+        if self.sessions.pop(session.key, None) is not None:
+            self._count_tenant(session.tenant, -1)
+            self._own_slots.forget(session.key)
+        self.held.forget(session)
+
+    def _count_tenant(self, tenant: int | None, change: int) -> None:
+        if tenant is None:
+            return
+        self._of_tenants += change
+        self._of_tenant[tenant] += change
+        if not self._of_tenant[tenant]:
+            del self._of_tenant[tenant]
+
+    def _check_room(self, tenant: int | None) -> None:
+        if tenant is not None and self._of_tenant[tenant] >= TENANT_SESSIONS_MAX:
+            raise LimitReached(
+                f"The tenant has {TENANT_SESSIONS_MAX} worker sessions, as many as there may be."
+                " Run fewer workers with more slots each; one that ended is forgotten soon.",
+                code="TOO_MANY_SESSIONS",
+                retry_after_seconds=RETRY_SECONDS,
+            )
+        is_full = tenant is not None and self._of_tenants >= TENANTS_SESSIONS_MAX
+        if is_full or len(self.sessions) >= SESSIONS_MAX:
+            raise Unavailable("As many workers are here as may be.", code="OVERLOADED")
+
+    def offer_slots(self, session: Session, slots: int) -> None:
+        """A hello names so many: those of one tenant's own workers are bounded together."""
+        if session.tenant is None or self.sessions.get(session.key) is not session:
+            return
+        if not self._own_slots.offer(session.key, session.tenant, slots):
+            raise LimitReached(
+                f"The tenant's own workers may have {TENANT_SLOTS_MAX} slots in all, and they have"
+                f" {self._own_slots.of(session.tenant)} already: {slots} more do not fit. Offer"
+                " fewer; those of a worker that ended are free again soon.",
+                code="TOO_MANY_SLOTS",
+                retry_after_seconds=RETRY_SECONDS,
+            )
+
+    def restored_session(self, key: str, origin: Origin | None = None) -> Session:
+        """The session as it is. One that leases are found of and that is not here is of whom the
+        store says, who alone can claim it; and nobody's, where the store does not know."""
+        session = self.sessions.get(key)
+        if session is None:
+            session = self.sessions[key] = Session(key, self._clock.now_us())
+        if origin is not None and not session.is_known:
+            session.worker, session.tenant, session.opener, _ = origin
+            self._count_tenant(session.tenant, 1)
+        return session
+
+    def is_run(self, type_id: int, pool: int, tenant: int) -> bool:
+        """Whether a live worker could run such a job of this tenant."""
+        return any(
+            one.greeted and type_id in one.types and one.slots.get(pool, 0) > 0
+            and one.tenant in (None, tenant)
+            for one in self.sessions.values()
+        )  # fmt: skip
+
+    def lacking_labels(self, type_id: int, pool: int, tenant: int) -> tuple[str, ...]:
+        """What the nearest worker that offers the pool for this type lacks to serve it."""
+        wanted = self.pools.by_number[pool]
+        lacking = [
+            tuple(missing_labels(wanted, one.labels))
+            for one in self.sessions.values()
+            if one.greeted and type_id in one.types and pool in one.slots
+            and one.tenant in (None, tenant)
+        ]  # fmt: skip
+        return min(lacking, key=len, default=())
+
+    def free_slots(self, pool: int) -> int:
+        """Slots that nothing runs on, of workers that serve all tenants."""
+        shared = (one for one in self.sessions.values() if one.greeted and one.tenant is None)
+        return sum(max(one.free(pool), 0) for one in shared)
+
+    def hold_open(self, session: Session) -> None:
+        self.held.hold(session)
+
+    def let_go(self, session: Session) -> None:
+        self.held.let_go(session)
+
+    def news(self, session: Session) -> News:
+        """What there is to say to a session, once; `more` says that it should call again at once.
+
+        So many leases at a time, no more: while a worker starts some, the next ones are granted.
+        """
+        held = session.leases  # what was taken back since must not go out
+        leases = [lease for lease in session.outbox if held.get(lease.job.id) is lease]
+        leases, later = (leases, []) if len(leases) <= FEW_LEASES else _cut(leases)
+        now_us = self._clock.now_us() if leases else 0
+        for lease in leases:
+            lease.delivered, lease.sent_us = True, now_us
+        has_room = len(leases) >= LEASES_PER_REPLY and any(
+            session.free(pool) > 0 for pool in session.slots
+        )
+        more = bool(later) or has_room
+        news = News(
+            leases, session.recorded, session.refused, session.cancels, list(session.revoked),
+            list(session.revoked.values()), more, session.must_drain, session.beat_ms,
+        )  # fmt: skip
+        session.outbox, session.recorded, session.refused = later, [], []
+        session.cancels, session.revoked = [], {}
+        return news
+
+
+def _cut(leases: list[Lease]) -> tuple[list[Lease], list[Lease]]:
+    """What one reply carries, and what is left for the next: it is encoded in one go."""
+    left_bytes = REPLY_BYTES
+    for place, lease in enumerate(leases):
+        left_bytes -= len(lease.job.payload)
+        if left_bytes < 0:
+            return leases[: place or 1], leases[place or 1 :]
+    return leases, []

@@ -1,0 +1,320 @@
+"""Worker sessions and the leases they hold: the dispatcher's working memory.
+
+A session is one life of one worker process. Everything here is plain state that only the
+dispatcher changes, inside one event loop; nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from fairway.core.errors import Forbidden
+from fairway.core.failure.retry import Decision
+from fairway.core.fair_share.fairness import Running
+from fairway.core.ids import shard_of
+from fairway.core.job import NO_PAYLOAD, QueuedJob, due_ms_of
+from fairway.core.job_type import TypeFacts
+from fairway.core.run.outcome import FailureClass
+from fairway.store.leases import SessionRow
+
+if TYPE_CHECKING:
+    from fairway.services.sessions.held_calls import HeldCall
+
+PAYLOAD_BYTES_KEPT = 1 << 10  # of a job that runs; a reference to a large one is shorter
+ENDED_LEASES = 100  # that a session may hold beside as many that ended as it has slots
+GATHER_US = 1_500  # leases granted within this of the last reply go out together
+
+
+class Lease(Struct, eq=False, gc=False):
+    """The right to run one job now.
+
+    The collector does not see it: a session that ends must let go of its leases and its outbox.
+    """
+
+    job: QueuedJob
+    epoch: int
+    token: str
+    session: Session
+    granted_us: int
+    running: Running | None = None  # what fair share charges for it
+    written: bool = False  # the store knows of it
+    delivered: bool = False  # its worker was sent it
+    sent_us: int = 0  # when, the last time; 0: not by this server
+    cancelling: bool = False
+    reported: bool = False  # its run is over and its end not taken yet: it has no slot any more
+    progress: bytes | None = None
+    checkpoint_looked_for: bool = False
+    moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
+
+    @property
+    def shard(self) -> int:
+        return shard_of(self.job.id)
+
+
+class Session:
+    __slots__ = (
+        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
+        "hello_number", "hellos", "in_use", "is_claimed", "is_revoked", "key", "labels", "leases",
+        "leases_max", "limits", "missed_since_us", "noted_in", "opener", "outbox", "poll",
+        "recorded", "recording", "refused", "refused_types", "revoked", "ring_due", "rung_us",
+        "seen_us", "slots", "tenant", "there_since_us", "types", "warm_types", "worker",
+    )  # fmt: skip
+
+    def __init__(self, key: str, now_us: int) -> None:
+        self.key = key
+        self.is_claimed = False  # nobody's, until its worker speaks: it is given nothing
+        self.opener = ""  # the id of the API key that opened it: no other may speak for it
+        self.noted_in: dict[int, int] = {}  # shard → term in which it was written down whose it is
+        self.is_revoked = False  # that key is not valid any more
+        self.worker = ""
+        self.build = ""  # which build of the code it runs, as it says
+        self.tenant: int | None = None  # of its key; None: it runs every tenant's jobs
+        self.types: frozenset[int] = frozenset()
+        self.refused_types: list[str] = []  # that its hello said, and there was no room for
+        self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
+        self.labels: tuple[str, ...] = ()
+        self.slots: dict[int, int] = {}  # pool → slots in all
+        self.leases_max = 0  # those whose runs have ended included
+        self.in_use: dict[int, int] = {}  # pool → leases of runs that go on
+        self.leases: dict[str, Lease] = {}
+        self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
+        self.seen_us = now_us
+        self.there_since_us: int | None = None  # without a long silence; None: no hello yet
+        self.beat_ms = 3000
+        self.greeted = False  # has said hello to this owner
+        self.hellos = 0  # heard so far: a call that began before the last one has nobody to hear it
+        self.hello_number = 0  # of the newest call with a hello
+        self.draining = False
+        self.drain_asked = False  # by an operator
+        self.build = ""
+        self.limits: dict[str, str] = {}  # limit → what holds it there, for people
+        self.poll: asyncio.Future[None] | None = None  # the call that is held open
+        self.held: HeldCall | None = None  # where its calls stand while they are held
+        self.outbox: list[Lease] = []
+        self.recording: set[int] = set()  # numbers of reports on their way to disk
+        self.recorded: list[int] = []
+        self.refused: list[int] = []
+        self.cancels: list[str] = []
+        self.revoked: dict[str, int] = {}  # job → the newest epoch of it that is lost
+        self.acks_due = False
+        self.ring_due = False
+        self.rung_us = 0
+
+    def claim(self, worker: str, tenant: int | None, opener: str) -> None:
+        """Its worker speaks; the key that it shows says whose jobs it may run."""
+        if self.is_known:
+            if opener != self.opener:
+                raise _of_another_key("It was opened with another key.")
+        elif tenant is not None and any(one.job.tenant != tenant for one in self.leases.values()):
+            raise _of_another_key("It holds leases of another tenant's jobs.")
+        self.is_claimed, self.opener = True, opener
+        self.worker, self.tenant = worker, tenant
+
+    @property
+    def is_known(self) -> bool:
+        """Whose it is: its worker spoke, or an earlier owner wrote it down."""
+        return self.is_claimed or bool(self.opener)
+
+    @property
+    def row(self) -> SessionRow:
+        return SessionRow(self.key, self.worker, self.tenant, self.opener or None)
+
+    def heard(self, now_us: int, silence_us: int) -> None:
+        """It speaks. After a silence it may have much to say: it counts as there from now on."""
+        if self.there_since_us is not None and now_us - self.seen_us > silence_us:
+            self.there_since_us = now_us
+        self.seen_us = now_us
+
+    def may_run(self, tenant: int) -> bool:
+        """Whether it may hold leases of this tenant's jobs."""
+        return self.tenant is None or self.tenant == tenant
+
+    def free(self, pool: int) -> int:
+        """For new leases; what it says has ended has no slot, and counts until it is reported."""
+        if self.draining:
+            return 0
+        free = self.slots.get(pool, 0) - self.in_use.get(pool, 0)
+        return min(free, self.leases_max - len(self.leases))
+
+    def equip(self, slots: dict[int, int]) -> None:
+        self.slots = slots
+        self.leases_max = 2 * sum(slots.values()) + ENDED_LEASES
+
+    def has_slot(self, pool: int) -> bool:
+        """Whether nothing runs on a slot of it, be it for new leases or not."""
+        return self.slots.get(pool, 0) > self.in_use.get(pool, 0)
+
+    def hold(self, lease: Lease) -> None:
+        self.leases[lease.job.id] = lease
+        if not lease.reported:
+            pool = lease.moved_to or lease.job.pool
+            self.in_use[pool] = self.in_use.get(pool, 0) + 1
+
+    def drop(self, lease: Lease) -> None:
+        if self.leases.get(lease.job.id) is lease:
+            del self.leases[lease.job.id]
+            self.free_slot(lease)
+
+    def free_slot(self, lease: Lease) -> None:
+        """Its run is over. Once it was reported, it has no slot to give back."""
+        if not lease.reported:
+            pool = lease.moved_to or lease.job.pool
+            self.in_use[pool] -= 1
+            if self.held is not None and pool in self.held.full:
+                self.held.freed(pool)
+
+    def take_over(self, lease: Lease) -> None:
+        """Its holder goes on in a new life: the lease is this session's now."""
+        if lease.session is not self:
+            lease.session.drop(lease)
+            lease.session = self
+            self.hold(lease)
+
+    def revoke(self, job: str, epoch: int) -> None:
+        """It must not run this lease. One that is newer may be on its way to it, or run there."""
+        self.revoked[job] = max(epoch, self.revoked.get(job, 0))
+
+    @property
+    def must_drain(self) -> bool:
+        return self.drain_asked and not self.draining
+
+    def take_refused(self) -> list[str]:
+        """Names of types that its hello said in vain; told once, and not kept."""
+        refused, self.refused_types = self.refused_types, []
+        return refused
+
+    def begin_anew(self) -> None:
+        """A hello says all that it runs and reports: what was to be said of that is found again."""
+        self.revoked, self.refused, self.refused_types = {}, [], []
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self.outbox or self.cancels or self.revoked or self.refused or self.must_drain)
+
+    def doubt(self) -> None:
+        """It must say hello again: what it holds, and what it has to report."""
+        self.greeted = False
+        self.ring()
+
+    def ring(self) -> None:
+        """Answer the held call now."""
+        self.ring_due = False
+        if self.poll is not None and not self.poll.done():
+            self.poll.set_result(None)
+
+    def ring_soon(self, now_us: int) -> None:
+        """Answer the held call: at once when it was quiet, else together with what comes next."""
+        since_us = now_us - self.rung_us
+        if since_us >= GATHER_US:
+            self.rung_us = now_us
+            self.ring()
+        elif not self.ring_due:
+            self.ring_due = True
+            self.rung_us += GATHER_US
+            asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
+
+
+def _of_another_key(why: str) -> Forbidden:
+    return Forbidden(
+        f"This session is not yours. {why} Make 32 random hex digits in every new process.",
+        code="SESSION_OF_ANOTHER_KEY",
+        field="/session",
+    )
+
+
+class End(Struct, frozen=True, gc=False):
+    """A run is over and must be written down. `number` is the worker's own for its report."""
+
+    lease: Lease
+    number: int | None
+    ran_us: int
+    result: bytes | None
+    decision: Decision | None = None  # None: succeeded
+    error: bytes | None = None
+    fingerprint: int | None = None  # of the cause, when the job is dead
+    said: str = ""  # the outcome in a word
+    failure: FailureClass | None = None
+
+
+def result_bytes(ends: Sequence[End]) -> int:
+    return sum([len(end.result or b"") for end in ends])
+
+
+def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
+    """In which reports of whom these ends came."""
+    sessions = {end.lease.session for end in ends}
+    if len(sessions) == 1:  # as mostly, and worth its line
+        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
+    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
+    for end in ends:
+        if end.number is not None:
+            numbers[end.lease.session].append(end.number)
+    return numbers
+
+
+class TypeTerms(NamedTuple):
+    """What a worker says of a job type that it runs."""
+
+    name: str
+    attempts_max: int | None = None
+    timeouts_max: int | None = None
+    resources_max: int | None = None
+    dependencies_max: int | None = None
+    deliveries_max: int | None = None
+    facts: TypeFacts = TypeFacts()
+
+
+class Hello(NamedTuple):
+    types: list[TypeTerms]
+    slots: dict[str, int]  # pool name → slots in all
+    build: str = ""
+    limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
+    labels: tuple[str, ...] = ()
+    warm_keys: tuple[str, ...] = ()
+
+
+class Holding(NamedTuple):
+    """A lease that a worker says it holds."""
+
+    job: str
+    tenant: int
+    epoch: int
+    token: str
+    progress: bytes | None = None
+    ended: bool = False  # its report is on the way
+
+
+class News(NamedTuple):
+    """What the dispatcher has to say to a session."""
+
+    leases: list[Lease]
+    recorded: list[int]
+    refused: list[int]
+    cancels: list[str]
+    revoked: list[str]
+    revoked_epochs: list[int]  # of each of them: what is newer goes on
+    more: bool = False
+    drain: bool = False
+    beat_ms: int = 3000  # call again at least this often
+    refused_types: Sequence[str] = ()  # of its hello: for these names there is no room
+
+
+def shed_payloads(leases: Iterable[Lease]) -> None:
+    """They are on their way to their worker: what it may hold is bounded by slots, not by bytes.
+
+    Whoever must send one out again, or puts its job back, reads it again.
+    """
+    for lease in leases:
+        if len(lease.job.payload) > PAYLOAD_BYTES_KEPT:
+            lease.job = replace(lease.job, payload=NO_PAYLOAD)
+
+
+def waits(leases: list[Lease], unix_ms: int) -> list[float]:
+    """Seconds from acceptance or due time to grant: every lease of a few, one in eight of many."""
+    step = 1 if len(leases) < 16 else 8
+    return [max(unix_ms - due_ms_of(lease.job), 0) / 1000 for lease in leases[::step]]

@@ -1,0 +1,251 @@
+"""Accepts jobs: admit, name, commit together with everyone who came at the same moment, answer.
+
+When `submit` returns, the jobs are on disk. The dispatcher is told after the commit; if this
+server does not own the shard, its owner gets a hint, and a lost hint costs a second, never a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.errors import FairwayError
+from fairway.core.ids import shard_for_tenant
+from fairway.core.job import QueuedJob, is_heavy, payload_bytes
+from fairway.core.scheduling.timing import timing_of
+from fairway.core.tenant import Tenant
+from fairway.runtime.random_ids import JobIdFactory
+from fairway.runtime.telemetry import Instruments
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.group_commit import GroupCommit
+from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.store_clock import StoreClock
+from fairway.services.submit.admission import Admission
+from fairway.services.submit.submission_group import (
+    SIZES,
+    NewJob,
+    Submission,
+    Verdict,
+    claims_of,
+    first_claims,
+    is_all_keyed,
+    jobs_in,
+    jobs_to_write,
+    made_by,
+    oldest_by_stream,
+    scheduled_in,
+    verdicts_of,
+)
+from fairway.services.transient_errors import again, not_known, refusal_of
+from fairway.services.waiters import Waiters
+from fairway.store import submissions as store
+from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.submissions import KeyHolder
+
+
+class Submissions:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        dispatcher: Dispatcher,
+        admission: Admission,
+        instruments: Instruments,
+        *,
+        shard_count: int,
+    ) -> None:
+        self._database = database
+        self._directory = directory
+        self._dispatcher = dispatcher
+        self._admission = admission
+        self._shard_count = shard_count
+        self._instruments = instruments
+        self._metrics = instruments.metrics
+        self._chance = random.Random()
+        self._loop = asyncio.get_running_loop()  # asking for it costs a system call
+        self.follow(StoreClock(instruments.clock))
+        self._groups: dict[tuple[int, bool], GroupCommit[Submission]] = {}  # by shard and weight
+        self._waiters = Waiters(database.wait_seconds, not_known)
+        self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
+        self.on_scheduled: Callable[[], None] = lambda: None
+
+    def follow(self, store_clock: StoreClock) -> None:
+        """Date jobs by this clock: their ids, and with them their partitions, are the store's."""
+        self.store_clock = store_clock
+        self.ids = JobIdFactory(store_clock)
+
+    def admit(self, tenant: Tenant, count: int) -> None:
+        """Let so many jobs in, or refuse; for those who must write something before `submit`."""
+        self._admission.admit(tenant, count, self._jobs_waiting())
+
+    def look(self, tenant: Tenant, count: int) -> None:
+        """Refuse so many jobs if `submit` would, before they cost anything."""
+        self._admission.look(tenant, count, self._jobs_waiting())
+
+    def _jobs_waiting(self) -> int:
+        waiting = 0
+        for group in self._groups.values():
+            waiting += group.jobs_waiting
+        return waiting
+
+    async def submit(
+        self, tenant: Tenant, wanted: Sequence[NewJob], *, is_admitted: bool = False
+    ) -> list[Verdict]:
+        """One verdict a job, in order. What is accepted is on disk."""
+        if not is_admitted:
+            self.admit(tenant, len(wanted))
+        names, is_special, is_known = self._directory.names, False, True
+        types, shared = names.ids, names.shared
+        for new in wanted:  # one look at each: most want nothing but to run
+            if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
+                is_known = False
+            if new.id or new.wish or new.idempotency_key:
+                is_special = True
+        if not is_known:
+            types = await names.know(tenant.id, [new.type for new in wanted])
+        shard = shard_for_tenant(tenant.id, self._shard_count)
+        ids = self.ids.make(shard, len(wanted))
+        if is_special:
+            ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
+        jobs = [
+            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane, 0, 0,
+                      0, new.timeout_ms, new.payload)
+            for id_, new in zip(ids, wanted, strict=True)
+        ]  # fmt: skip
+        scheduled, claims = None, None
+        if is_special:
+            if any(new.wish for new in wanted):
+                jobs, scheduled = self._timed(jobs, wanted)
+            claims = claims_of(jobs, wanted)
+        verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
+        size = payload_bytes(jobs)
+        self._group(shard, is_heavy(len(jobs), size)).add(
+            Submission(jobs, claims, verdicts, size, scheduled)
+        )
+        self._waiters.add(verdicts)
+        return await verdicts
+
+    def _timed(
+        self, jobs: list[QueuedJob], wanted: Sequence[NewJob]
+    ) -> tuple[list[QueuedJob], frozenset[str]]:
+        """The same jobs with their times, by the database's clock; and which are not due yet."""
+        now_ms = self.store_clock.unix_ms()
+        timed, later = [], set()
+        for job, new in zip(jobs, wanted, strict=True):
+            if new.wish is None:
+                timed.append(job)
+                continue
+            timing = timing_of(new.wish, now_ms, self._chance.random())
+            timed.append(replace(job, timing=timing.row))
+            if timing.due_ms > now_ms:
+                later.add(job.id)
+        return timed, frozenset(later)
+
+    async def drain(self) -> None:
+        for group in list(self._groups.values()):
+            await group.drain()
+
+    def _group(self, shard: int, heavy: bool) -> GroupCommit[Submission]:
+        """A batch of thousands takes a while: who sends one job does not stand behind it."""
+        group = self._groups.get((shard, heavy))
+        if group is None:
+            group = self._groups[shard, heavy] = GroupCommit(
+                "submissions",
+                lambda items: self._flush(shard, items),
+                instruments=self._instruments,
+                sizes=SIZES,
+                lanes=2,
+                linger_seconds=0.002,
+            )
+        return group
+
+    # -- the commit --------------------------------------------------------------------------
+
+    async def _flush(self, shard: int, group: list[Submission]) -> None:
+        # Not those whose callers were told to come again while they waited for their turn.
+        group = [one for one in group if not one.verdicts.done() or one.verdicts.cancelled()]
+        if not group:
+            return
+        ids = [job.id for item in group for job in item.jobs]
+        coming = self._dispatcher.backlog.coming
+        coming.update(ids)
+        try:
+            taken = await again(
+                lambda seconds: self._write(shard, group, seconds), self._database.wait_seconds
+            )
+        except DISCONNECTED as error:
+            self._fail(group, refusal_of(error), error)
+        except Exception as error:  # every waiter must hear of it, whatever it was
+            self._fail(group, FairwayError(), error)
+            raise
+        else:
+            self._answer(shard, group, taken)
+        finally:
+            coming.difference_update(ids)
+
+    async def _write(
+        self, shard: int, group: list[Submission], seconds: float
+    ) -> dict[tuple[int, str], KeyHolder]:
+        """Write the group; answers who holds the keys that were taken before."""
+        claims = first_claims(group)
+        async with self._database.hot(seconds) as connection:
+            scheduled = scheduled_in(group)
+            if not claims:
+                await store.insert_jobs(connection, shard, jobs_in(group), scheduled)
+                return {}
+            if scheduled is None and is_all_keyed(group) and len(claims) <= store.FEW_JOBS:
+                jobs = jobs_to_write(group, claims, {})
+                taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
+            else:
+                async with connection.transaction():
+                    taken = await store.claim_keys(connection, shard, list(claims.values()))
+                    winners = jobs_to_write(group, claims, taken)
+                    if winners:
+                        await store.insert_jobs(connection, shard, winners, scheduled)
+            return taken | {
+                key: KeyHolder(claim.body_hash, claim.job)
+                for key, claim in claims.items()
+                if key not in taken
+            }
+
+    def _answer(
+        self, shard: int, group: list[Submission], holders: dict[tuple[int, str], KeyHolder]
+    ) -> None:
+        fresh: list[QueuedJob] = []
+        answers = [verdicts_of(submission, holders) for submission in group]
+        for submission, verdicts in zip(group, answers, strict=True):
+            fresh += submission.jobs if submission.claims is None else made_by(submission, verdicts)
+        try:  # workers first: their one reply starts all of these jobs
+            self._announce(shard, group, fresh)
+        finally:
+            for submission, verdicts in zip(group, answers, strict=True):
+                if not submission.verdicts.done():
+                    submission.verdicts.set_result(verdicts)
+
+    def _announce(self, shard: int, group: list[Submission], fresh: list[QueuedJob]) -> None:
+        """Tell the shard's owner what is on disk now."""
+        self._metrics.accepted.inc(len(fresh))
+        if scheduled := scheduled_in(group):
+            fresh = [job for job in fresh if job.id not in scheduled]
+            self.wrote_for_later(shard)
+        if shard in self._dispatcher.terms:
+            self._dispatcher.arrived(shard, fresh)
+        elif fresh:
+            self.ring(shard, oldest_by_stream(fresh))
+
+    def wrote_for_later(self, shard: int) -> None:
+        """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
+        if shard in self._dispatcher.terms:
+            self.on_scheduled()
+        else:
+            self.ring(shard, {})
+
+    def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
+        answer.__cause__ = cause
+        for submission in group:
+            if not submission.verdicts.done():
+                submission.verdicts.set_exception(answer)

@@ -1,0 +1,157 @@
+"""What stands in one commit of submissions, and what each of its callers is told.
+
+Plain functions of a group: whose claim of an idempotency key counts, which jobs are written, which
+verdict each job has. The commit itself is in `submission.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import repeat
+from operator import attrgetter
+from typing import NamedTuple
+
+from fairway.core.backlog.streams import StreamKey, key_of
+from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
+from fairway.core.ids import JobId
+from fairway.core.job import QueuedJob
+from fairway.core.scheduling.timing import Wish
+from fairway.services.group_commit import Sizes
+from fairway.store.submissions import KeyClaim, KeyHolder
+
+
+class NewJob(NamedTuple):
+    """A job as the edge understood it: names, not numbers; JSON text that was looked at."""
+
+    type: str
+    pool: int
+    priority: int
+    timeout_ms: int | None
+    payload: bytes
+    lane: int = 0
+    idempotency_key: str | None = None
+    body_hash: bytes = b""
+    wish: Wish | None = None  # when it is wanted, if not at once
+    upload: str | None = None  # where its payload was put, if not here
+    id: JobId | None = None  # when something was kept under it already
+
+
+class Accepted(NamedTuple):
+    id: JobId
+    replayed: bool = False  # an earlier call with the same Idempotency-Key made it
+    state: str = "queued"
+
+
+Verdict = Accepted | FairwayError
+
+
+class Submission(NamedTuple):
+    jobs: list[QueuedJob]
+    claims: list[KeyClaim | None] | None
+    verdicts: asyncio.Future[list[Verdict]]
+    payload_bytes: int
+    scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
+
+
+SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
+
+
+def claims_of(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim | None] | None:
+    """A claim for each job that came with a key; None when none did."""
+    if not any(new.idempotency_key for new in wanted):
+        return None
+    return [
+        KeyClaim(job.tenant, new.idempotency_key, new.body_hash, job.id)
+        if new.idempotency_key is not None
+        else None
+        for job, new in zip(jobs, wanted, strict=True)
+    ]
+
+
+def oldest_by_stream(jobs: list[QueuedJob]) -> dict[StreamKey, str]:
+    """The oldest of these jobs in each stream."""
+    firsts: dict[StreamKey, str] = {}
+    for job in jobs:
+        key = key_of(job)
+        firsts[key] = min(firsts.get(key, job.id), job.id)
+    return firsts
+
+
+def jobs_in(group: list[Submission]) -> list[QueuedJob]:
+    return group[0].jobs if len(group) == 1 else [job for item in group for job in item.jobs]
+
+
+def scheduled_in(group: list[Submission]) -> set[str] | None:
+    """Jobs of the group that are not due yet; None when none of its jobs has times."""
+    found = [item.scheduled for item in group if item.scheduled is not None]
+    return set().union(*found) if found else None
+
+
+def first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
+    """Of several jobs with one key in the same group, the first speaks for all."""
+    first: dict[tuple[int, str], KeyClaim] = {}
+    for submission in group:
+        for claim in submission.claims or ():
+            if claim is not None:
+                first.setdefault((claim.tenant, claim.key), claim)
+    return first
+
+
+def is_all_keyed(group: list[Submission]) -> bool:
+    """Whether a second try finds all that a first one wrote, so that nothing is written twice."""
+    return all(item.claims is not None and None not in item.claims for item in group)
+
+
+def jobs_to_write(
+    group: list[Submission],
+    claims: dict[tuple[int, str], KeyClaim],
+    taken: dict[tuple[int, str], KeyHolder],
+) -> list[QueuedJob]:
+    """Jobs to write: those without a key, and those whose claim was the first of all."""
+    speakers = {claim.job for key, claim in claims.items() if key not in taken}
+    return [
+        job
+        for item in group
+        for job, claim in zip(item.jobs, item.claims or repeat(None), strict=False)
+        if claim is None or job.id in speakers
+    ]
+
+
+def verdicts_of(submission: Submission, holders: dict[tuple[int, str], KeyHolder]) -> list[Verdict]:
+    if submission.claims is None:
+        verdicts: list[Verdict] = [Accepted(job.id) for job in submission.jobs]
+    else:
+        verdicts = [
+            _verdict(job, claim, holders)
+            for job, claim in zip(submission.jobs, submission.claims, strict=True)
+        ]
+    if submission.scheduled:
+        for place, (job, verdict) in enumerate(zip(submission.jobs, verdicts, strict=True)):
+            if job.id in submission.scheduled and isinstance(verdict, Accepted):
+                verdicts[place] = verdict._replace(state="scheduled")
+    return verdicts
+
+
+def _verdict(
+    job: QueuedJob, claim: KeyClaim | None, holders: dict[tuple[int, str], KeyHolder]
+) -> Verdict:
+    if claim is None:
+        return Accepted(job.id)
+    holder = holders.get((claim.tenant, claim.key))
+    if holder is None:  # its day ended between two looks
+        return Unavailable()
+    if holder.body_hash != claim.body_hash:
+        return InvalidRequest(
+            "This Idempotency-Key was used with another body; use a new key for a new job.",
+            code="IDEMPOTENCY_KEY_REUSED",
+        )
+    return Accepted(holder.job, replayed=holder.job != job.id)
+
+
+def made_by(submission: Submission, verdicts: list[Verdict]) -> list[QueuedJob]:
+    return [
+        job
+        for job, verdict in zip(submission.jobs, verdicts, strict=True)
+        if isinstance(verdict, Accepted) and verdict.id == job.id
+    ]

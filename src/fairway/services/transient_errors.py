@@ -1,0 +1,58 @@
+"""Errors of the store that pass: what is tried again here, and what the caller hears.
+
+A transaction that the store says it undid (a deadlock, a lock, a time-out) is tried again, if it
+begins anew each time: nothing of an undone try is left, so nothing is doubled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from fairway.core.errors import Unavailable
+from fairway.runtime.loops import pause
+from fairway.store.connections.database import DISCONNECTED, ROLLED_BACK, UNDONE
+
+T = TypeVar("T")
+
+TRIES_MAX = 6
+PAUSE_FIRST_SECONDS = 0.02
+
+
+def refusal_of(error: BaseException) -> Unavailable:
+    """What somebody hears whose writing failed: is it known that nothing was kept?"""
+    if not isinstance(error, UNDONE):
+        return not_known()
+    return Unavailable(
+        "The store cannot take this right now, and nothing of it was kept; try again shortly."
+    )
+
+
+def not_known() -> Unavailable:
+    return Unavailable(
+        "The store did not answer in time, so it is not known whether this was accepted. If it had"
+        " an Idempotency-Key, send it again with that one, and it is accepted once; if it had none,"
+        " look first whether it is there."
+    )
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether this is the store's present state and no fault of the request's or of ours."""
+    return isinstance(error, DISCONNECTED)
+
+
+async def again(work: Callable[[float], Awaitable[T]], seconds: float) -> T:
+    """`work` hears how many seconds are left of these; its last error is raised as it came."""
+    loop = asyncio.get_running_loop()
+    ends_at, tries = loop.time() + seconds, 0
+    while True:
+        tries += 1
+        try:
+            return await work(ends_at - loop.time())
+        except ROLLED_BACK:
+            rest = random.uniform(0.5, 1.5) * PAUSE_FIRST_SECONDS * 2.0**tries
+            if tries >= TRIES_MAX or loop.time() + 2 * rest >= ends_at:
+                raise
+            await pause(rest)

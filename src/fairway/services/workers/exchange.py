@@ -1,0 +1,347 @@
+"""One exchange with a worker: hear it out, give it work, hold the call until there is news.
+
+The order matters: first what it runs, then what it finished, then new leases; so a report is never
+judged before the lease it belongs to is known again after a failover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from fairway.core.errors import Unavailable
+from fairway.core.ids import parse_job_id, shard_of
+from fairway.core.lifecycle import State
+from fairway.core.pools import SHORT, missing_labels
+from fairway.core.run.lease import RAN_SLACK_US, Standing, standing_of
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.backpressure.connection_turns import HotTurns
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.watch import Watchers
+from fairway.services.registry.job_types import Registry
+from fairway.services.registry.type_names import Brought, Namer
+from fairway.services.sessions.calls import Call, Reported, Success
+from fairway.services.sessions.hello import read_greeting
+from fairway.services.sessions.sessions import End, Hello, Holding, Lease, News, Session
+from fairway.services.workers.failure_reports import hear_failures
+from fairway.services.workers.lease_reconciler import Reconciler
+from fairway.services.workers.lost_leases import lose_in_parts
+from fairway.services.workers.revocation import key_revoked
+from fairway.store import leases
+from fairway.store.connections.database import DISCONNECTED
+
+log = logger("exchange")
+
+WAIT_MAX_SECONDS = 20.0
+BEATS_PER_LEASE = 3
+DOUBT_SECONDS = 1.0
+LIGHT_RESULT_BYTES = 1 << 10  # no more than is known of its job anyway
+NAMES_LOGGED = 10
+RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
+
+
+class Exchange:
+    def __init__(
+        self,
+        turns: HotTurns,
+        registry: Registry,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        metrics: Metrics,
+        settings: Settings,
+    ) -> None:
+        self._registry = registry
+        self._directory = registry.directory
+        self._settings = settings
+        self._dispatcher = dispatcher
+        self._reconciler = Reconciler(turns, dispatcher)
+        self._watchers = watchers
+        self._metrics = metrics
+        self.has_room: Callable[[Lease, int, int], bool] = lambda lease, number, size_bytes: True
+        self.is_behind: Callable[[], bool] = lambda: False  # with writing results down
+        self.is_aside: Callable[[str], bool] = lambda job: False  # ended, and not to be written
+
+    async def call(self, call: Call) -> News | None:
+        """The news for this worker; None when it must say hello first."""
+        try:
+            return await self._converse(call)
+        except DISCONNECTED as error:
+            raise Unavailable() from error
+
+    async def _converse(self, call: Call) -> News | None:
+        if call.hello is not None and self._dispatcher.restoring:
+            await self._until_restored()
+        if call.hello is None and call.session not in self._dispatcher.sessions:
+            return None  # only a hello makes a session
+        session = self._dispatcher.session(call.session, call.worker, call.tenant, call.api_key)
+        if 0 < call.number < session.hello_number:  # a worker need not number its calls
+            # Given up by its worker; or it came more slowly than a hello beside it, and then nobody
+            # has heard its reports: the next hello brings them.
+            return None if call.successes or call.reports else _nothing(session)
+        if call.wait_seconds > 0 or call.hello is not None:
+            session.ring()  # an older call that is still held has nothing more to wait for
+        if call.hello is not None:
+            session.hello_number = call.number
+            session.hellos += 1
+            session.begin_anew()
+            self._take_over(session, call)
+        elif not session.greeted:
+            return None
+        hellos = session.hellos
+        await self._listen(session, call)
+        if session.hellos != hellos:
+            return _nothing(session)
+        if not session.greeted or self._dispatcher.sessions.get(session.key) is not session:
+            return None
+        session.draining = call.draining
+        if call.goodbye:
+            session.draining = True  # it gets nothing more while what it held is given up
+            await lose_in_parts(self._dispatcher, list(session.leases.values()))
+            self._dispatcher.end_session(session)
+            return self._dispatcher.news(session)
+        news = await self._answer(session, hellos, call.wait_seconds)
+        return news if call.hello is None else news._replace(refused_types=session.take_refused())
+
+    async def _listen(self, session: Session, call: Call) -> None:
+        """What it runs, then what has ended; then what it no longer names, if it named all."""
+        running, unknown = call.running or [], []
+        if call.hello is not None:
+            await self._greet(session, call.hello, [*running, *self._claimed(call)])
+            self._reconciler.note_ended(session, running)
+        elif running:
+            unknown = self._note_running(session, running, is_whole=call.is_whole)
+        if await self._hear(session, call):
+            self._ask_again(session, call)
+        if call.hello is None and call.is_whole:
+            await self._reconciler.agree(session, running, unknown)
+        if call.on_heard is not None:
+            call.on_heard()
+        if session.is_revoked:  # while it was heard
+            raise key_revoked()
+
+    # -- hello -------------------------------------------------------------------------------
+
+    async def _until_restored(self) -> None:
+        """While leases are being read from the store nobody can tell what a worker holds."""
+        try:
+            async with asyncio.timeout(RESTORE_WAIT_SECONDS):
+                await self._dispatcher.all_restored.wait()
+        except TimeoutError:
+            raise Unavailable(code="NOT_OWNER") from None
+
+    def _claimed(self, call: Call) -> list[Holding]:
+        """The leases that the reports of a hello claim: they stand or fall with the others."""
+        named = {(one.job, one.epoch) for one in call.running or ()}
+        reports: list[Success | Reported] = [*call.successes, *call.reports]
+        return [
+            Holding(one.job, self._directory.id_of(one.tenant), one.epoch, one.token)
+            for one in reports
+            if (one.job, one.epoch) not in named and parse_job_id(one.job) is not None
+        ]
+
+    async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
+        self._dispatcher.offer_slots(session, sum(hello.slots.values()))
+        claims, hellos = self._dispatcher.claims, session.hellos
+        brought = await self._bring_types(session, hello)
+        greeting = await read_greeting(hello.types, brought.ids)
+        if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
+            session.types, session.refused_types = frozenset(greeting.types), brought.refused
+            session.build, session.limits = hello.build, hello.limits
+            self._dispatcher.aftermath.policies.asked(session.tenant, greeting.policies)
+        if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
+            await self._registry.register(greeting.facts)
+        session.warm_types = self._registry.warm_types(session.types, hello.warm_keys)
+        session.labels = hello.labels
+        await self._reconciler.greeted(session, holdings)
+        if self._dispatcher.claims != claims:  # a shard came to us meanwhile: begin again
+            raise Unavailable(code="NOT_OWNER")
+        slots = self._slots(hello)
+        session.beat_ms = self._beat_ms(slots)
+        self._dispatcher.equip(session, slots)
+
+    async def _bring_types(self, session: Session, hello: Hello) -> Brought:
+        """What there is no room for keeps nobody out: the worker hears of it and runs the rest."""
+        namer = Namer() if session.tenant is None else Namer(session.tenant, by_worker=True)
+        said = (terms.name for terms in hello.types)
+        brought = await self._directory.names.bring(namer, said, all_or_none=False)
+        if namer.is_house and brought.refused:  # a tenant's own workers do not fill our log
+            log.warning(
+                "no room for names of job types that a worker says", worker=session.worker,
+                count=len(brought.refused), types=brought.refused[:NAMES_LOGGED],
+            )  # fmt: skip
+        return brought
+
+    def _slots(self, hello: Hello) -> dict[int, int]:
+        """Slots by pool number; those of a pool whose labels the worker lacks do not count."""
+        found = {}
+        for name, slots in hello.slots.items():
+            pool = self._dispatcher.pools.named(name, "/hello/slots")
+            lacking = missing_labels(pool, hello.labels)
+            if lacking:
+                log.warning("slots do not count: labels missing", pool=name, labels=lacking)
+            found[pool.number] = 0 if lacking else slots
+        return found
+
+    def _beat_ms(self, slots: dict[int, int]) -> int:
+        """Three beats fit into the shortest lease of the pools that it serves."""
+        pools = [self._dispatcher.pools.by_number[number] for number in slots] or [SHORT]
+        return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / BEATS_PER_LEASE)
+
+    def _take_over(self, session: Session, call: Call) -> None:
+        """A worker's next life reports what the last one finished: the token proves its right."""
+        reports: list[Success | Reported] = [*call.successes, *call.reports]
+        for one in reports:
+            lease = self._dispatcher.leases.get(one.job)
+            if lease is None or (lease.epoch, lease.token) != (one.epoch, one.token):
+                continue
+            if lease.session is not session and session.may_run(lease.job.tenant):
+                session.take_over(lease)
+
+    def _note_running(
+        self, session: Session, holdings: list[Holding], *, is_whole: bool
+    ) -> list[Holding]:
+        """Progress of runs. Answers those of a whole list that the memory does not know."""
+        shown = []
+        for holding in holdings:
+            lease = self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
+            if lease is not None and holding.progress is not None:
+                lease.progress = holding.progress
+                shown.append(holding.job)
+        self._reconciler.note_ended(session, holdings)
+        self._watchers.tell(shown)
+        return self._reconciler.unknown(session, holdings) if is_whole else []
+
+    # -- reports -----------------------------------------------------------------------------
+
+    async def _hear(self, session: Session, call: Call) -> bool:
+        """Answers whether some report can be judged only after a hello."""
+        doubtful = self._hear_successes(session, call.successes)
+        if call.reports:
+            doubtful += await hear_failures(self._dispatcher, session, call.reports)
+        return await self._judge(session, doubtful) if doubtful else False
+
+    def _ask_again(self, session: Session, call: Call) -> None:
+        """A hello brings a report together with its lease. After one that did not help, rest."""
+        if call.hello is None:
+            session.doubt()
+        else:
+            asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
+
+    def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
+        """Take what is under a lease in force; answers what is not.
+
+        A large result is taken when there is room for it, and asked for again later if not.
+        """
+        ends, doubtful, recording = [], [], session.recording
+        find, inline_bytes_max = session.leases.get, self._settings.inline_bytes_max
+        latest_us = session.seen_us + RAN_SLACK_US
+        if successes and self.is_behind():
+            successes = self._put_off_results(session, successes)
+        for one in successes:
+            lease = find(one.job)
+            if lease is not None and lease.epoch == one.epoch and lease.token == one.token:
+                result, most_us = bytes(one.result), latest_us - lease.granted_us
+                if len(result) > inline_bytes_max and not self.has_room(lease, one.n, len(result)):
+                    continue
+                ran_us = one.ran_us if one.ran_us <= most_us else most_us
+                ends.append(End(lease, one.n, ran_us, result))
+            elif one.n not in recording:
+                doubtful.append(Reported(one.n, one.job, one.tenant, one.epoch, one.token, None))
+        if ends:
+            self._dispatcher.succeeded(ends)
+        return doubtful
+
+    def _put_off_results(self, session: Session, successes: Sequence[Success]) -> list[Success]:
+        """The store is behind: who brings results keeps them, and its slots with them.
+
+        So nobody is given more to do than can be written down. They are said again with a hello.
+        """
+        light = [one for one in successes if len(one.result) <= LIGHT_RESULT_BYTES]
+        if len(light) < len(successes):
+            asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
+        return light
+
+    async def _judge(self, session: Session, reports: list[Reported]) -> bool:
+        """Reports without a lease: recorded before and heard again, or too late.
+
+        The job's row tells: it carries the epoch of the run that was recorded last. A lease that
+        stands although the memory lacks it is put into force by a hello; then its report counts.
+        """
+        in_doubt = False
+        by_shard: dict[int, list[Reported]] = defaultdict(list)
+        for report in reports:
+            if parse_job_id(report.job) is None:
+                session.refused.append(report.number)
+            else:
+                by_shard[shard_of(report.job)].append(report)
+        for shard, group in by_shard.items():
+            wanted = [(self._directory.id_of(one.tenant), one.job) for one in group]
+            rows = await self._reconciler.rows(session, shard, wanted)
+            for report in group:
+                in_doubt |= self._answer_report(session, report, rows.get(report.job))
+        return in_doubt
+
+    def _answer_report(
+        self, session: Session, report: Reported, row: leases.HeldJob | None
+    ) -> bool:
+        """Answers True when it gives no answer and this server must."""
+        if row is not None and self._is_proved(session, report, row):
+            stored, term = row.stored, self._dispatcher.terms.get(shard_of(report.job))
+            if stored.epoch == report.epoch and _may_be_from(report, stored.state):
+                session.recorded.append(report.number)
+                return False
+            is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
+            is_granted_anew = report.job in self._dispatcher.leases
+            if not (is_over or is_granted_anew or self.is_aside(report.job)):
+                return term is not None  # of a shard that is another's, its owner decides
+        session.refused.append(report.number)
+        self._metrics.fenced.inc()
+        return False
+
+    def _is_proved(self, session: Session, report: Reported, row: leases.HeldJob) -> bool:
+        """Whether it may speak of this job, and was given the lease that it speaks of."""
+        if not session.may_run(row.job.tenant):
+            return False
+        if (row.stored.epoch, row.stored.token) == (report.epoch, report.token):
+            return True  # written by a server that made tokens in another way
+        return self._dispatcher.tokens.is_real(report.job, report.epoch, report.token)
+
+    # -- answer ------------------------------------------------------------------------------
+
+    async def _answer(self, session: Session, hellos: int, wait_seconds: float) -> News:
+        """What a hello has overtaken is heard by nobody, so it may take no news away."""
+        self._dispatcher.serve(session)
+        if not session.has_news and wait_seconds > 0:
+            await self._hold(session, min(wait_seconds, WAIT_MAX_SECONDS))
+            if session.is_revoked:
+                raise key_revoked()
+        return self._dispatcher.news(session) if session.hellos == hellos else _nothing(session)
+
+    async def _hold(self, session: Session, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        poll = session.poll = loop.create_future()
+        over = loop.call_later(seconds, _give_up, poll)
+        self._dispatcher.hold_open(session)
+        try:
+            await poll
+        finally:
+            over.cancel()
+            if session.poll is poll:
+                session.poll = None
+                self._dispatcher.let_go(session)
+
+
+def _give_up(poll: asyncio.Future[None]) -> None:
+    if not poll.done():
+        poll.set_result(None)
+
+
+def _nothing(session: Session) -> News:
+    return News([], [], [], [], [], [], beat_ms=session.beat_ms)
+
+
+def _may_be_from(report: Reported, state: int) -> bool:
+    """A lost lease leaves its epoch behind as well, on a job that waits: no success did that."""
+    return state == State.SUCCEEDED if report.outcome is None else state != State.RUNNING

@@ -1,0 +1,61 @@
+"""Reports of runs that did not end well, heard in parts: one call may bring very many.
+
+Each costs some tenths of a millisecond: its error is read, and its retry is decided.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from fairway.core.job import QueuedJob
+from fairway.core.run.outcome import FailureClass
+from fairway.runtime.loops import WorkInParts
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.sessions.calls import Reported
+from fairway.services.sessions.sessions import Session
+
+
+async def hear_failures(
+    dispatcher: Dispatcher, session: Session, reports: Sequence[Reported]
+) -> list[Reported]:
+    """End the runs whose leases are in force; answers the reports that only the store can judge.
+
+    Others go on between the parts, so every lease is looked up when its report has its turn. Should
+    the session end meanwhile, the rest is left: its leases are lost with it, its worker is told to
+    say hello, and reports then what nobody took.
+    """
+    work, left = WorkInParts(), deque(reports)
+    doubtful: list[Reported] = []
+    crashed: list[QueuedJob] = []
+    try:
+        while left:
+            with dispatcher.aftermath.together():
+                while left:
+                    _hear(dispatcher, session, left.popleft(), doubtful, crashed)
+                    if work.is_long:
+                        break
+            if left:
+                await work.let_others()
+                if dispatcher.sessions.get(session.key) is not session:
+                    return []
+    finally:  # also when its worker hangs up between two parts: those it killed are dead
+        if crashed:  # what a worker says in one breath died together
+            dispatcher.aftermath.worker_died(crashed)
+    return doubtful
+
+
+def _hear(
+    dispatcher: Dispatcher,
+    session: Session,
+    report: Reported,
+    doubtful: list[Reported],
+    crashed: list[QueuedJob],
+) -> None:
+    lease = dispatcher.lease_of(session, report.job, report.epoch, report.token)
+    if lease is not None and report.outcome is not None:
+        dispatcher.ended(lease, report.number, report.outcome)
+        if report.outcome.failure is FailureClass.WORKER_CRASH:
+            crashed.append(lease.job)
+    elif report.number not in session.recording:
+        doubtful.append(report)

@@ -1,0 +1,194 @@
+"""Brings a worker and this server to one truth: what the one runs, what the other thinks it runs.
+
+What the memory knows needs no statement. What it does not know is read from the store, a slice at a
+time and in turn with other workers (`services/backpressure/connection_turns.py`), and judged by the
+job's row: a lease that stands is put into force again, one that is over is revoked. Leases of
+shards that this server does not own are not its to judge.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from fairway.core.ids import shard_of
+from fairway.core.job import NO_PAYLOAD
+from fairway.core.run.lease import Standing, judge_naming, standing_of
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.services.backpressure.connection_turns import HotTurns
+from fairway.services.dispatch.dispatcher import UNNAMED, Dispatcher
+from fairway.services.sessions.sessions import Holding, Lease, Session
+from fairway.services.workers.lost_leases import lose_in_parts
+from fairway.store import leases as store
+from fairway.store.connections.database import Connection
+
+log = logger("reconciler")
+
+READ_SLICE = 200  # rows of a statement
+PAYLOAD_SLICE = 50  # a few megabytes at most: payloads in rows are small
+
+Item = TypeVar("Item")
+
+
+class Reconciler:
+    def __init__(self, turns: HotTurns, dispatcher: Dispatcher) -> None:
+        self._turns = turns
+        self._dispatcher = dispatcher
+
+    async def greeted(self, session: Session, holdings: Sequence[Holding]) -> None:
+        """A hello names every lease that its worker holds, or has reported and not heard of."""
+        await self.adopt(session, self.unknown(session, holdings, is_hello=True))
+        named = {(one.job, one.epoch) for one in holdings}
+        missing = [
+            lease
+            for lease in session.leases.values()
+            if lease.delivered and (lease.job.id, lease.epoch) not in named
+        ]
+        session.cancels += [one.job.id for one in session.leases.values() if one.cancelling]
+        await self._send_again(session, missing)
+
+    async def agree(
+        self, session: Session, holdings: Collection[Holding], unknown: Sequence[Holding]
+    ) -> None:
+        """A list of all that a worker runs: what it was sent and never names is lost."""
+        now_us = self._dispatcher.backlog.now_us()
+        found = judge_naming(
+            [(one.job.id, one.epoch) for one in session.leases.values() if one.delivered],
+            {(one.job, one.epoch) for one in holdings},
+            session.missed_since_us,
+            now_us,
+            session.beat_ms * 1000,
+        )
+        session.missed_since_us = found.missed_since_us
+        if found.lost:
+            log.warning("worker names leases no more", worker=session.worker, jobs=len(found.lost))
+            unnamed = [session.leases[job] for job in found.lost]
+            lost = await lose_in_parts(self._dispatcher, unnamed, UNNAMED)
+            for lease in lost:
+                session.revoke(lease.job.id, lease.epoch)
+        await self.adopt(session, unknown)
+
+    def note_ended(self, session: Session, holdings: Sequence[Holding]) -> None:
+        """Runs whose reports wait at their worker: they are over, whatever the clock says."""
+        for holding in holdings:
+            if holding.ended:
+                job, epoch, token = holding.job, holding.epoch, holding.token
+                lease = self._dispatcher.lease_of(session, job, epoch, token)
+                if lease is not None:
+                    self._dispatcher.reported(lease)
+
+    async def rows(
+        self, session: Session, shard: int, wanted: Sequence[tuple[int, str]]
+    ) -> dict[str, store.HeldJob]:
+        """What the store knows of these (tenant, job) pairs, read in slices."""
+        found: dict[str, store.HeldJob] = {}
+        for part in _slices(wanted, READ_SLICE):
+            async with self._turn_of(session) as connection:
+                found |= await store.read_held(connection, shard, part)
+        return found
+
+    def _turn_of(self, session: Session) -> AbstractAsyncContextManager[Connection]:
+        """A connection for one slice: whatever a worker names, others come in between."""
+        return self._turns.leases(session.tenant, session.key)
+
+    # -- leases that are not in memory -------------------------------------------------------
+
+    def unknown(
+        self, session: Session, holdings: Iterable[Holding], *, is_hello: bool = False
+    ) -> list[Holding]:
+        """Those that only the store can tell of; what is another's by now is revoked at once.
+
+        A newer lease of the same job may be on its way to the worker while it makes its list:
+        after a hello it is sent again, else it must not be taken for the old one.
+        """
+        asked = []
+        for holding in holdings:
+            lease = self._dispatcher.leases.get(holding.job)
+            if lease is None:
+                if self._is_ours_to_judge(holding.job):
+                    asked.append(holding)
+            elif lease.session is not session or (is_hello and lease.epoch != holding.epoch):
+                session.revoke(holding.job, holding.epoch)
+        return asked
+
+    def _is_ours_to_judge(self, job: str) -> bool:
+        """False while its end is on its way to disk, and in shards that we do not (yet) know."""
+        dispatcher, shard = self._dispatcher, shard_of(job)
+        is_known = shard in dispatcher.terms and shard not in dispatcher.restoring
+        return is_known and job not in dispatcher.backlog.ending
+
+    async def adopt(self, session: Session, holdings: Sequence[Holding]) -> None:
+        """Put into force what stands; the worker is told of the rest."""
+        groups: dict[int, list[Holding]] = defaultdict(list)
+        for holding in holdings:
+            groups[shard_of(holding.job)].append(holding)
+        for shard, group in groups.items():
+            for part in _slices(group, READ_SLICE):
+                wanted = [(one.tenant, one.job) for one in part]
+                async with self._turn_of(session) as connection:
+                    rows = await store.read_held(connection, shard, wanted)
+                for holding in part:
+                    self._judge(session, holding, rows.get(holding.job))
+                await pause(0)
+
+    def _judge(self, session: Session, holding: Holding, row: store.HeldJob | None) -> None:
+        dispatcher = self._dispatcher
+        if dispatcher.sessions.get(session.key) is not session:
+            return  # given up while we asked: a lease that it got now would be nobody's for ever
+        if holding.job in session.leases or not self._is_ours_to_judge(holding.job):
+            return  # it changed while we asked
+        term = dispatcher.terms[shard_of(holding.job)]
+        stored = row.stored if row is not None else None
+        standing = standing_of(stored, holding.epoch, holding.token, term)
+        is_another = holding.job in dispatcher.leases
+        if row is None or is_another or not session.may_run(row.job.tenant):
+            session.revoke(holding.job, holding.epoch)
+        elif standing is Standing.WRITTEN:
+            dispatcher.restore_written(session, row.job, holding.token, row.running_seconds)
+        elif standing is Standing.OVER or not dispatcher.adopt(session, row.job, holding):
+            session.revoke(holding.job, holding.epoch)
+
+    # -- leases that never came ----------------------------------------------------------------
+
+    async def _send_again(self, session: Session, missing: list[Lease]) -> None:
+        """The replies that carried these were lost, so nobody has begun them."""
+        _put_out(session, [lease for lease in missing if lease.job.payload != NO_PAYLOAD])
+        bare: dict[int, list[Lease]] = defaultdict(list)
+        for lease in missing:
+            if lease.job.payload == NO_PAYLOAD:
+                bare[lease.shard].append(lease)
+        for shard, group in bare.items():
+            for part in _slices(group, PAYLOAD_SLICE):
+                wanted = [(one.job.tenant, one.job.id) for one in part]
+                async with self._turn_of(session) as connection:
+                    rows = await store.read_held(connection, shard, wanted, with_payloads=True)
+                for lease in part:
+                    self._send_whole(lease, rows.get(lease.job.id))
+
+    def _send_whole(self, lease: Lease, row: store.HeldJob | None) -> None:
+        term = self._dispatcher.terms.get(lease.shard)
+        if term is None or self._dispatcher.leases.get(lease.job.id) is not lease:
+            return
+        stored = row.stored if row is not None else None
+        granter = term if lease.written else None  # one that was never written is of this owner
+        if row is None or standing_of(stored, lease.epoch, lease.token, granter) is Standing.OVER:
+            self._dispatcher.not_written(lease)
+        else:
+            lease.job = replace(lease.job, payload=row.job.payload)
+            _put_out(lease.session, [lease])
+
+
+def _put_out(session: Session, leases: Iterable[Lease]) -> None:
+    for lease in leases:
+        lease.delivered = False
+        session.outbox.append(lease)
+
+
+def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

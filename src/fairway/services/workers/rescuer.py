@@ -1,0 +1,138 @@
+"""Rescues jobs from workers that fell silent, and writes down which workers were heard.
+
+The database's clock decides how long a session has been silent; each pool says how long is too
+long. A rescued job is granted again at once: the loss costs a delivery, never an attempt. A session
+is written down a few times a lease, not with every call: idle workers of the long pool cost next to
+nothing.
+"""
+
+from __future__ import annotations
+
+from fairway.runtime.loops import WorkInParts
+from fairway.runtime.settings import Settings
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.sessions.sessions import Lease, Session
+from fairway.services.workers.lost_leases import lose_in_parts
+from fairway.store import leases as store
+from fairway.store.connections.database import Database
+
+log = logger("rescuer")
+
+NOTES_PER_LEASE = 6
+
+
+class Rescuer:
+    def __init__(self, database: Database, dispatcher: Dispatcher, settings: Settings) -> None:
+        self._database = database
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._noted_us: dict[str, int] = {}  # when each session was last written down
+
+    def _lease_seconds(self, pool: int) -> float:
+        return self._settings.lease_seconds_of(self._dispatcher.pools.by_number[pool])
+
+    @property
+    def _shortest(self) -> float:
+        pools = self._dispatcher.pools.by_name.values()
+        return min(self._settings.lease_seconds_of(pool) for pool in pools)
+
+    @property
+    def rest_seconds(self) -> float:
+        return min(1.0, self._shortest / 5)
+
+    async def run_once(self, now_us: int) -> float:
+        heard = [
+            session for session in self._dispatcher.sessions.values() if self._is_news(session)
+        ]
+        rows = [session.row for session in heard]
+        shortest = self._shortest
+        restoring = set(self._dispatcher.restoring)  # who holds what is not known there yet
+        for shard in self._dispatcher.terms.keys() - restoring:
+            async with self._database.hot() as connection:
+                if rows:
+                    await store.see_sessions(connection, shard, rows)
+                silent = await store.silent_sessions(connection, shard, shortest)
+            forgotten = await self._give_up_all(silent, now_us)
+            if forgotten:
+                async with self._database.hot() as connection:
+                    await store.forget_sessions(connection, shard, forgotten)
+        await self._end_gone(now_us)
+        if not restoring:  # else they are still to be written down there
+            self._noted_us.update((session.key, now_us) for session in heard)
+        self._noted_us = {
+            key: noted for key, noted in self._noted_us.items() if key in self._dispatcher.sessions
+        }
+        return self.rest_seconds
+
+    def _is_news(self, session: Session) -> bool:
+        """Heard since it was written down last, and that was a good part of a lease ago."""
+        noted_us = self._noted_us.get(session.key)
+        if noted_us is None:
+            return True
+        return session.seen_us - noted_us >= self._patience(session) * 1e6 / NOTES_PER_LEASE
+
+    async def _end_gone(self, now_us: int) -> None:
+        """Who holds nothing and says nothing is gone, also where no row of ours tells of it.
+
+        A server that owns nothing, or lost what it owned, knows sessions that others have ended.
+        """
+        longest = max(map(self._lease_seconds, self._dispatcher.pools.by_number))
+        since_us = now_us - round(longest * 1e6)
+        work, sessions = WorkInParts(), self._dispatcher.sessions
+        try:
+            for session in list(sessions.values()):
+                if not session.leases and session.poll is None and session.seen_us <= since_us:
+                    self._dispatcher.drop_session(session)
+                await work.let_others()
+        finally:
+            self._dispatcher.recount()
+
+    async def _give_up_all(self, silent: dict[str, float], now_us: int) -> list[str]:
+        """Answers those of which nothing is left. Many may fall silent together: in parts."""
+        work, gone = WorkInParts(), []
+        try:
+            for key, seconds in silent.items():
+                if await self._give_up(key, seconds, now_us):
+                    gone.append(key)
+                await work.let_others()
+        finally:
+            self._dispatcher.recount()
+        return [key for key in gone if key not in self._dispatcher.sessions]  # else it is back
+
+    async def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
+        """Take away what a silent session held for too long; True when nothing is left of it."""
+        session = self._dispatcher.sessions.get(key)
+        if session is None:
+            return True
+        # One that spoke to this server was heard when it was heard; what is written lags a little.
+        if session.is_claimed:
+            silent_seconds = min(silent_seconds, (now_us - session.seen_us) / 1e6)
+        if silent_seconds < self._shortest:
+            return False
+        lost = [
+            lease
+            for lease in session.leases.values()
+            if silent_seconds >= self._lease_seconds(lease.job.pool)
+        ]
+        if lost:
+            await self._lose(session, lost)
+        if not session.leases and silent_seconds >= self._patience(session):
+            self._dispatcher.drop_session(session)
+            return True
+        return False
+
+    def _patience(self, session: Session) -> float:
+        """How long an idle session may be silent: it calls as often as its pools ask for."""
+        return min(map(self._lease_seconds, session.slots), default=self._shortest)
+
+    async def _lose(self, session: Session, silent: list[Lease]) -> None:
+        log.warning("worker silent", worker=session.worker, jobs=len(silent))
+        seen_us = session.seen_us
+
+        def is_silent() -> bool:
+            return session.seen_us == seen_us
+
+        lost = await lose_in_parts(self._dispatcher, silent, is_still_so=is_silent)
+        for lease in lost:
+            session.revoke(lease.job.id, lease.epoch)  # should it be heard of again

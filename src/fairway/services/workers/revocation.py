@@ -1,0 +1,82 @@
+"""A key stops being valid: whatever goes on under it ends now, not when it next asks.
+
+A request shows its key once, at its start. What lasts longer than that is known here by the key's
+public part: event streams and held requests are stopped in the middle, a worker's sessions end and
+their leases with them. The directory tells, at once where a key is revoked and on other servers
+with its next look at the store; for half a minute it tells again, so nothing slips between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+
+from fairway.core.errors import Forbidden
+from fairway.runtime.clock import Clock
+from fairway.runtime.telemetry import logger
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.sessions.sessions import Session
+from fairway.services.workers.lost_leases import lose_in_parts
+
+log = logger("revocation")
+
+REMEMBERED_US = 600_000_000  # longer than any request is on its way before it is heard
+REVOKED = b'{"type":"WorkerLost","message":"The API key of the worker that ran this was revoked."}'
+
+
+class Revocation:
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._held: dict[str, set[asyncio.Timeout]] = {}  # key id → what waits under it
+        self._told_us: dict[str, int] = {}  # ids of keys that are not valid → when we last heard so
+
+    def check(self, key_id: str) -> None:
+        """For whoever showed the key a while ago: raises when it was revoked since."""
+        told_us = self._told_us.get(key_id)
+        if told_us is not None and self._clock.now_us() - told_us < REMEMBERED_US:
+            raise key_revoked()
+
+    @asynccontextmanager
+    async def held(self, key_id: str) -> AsyncIterator[None]:
+        """Wait under a key. Raises out of the middle of it when the key is revoked."""
+        self.check(key_id)
+        try:
+            async with asyncio.timeout(None) as until:
+                waits = self._held.setdefault(key_id, set())
+                waits.add(until)
+                try:
+                    yield
+                finally:
+                    waits.discard(until)
+                    if not waits and self._held.get(key_id) is waits:
+                        del self._held[key_id]
+        except TimeoutError:
+            if until.expired():
+                raise key_revoked() from None
+            raise
+
+    async def revoked(self, key_ids: Collection[str]) -> None:
+        """These keys are not valid any more; to hear it again changes nothing."""
+        now_us = self._clock.now_us()
+        since_us = now_us - REMEMBERED_US
+        self._told_us = {key: at for key, at in self._told_us.items() if at > since_us}
+        for key_id in key_ids:
+            self._told_us[key_id] = now_us
+            for until in self._held.pop(key_id, ()):
+                until.reschedule(0)  # in the past: it is over with the next turn of the loop
+        for session in list(self._dispatcher.sessions.values()):
+            if session.opener in key_ids:
+                await self._end(session)
+
+    async def _end(self, session: Session) -> None:
+        log.warning("worker's key revoked", worker=session.worker, jobs=len(session.leases))
+        session.is_revoked = session.draining = True  # it is given nothing meanwhile
+        await lose_in_parts(self._dispatcher, list(session.leases.values()), REVOKED)
+        if self._dispatcher.sessions.get(session.key) is session:
+            self._dispatcher.end_session(session)
+
+
+def key_revoked() -> Forbidden:
+    return Forbidden("This API key was revoked.", code="UNAUTHENTICATED")

@@ -1,0 +1,67 @@
+"""The workers that this server hears: who they are, what they do, and asking one to drain.
+
+It is a view of the dispatcher's sessions; what a worker does about a wish is the worker's affair.
+A session's name is its worker's secret: people tell lives apart by a digest of it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import NamedTuple
+
+from fairway.runtime.clock import Clock
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.sessions.sessions import Session
+
+LIFE_DIGITS = 16
+
+
+class WorkerSight(NamedTuple):
+    """One life of one worker."""
+
+    name: str
+    life: str  # which one, if several have that name
+    tenant: int | None
+    build: str
+    slots: dict[str, int]  # pool name → slots in all
+    running: dict[str, int]  # pool name → of those, in use
+    draining: bool
+    silent_seconds: float
+    limits: dict[str, str]
+
+
+class Roster:
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._clock = clock
+
+    def workers(self) -> list[WorkerSight]:
+        here = [one for one in self._dispatcher.sessions.values() if one.greeted]
+        return sorted((self._sight(session) for session in here), key=lambda one: one.name)
+
+    def ask_to_drain(self, name: str) -> list[WorkerSight]:
+        """Every life of that name, or the one life; none when it is not heard of here."""
+        found = [
+            session
+            for session in self._dispatcher.sessions.values()
+            if session.greeted and name in (session.worker, life_of(session.key))
+        ]
+        for session in found:
+            session.drain_asked = True
+            session.ring()
+        return [self._sight(session) for session in found]
+
+    def _sight(self, session: Session) -> WorkerSight:
+        names = self._dispatcher.pools.by_number
+        return WorkerSight(
+            session.worker, life_of(session.key), session.tenant, session.build,
+            {names[pool].name: slots for pool, slots in session.slots.items()},
+            {names[pool].name: used for pool, used in session.in_use.items() if used},
+            session.draining or session.drain_asked,
+            max(self._clock.now_us() - session.seen_us, 0) / 1e6, session.limits,
+        )  # fmt: skip
+
+
+def life_of(session: str) -> str:
+    """What may be shown of a session: whoever knows its name could ask in it."""
+    return sha256(session.encode()).hexdigest()[:LIFE_DIGITS]

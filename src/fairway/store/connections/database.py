@@ -1,0 +1,344 @@
+"""Connections to PostgreSQL: pools with deadlines, and the three ways to run a statement.
+
+Four pools, so that nobody waits behind another's kind of work: *hot* for the statements of the
+job path, whose plans are pinned to index lookups; *people* for what people and programs ask and
+wait for; *calm* for what is refreshed, swept, pruned and measured; *upkeep*, as the owner of the
+tables, for partitions and statistics. No transaction here is ever long, and no use of a connection
+waits without end (`connection_cache.py`). As whom each asks is in `row_security.py`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import asyncpg
+
+from fairway.store.connections.connection_cache import (
+    AtHand,
+    Deadline,
+    NoConnection,
+    StoreAway,
+    Use,
+)
+from fairway.store.connections.hosts import Hosts
+from fairway.store.connections.query_slots import QUICK, Places, SlowUse
+from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, AsksAs, Scope, UseAs
+from fairway.store.connections.slow_calls import SlowCalls, WatchedConnection, look_back, now
+from fairway.store.sql import Statement
+
+Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
+Record: TypeAlias = Any
+
+#: A hot statement goes from the batch to the rows by key, whatever the planner thinks of a table's
+#: size this minute: a plan made while a partition was empty must not become a scan when it is full.
+#: The statements help: they are written so that a look-up by key per item of the batch is the only
+#: way that is not switched off here (decisions 0004 and 0021). An index is dearer than a place.
+PINNED_PLANS = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "enable_material": "off",
+    "cpu_index_tuple_cost": "10",
+    "random_page_cost": "1.1",
+    "jit": "off",
+}
+
+#: People's questions and upkeep may join as they like, but a partition that was empty when they
+#: were planned is not read from end to end when it is full.
+CALM_PLANS = {"jit": "off", "enable_seqscan": "off"}
+
+#: What every connection obeys: no statement or transaction may hold the horizon for long, and a
+#: server that froze inside a transaction holds up those who take over for no longer than a term.
+TIME_LIMITS = {
+    "statement_timeout": "30s",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "3s",
+}
+
+#: A lock that is not free by then is somebody's for long: the caller hears it while it still waits.
+SHORT_LOCKS = {"lock_timeout": "2s"}
+
+#: How the server finds out that we are gone: a statement that nobody waits for any more ends, and
+#: what a vanished machine held is free again. Over a Unix socket the `tcp_` ones do nothing.
+GONE_CLIENTS = {
+    "client_connection_check_interval": "1s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+HOT_SIZE, CALM_SIZE, UPKEEP_SIZE = 6, 2, 1
+OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
+PATIENT_WAIT_SECONDS = 10.0  # for a connection, when nobody waits for the answer
+UPKEEP_COMMAND_SECONDS = 40.0
+CONNECT_SECONDS = 5.0
+SLOW_SECONDS = 5.0  # a question that goes through many rows
+
+
+class Pools(NamedTuple):
+    hot: AtHand
+    people: AtHand
+    calm: AtHand
+    upkeep: AtHand
+
+
+class Database:
+    """The pools of one process. Open with `Database.open(...)`, close with `close()`."""
+
+    def __init__(
+        self, hosts: Hosts, pools: Pools, *, wait: float, slow_calls: SlowCalls, has_roles: bool
+    ) -> None:
+        self.dsn = hosts.dsn
+        self._hosts = hosts
+        self.slow_calls = slow_calls  # on the hot pool
+        self.wait_seconds = wait  # how long somebody who asked waits for the store
+        self._pools = pools
+        self._hot, self._people, self._calm, self._upkeep = pools
+        self._places, self._quick = Places(wait), Places(wait, QUICK)
+        self._dedicated: set[Connection] = set()
+        self.has_roles = has_roles
+        for pool in pools:
+            pool.on_read_only = self.renew
+        self.is_away = False
+
+    @classmethod
+    async def open(
+        cls,
+        dsn: str,
+        *,
+        owner_dsn: str | None = None,
+        row_security: bool = True,
+        wait_seconds: float = 3.0,
+        people_size: int = 4,
+    ) -> Database:
+        hosts, slow_calls = Hosts(dsn), SlowCalls()
+        owners = hosts if owner_dsn is None else Hosts(owner_dsn)
+        as_server = {"role": SERVER} if row_security else {}
+        as_tenant = {"role": TENANT} if row_security else {}  # whose, each use says
+        pinned = {**SHORT_LOCKS, **PINNED_PLANS, **as_server}
+        limits = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS}
+        asked, calm = {**limits, **CALM_PLANS, **as_tenant}, {**CALM_PLANS, **as_server}
+        slow = partial(_pool, command_seconds=UPKEEP_COMMAND_SECONDS)
+        pools = (
+            await _pool(hosts, "fairway-hot", HOT_SIZE, pinned, slow_calls=slow_calls),
+            await _pool(hosts, "fairway-people", people_size, asked),
+            await slow(hosts, "fairway-calm", CALM_SIZE, calm),
+            await slow(owners, "fairway-upkeep", UPKEEP_SIZE, CALM_PLANS),
+        )
+        waits = (PATIENT_WAIT_SECONDS, wait_seconds, PATIENT_WAIT_SECONDS, PATIENT_WAIT_SECONDS)
+        return cls(
+            hosts,
+            Pools(*(AtHand(pool, wait) for pool, wait in zip(pools, waits, strict=True))),
+            wait=wait_seconds,
+            slow_calls=slow_calls,
+            has_roles=row_security,
+        )
+
+    def hot(self, seconds: float = OWNER_SECONDS) -> Use:
+        """For the job path. Whoever has somebody waiting passes how long that one may wait."""
+        return self._hot.use(seconds)
+
+    def people(self, seconds: float | None = None) -> UseAs:
+        """For what operators and the house itself ask and wait for; tenants' are `quick`."""
+        return self._as(FOR_ALL, self.wait_seconds if seconds is None else seconds)
+
+    def quick(self, tenant: int) -> SlowUse:
+        """For a tenant's quick question: however many it asks, others find a connection."""
+        return SlowUse(self._quick, tenant, self._as(Scope(TENANT, tenant), self.wait_seconds))
+
+    def writing(self, tenant: int) -> SlowUse:
+        """For jobs that a tenant's request makes: in its turn, as the server (COPY needs that)."""
+        return SlowUse(self._quick, tenant, self.people())
+
+    def asked(self, tenant: int | None) -> UseAs | SlowUse:
+        """For a quick question of a tenant's; None: of an operator's, or of the house itself."""
+        return self.people() if tenant is None else self.quick(tenant)
+
+    def slow(self, tenant: int) -> SlowUse:
+        """For a tenant's question that may go through very many rows: few at a time."""
+        seconds = SLOW_SECONDS + self.wait_seconds
+        return SlowUse(self._places, tenant, self._as(Scope(TENANT, tenant), seconds))
+
+    def _as(self, scope: Scope, seconds: float) -> UseAs:
+        return UseAs(self._people.use(seconds), scope if self.has_roles else None)
+
+    def calm(self) -> Use:
+        """For the server's own work, which never waits behind people and has time."""
+        return self._calm.use(None)
+
+    def upkeep(self) -> Use:
+        """For changes of tables: partitions and statistics, as their owner."""
+        return self._upkeep.use(None)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that want a connection and have none yet."""
+        return sum(pool.waiting for pool in self._pools)
+
+    async def dedicated(
+        self, name: str = "fairway-leader", seconds: float = CONNECT_SECONDS
+    ) -> Connection:
+        """A connection of its own, for work that must never wait for a pool (leadership)."""
+        connection = await self._hosts.connect(
+            server_settings={
+                "application_name": name,
+                **GONE_CLIENTS,
+                **TIME_LIMITS,
+                **({"role": SERVER} if self.has_roles else {}),
+            },
+            timeout=seconds,
+            command_timeout=10,
+        )
+        self._dedicated = {one for one in self._dedicated if not one.is_closed()} | {connection}
+        async with Deadline(connection, seconds):
+            await _vouch(connection)
+        return connection
+
+    async def away(self) -> None:
+        """The store does not answer: whoever waits for it hears so now, and others at once."""
+        self.is_away = True
+        for pool in self._pools:
+            await pool.away()
+
+    def back(self) -> None:
+        self.is_away = False
+        for pool in self._pools:
+            pool.back()
+
+    async def close(self) -> None:
+        self._let_go()
+        for pool in self._pools:
+            await pool.close()
+
+    def terminate(self) -> None:
+        """Close without waiting for anybody."""
+        self._let_go()
+        for pool in self._pools:
+            pool.terminate()
+
+    async def renew(self) -> None:
+        """One connection leads to a server that was demoted: so may all the others."""
+        for pool in self._pools:
+            await pool.renew()
+
+    def _let_go(self) -> None:
+        for connection in self._dedicated:
+            connection.terminate()
+
+
+async def _pool(
+    hosts: Hosts,
+    name: str,
+    size: int,
+    settings: dict[str, str],
+    *,
+    slow_calls: SlowCalls | None = None,
+    command_seconds: float | None = None,
+) -> Any:
+    async def prepare(connection: Connection) -> None:
+        connection.slow_calls = slow_calls
+        connection.asks_as = AsksAs()
+        await _vouch(connection)
+
+    async def connect(first: str, **options: Any) -> Connection:
+        return await hosts.connect_any(**options)  # in the order of this moment
+
+    return await asyncpg.create_pool(
+        hosts.dsn,
+        connect=connect,
+        connection_class=WatchedConnection,
+        min_size=0,
+        max_size=size,
+        max_inactive_connection_lifetime=0,
+        init=prepare,
+        # The driver's own reset is one more round trip for every use of a connection.
+        reset=_leave_clean,
+        command_timeout=command_seconds,  # None: the use has a deadline
+        timeout=CONNECT_SECONDS,
+        server_settings={"application_name": name, **GONE_CLIENTS, **TIME_LIMITS, **settings},
+    )
+
+
+async def _vouch(connection: Connection) -> None:
+    """202 means on disk, whatever a role or a database says: `off` would make it a lie.
+
+    Any other value waits for our own disk at least; how much more is the operator's choice.
+    """
+    await connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false)"
+        " WHERE current_setting('synchronous_commit') = 'off'"
+    )
+
+
+async def _leave_clean(connection: Connection) -> None:
+    """Nothing here leaves state on a connection, except a transaction that was cut short."""
+    if connection.is_in_transaction():
+        await connection.execute("ROLLBACK")
+
+
+async def fetch(connection: Connection, statement: Statement, **values: Any) -> list[Record]:
+    began = now()
+    try:
+        rows: list[Record] = await connection.fetch(statement.text, *statement.bind(**values))
+        return rows
+    finally:
+        look_back(connection, statement, began)
+
+
+async def fetch_row(connection: Connection, statement: Statement, **values: Any) -> Record | None:
+    began = now()
+    try:
+        return await connection.fetchrow(statement.text, *statement.bind(**values))
+    finally:
+        look_back(connection, statement, began)
+
+
+async def execute(connection: Connection, statement: Statement, **values: Any) -> int:
+    """Run a statement that returns no rows; answers how many rows it touched."""
+    began = now()
+    try:
+        tag: str = await connection.execute(statement.text, *statement.bind(**values))
+        return int(tag.rsplit(" ", 1)[-1])
+    finally:
+        look_back(connection, statement, began)
+
+
+#: What the server says of a statement or transaction that it surely undid, and that may pass:
+#: the whole of it can be tried again.
+ROLLED_BACK = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.QueryCanceledError,
+)
+
+#: What says that surely nothing was written, whether or not another try would go better.
+UNDONE = (
+    *ROLLED_BACK,
+    NoConnection,
+    asyncpg.InsufficientResourcesError,  # disk, memory, connections
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+#: What passes: a store that is away, restarting, cut off, locked, full, out of memory or read-only
+#: since a failover. It says nothing about what was to be written; callers answer "try again".
+DISCONNECTED = (
+    *UNDONE,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # shut down, started, taken over
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.PostgresSystemError,  # its disk
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a COPY whose connection broke: the rollback finds it unfinished
+    StoreAway,
+    ConnectionError,
+    FileNotFoundError,
+    TimeoutError,
+    OSError,
+    ssl.SSLError,
+)

@@ -1,0 +1,56 @@
+"""What an error of the store is about: the rows that were sent, or the moment.
+
+A row that cannot be stored (a number out of range, a broken constraint, text that is no text) is
+refused for ever: trying again helps nobody, and must hold up nobody. Everything else, be it a store
+that is away, a lock, a time limit, a full disk, a missing privilege or a statement that is wrong,
+says nothing against the row: it is tried again later, and no outcome is given up because of it.
+"""
+
+from __future__ import annotations
+
+import asyncpg
+
+from fairway.store.connections.database import DISCONNECTED
+
+REASON_CHARACTERS_MAX = 300
+
+#: Classes of SQLSTATE that speak of the values or of the row they meet.
+_ABOUT_ROWS = frozenset(
+    {
+        "09",  # a trigger failed
+        "21",  # two rows where one may be
+        "22",  # data that does not fit
+        "23",  # a constraint
+        "27",  # a trigger changed the row
+        "38",  # a function failed
+        "39",
+        "44",
+        "54",  # past a limit of the server's: too large, too many
+        "P0",  # raised by a trigger's own code
+        "XX",  # inside the server: a row it cannot read or build
+    }
+)
+
+
+def is_about_rows(error: Exception) -> bool:
+    """Whether these rows, sent again as they are, would be refused again."""
+    if isinstance(error, asyncpg.PostgresError):
+        return (error.sqlstate or "")[:2] in _ABOUT_ROWS
+    return not isinstance(error, DISCONNECTED)  # else raised here, while the rows were packed
+
+
+def code_of(error: Exception) -> str:
+    """What tells errors of one cause from others."""
+    return getattr(error, "sqlstate", None) or type(error).__name__
+
+
+def has_answered(error: Exception) -> bool:
+    """Whether the store was there to say no."""
+    return isinstance(error, asyncpg.PostgresError)
+
+
+def reason_of(error: Exception) -> str:
+    """The store's reason in a line, for people; never longer than a line."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    code = getattr(error, "sqlstate", None)
+    return (f"{said} ({code})" if code else said)[:REASON_CHARACTERS_MAX]

@@ -1,0 +1,82 @@
+"""Large results: which they are, and the text of what carries them without a copy of them.
+
+A fresh copy of twelve megabytes costs a loop as long as hundreds of small jobs; so a large result
+goes from its run to the pipe, to the journal and to the platform as it is, with the rest of the
+text around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fairway.wire import exchange as wire
+from fairway.wire.exchange import NULL, ExchangeRequest, Report
+from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, Words
+from fairway.worker.pipe.pipe import Parts as Parts  # what the texts here are
+
+LIGHT_BYTES = 256 << 10  # what may travel with a heartbeat
+REPORT_BYTES = 300  # of one report besides its result and its error
+FRAME_BYTES = 32 << 20  # what goes into one frame of words; a single large one may be longer
+
+
+def is_heavy(one: Report | Ended) -> bool:
+    return len(one.result) > LIGHT_BYTES
+
+
+def weight_of(report: Report) -> int:
+    return len(report.result) + len(report.error) + REPORT_BYTES
+
+
+def text_of(one: Report | Ended) -> Parts:
+    if not is_heavy(one):
+        return [msgspec.json.encode(one)]
+    rest = msgspec.json.encode(msgspec.structs.replace(one, result=NULL))
+    return [rest[:-1], b',"result":', memoryview(one.result), b"}"]
+
+
+def request_text(request: ExchangeRequest) -> Parts:
+    if not any(map(is_heavy, request.reports)):
+        return [wire.encode(request)]
+    rest = wire.encode(msgspec.structs.replace(request, reports=[]))
+    return _with_list(b"reports", request.reports, rest)
+
+
+def words_text(words: Words) -> Parts:
+    if not any(map(is_heavy, words.ended)):
+        return [msgspec.json.encode(words)]
+    rest = msgspec.json.encode(msgspec.structs.replace(words, ended=[]))
+    return _with_list(b"ended", words.ended, rest)
+
+
+def in_frames(
+    ended: list[Ended], progress: list[Progress], checkpoints: list[Checkpoint]
+) -> Iterator[Words]:
+    """All of it in one frame, as most often; in several where that would grow too long."""
+    size = sum([len(one.result) for one in ended]) + sum([len(one.state) for one in checkpoints])
+    if size <= FRAME_BYTES:
+        yield Words(ended=ended, progress=progress, checkpoints=checkpoints)
+        return
+    yield Words(progress=progress)  # before the ends of their runs
+    for wanted in checkpoints:
+        yield Words(checkpoints=[wanted])
+    some: list[Ended] = []
+    size = 0
+    for one in ended:
+        size += len(one.result) + len(one.error)
+        if some and size > FRAME_BYTES:
+            yield Words(ended=some)
+            some, size = [], len(one.result) + len(one.error)
+        some.append(one)
+    yield Words(ended=some)
+
+
+def _with_list(name: bytes, items: Sequence[Report | Ended], rest: bytes) -> Parts:
+    """The object whose other fields are `rest`, with these in a list."""
+    listed = [part for one in items for part in (b",", *text_of(one))]
+    return [b'{"%s":[' % name, *listed[1:], b"]," if len(rest) > 2 else b"]", rest[1:]]
+
+
+def size_of(parts: Parts) -> int:
+    return sum(map(len, parts))

@@ -1,0 +1,110 @@
+"""The conversation with the platform: the only file that knows the transport.
+
+One exchange at a time is the rule, and a second one when there is something to say while the
+first is held open. A call that fails is followed by another to the next address, after a pause
+that grows; the caller then says hello again and sends all it has not heard of since.
+"""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+
+from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound, Unavailable
+from fairway.runtime.plain_http import HttpDoor, Reply
+from fairway.wire import exchange as wire
+from fairway.wire.problems import CODES, error_of
+from fairway.worker.exchange.large_results import Parts, size_of
+
+PAUSE_FIRST_SECONDS = 0.05
+PAUSE_MAX_SECONDS = 1.0
+GRACE_SECONDS = 3.0  # on top of the time a call may be held open; leases outlive the sum
+NO_ROOM = "NO_ROOM"  # the code of: not so large a call just now; a smaller one is heard
+BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls get time for it
+
+
+class Session:
+    def __init__(self, urls: list[str], api_key: str, worker: str) -> None:
+        headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
+        self._doors = [(url, HttpDoor(url, headers)) for url in urls]
+        self._home = f"/v1/workers/{worker}"
+        self._path = f"{self._home}/exchange"
+        self._failures_in_row = 0
+        self._dice = random.Random()
+
+    async def exchange(self, request: wire.ExchangeRequest, text: Parts) -> wire.ExchangeReply:
+        """Raises FairwayError; `Unavailable` means that another try may help."""
+        url, door = self._doors[0]
+        limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + size_of(text) / BYTES_PER_SECOND
+        try:
+            reply = await door.post(self._path, text, limit_seconds)
+        except (OSError, TimeoutError) as error:
+            self._leave(url)
+            raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
+        if reply.status != 200:
+            problem = _error(reply)
+            if not is_refusal(problem) and problem.code != NO_ROOM:
+                self._leave(url)
+            raise problem
+        self._failures_in_row = 0
+        return wire.decode_reply(reply.body)
+
+    async def call(self, method: str, path: str, body: bytes, limit_seconds: float) -> bytes:
+        """Any other call, below the worker's own path; the body of a good answer."""
+        url, door = self._doors[0]
+        try:
+            reply = await door.call(method, self._home + path, body, limit_seconds)
+        except (OSError, TimeoutError) as error:
+            raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
+        if reply.status >= 300:
+            raise _error(reply)
+        return reply.body
+
+    def _leave(self, url: str) -> None:
+        """The next call goes to the next address; a second failure of the same one is no news."""
+        if self._doors[0][0] == url:
+            self._doors.append(self._doors.pop(0))
+
+    def next_pause_seconds(self) -> float:
+        """After a failed call: how long to rest."""
+        self._failures_in_row += 1
+        doublings = min(self._failures_in_row, 10)  # a long outage must not outgrow a float
+        longest = min(PAUSE_FIRST_SECONDS * 2.0**doublings, PAUSE_MAX_SECONDS)
+        return float(longest * (0.5 + self._dice.random() / 2))
+
+    def close(self) -> None:
+        for _, door in self._doors:
+            door.close()
+
+
+def is_refusal(error: FairwayError) -> bool:
+    """Whether what was said will never be taken: to say it again, or elsewhere, cannot help.
+
+    A key that is refused is another matter, and so is a limit that passes. `Not found` counts only
+    from a server of ours: else the address is wrong, or somebody in between is lost.
+    """
+    if error.code == "TOO_MANY_JOB_TYPES":
+        return False  # of an older server; names go, and then there is room
+    if isinstance(error, NotFound | Conflict):
+        return error.code in CODES and error.code != "INTERNAL"
+    return isinstance(error, InvalidRequest)
+
+
+def _reason(error: OSError | TimeoutError) -> str:
+    """A wrong address is met by whoever starts a first worker: words, no repr."""
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there (connection refused)"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "no reply in time" if isinstance(error, TimeoutError) else repr(error)
+
+
+def _error(reply: Reply) -> FairwayError:
+    try:
+        problem = msgspec.json.decode(reply.body, type=dict)
+    except msgspec.DecodeError:
+        problem = {"status": reply.status, "detail": reply.body[:200].decode(errors="replace")}
+        if reply.status >= 500:  # of somebody in between: the server itself explains its errors
+            problem["code"] = Unavailable.code
+    return error_of(problem)

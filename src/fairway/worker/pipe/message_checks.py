@@ -1,0 +1,53 @@
+"""What a runner may say: words about jobs that it was given, in words that are known.
+
+A runner shares its process with user code, which can write to its pipe. So its keeper believes it
+in what concerns its own jobs only. Whose they are, and under which lease, the keeper knows itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Raw
+
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.wire.bounds import shown_progress
+from fairway.worker.pipe.pipe import Ended, Progress, Words
+
+SUCCEEDED = OutcomeKind.SUCCEEDED.value
+_KINDS = frozenset(one.value for one in OutcomeKind)
+_FAILURES = frozenset(one.value for one in FailureClass)
+
+
+def own_words(words: Words, jobs: Mapping[str, int]) -> Words:
+    """Those about these jobs, by epoch; others are left out: a run may end while it is taken away,
+    and the same job may have come back under another lease by then.
+
+    ValueError when the end of one of these is no end that there is.
+    """
+    are_all_ours = True
+    for one in words.ended:
+        if jobs.get(one.job) != one.epoch:
+            are_all_ours = False
+        elif one.kind != SUCCEEDED:
+            _check_end(one)
+    if not are_all_ours:
+        words.ended = [one for one in words.ended if jobs.get(one.job) == one.epoch]
+    if words.progress or words.checkpoints:
+        words.progress = [_shown(one) for one in words.progress if one.job in jobs]
+        words.checkpoints = [one for one in words.checkpoints if one.job in jobs]
+    return words
+
+
+def _check_end(one: Ended) -> None:
+    if one.kind not in _KINDS:
+        raise ValueError(f"{one.kind[:64]!r} is no end of a run")
+    if (one.failure is None) == (one.kind == OutcomeKind.FAILED):
+        raise ValueError("a failure has a class, and nothing else has")
+    if one.failure is not None and one.failure not in _FAILURES:
+        raise ValueError(f"{one.failure[:64]!r} is no class of failures")
+
+
+def _shown(one: Progress) -> Progress:
+    """As the platform shows it: one word that it would refuse must not cost a heartbeat."""
+    return Progress(job=one.job, progress=Raw(shown_progress(bytes(one.progress))))

@@ -1,0 +1,131 @@
+"""What a runner says: how a run ended, and what its app declares, in the words of the pipe.
+
+Pure: results that are too large to keep, or are no JSON, become failures here, and nothing is sent.
+A handler may return bytes of its own as if they were JSON (`msgspec.Raw`); so whatever goes into a
+frame is parsed first: what is wrong with it must fail its own job, not the frame with all others.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.sdk.app import App
+from fairway.sdk.handler.outcomes import RunEnd, encode_error
+from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
+from fairway.wire.exchange import NULL, Lease, TypeTerms
+from fairway.wire.payload import DEPTH_MAX, brackets
+from fairway.worker.pipe.pipe import Declared, Ended
+
+SUCCEEDED = OutcomeKind.SUCCEEDED.value
+_AROUND = b"[" * 50, b"]" * 50  # more than is around it in a frame, whose reader may be deep, too
+_parse = msgspec.json.Decoder(Raw).decode
+
+
+def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
+    if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
+        end = _too_large(len(end.result))
+    if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
+        ended = Ended(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
+        if end.result == b"null":  # what many return, and what is left out on the way
+            return ended
+        try:
+            ended.result = parsed(end.result)
+            return ended
+        except ValueError as error:
+            end = _no_json(error)
+    return Ended(
+        job=lease.job,
+        epoch=lease.epoch,
+        kind=end.kind.value,
+        ran_us=ran_us,
+        result=NULL if end.result is None else Raw(end.result),
+        failure=None if end.failure is None else end.failure.value,
+        error=NULL if end.error is None else Raw(end.error),
+        delay_ms=_within_bounds(end.delay_ms),
+    )
+
+
+def parsed(text: bytes) -> Raw:
+    """JSON text, ready for a frame; ValueError when it is none, or nested too deep for one."""
+    if not text.isascii():
+        text.decode()
+    try:
+        if brackets(text) > DEPTH_MAX:
+            _parse(_AROUND[0] + text + _AROUND[1])
+        return _parse(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _no_json(error: ValueError) -> RunEnd:
+    document = {"type": "ResultInvalid", "message": f"The result is no JSON: {error}", "stack": ""}
+    text = msgspec.json.encode(document)
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
+
+
+def unreadable(job: str, epoch: int, why: str) -> Ended:
+    """A job whose orders could not be read: it never began."""
+    document = {"type": "OrdersUnreadable", "message": why, "stack": ""}
+    return Ended(
+        job=job, epoch=epoch, kind=OutcomeKind.FAILED.value, ran_us=0,
+        failure=FailureClass.PERMANENT.value, error=Raw(msgspec.json.encode(document)),
+    )  # fmt: skip
+
+
+def _within_bounds(delay_ms: object) -> int:
+    """A handler's own kind of error may say anything here; nonsense leaves it to the platform."""
+    return min(max(delay_ms, 0), DELAY_MS_MAX) if isinstance(delay_ms, int) else 0
+
+
+def _too_large(size: int) -> RunEnd:
+    message = (
+        f"The result has {size} bytes; at most {RESULT_BYTES_MAX} are kept: store it elsewhere."
+    )
+    error = msgspec.json.encode({"type": "ResultTooLarge", "message": message, "stack": ""})
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=error)
+
+
+def defect(error: BaseException) -> RunEnd:
+    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=encode_error(error))
+
+
+def declared_by(app: App) -> list[Declared]:
+    return [
+        Declared(
+            name=name,
+            mode=job.run_mode,
+            is_mode_chosen=job.is_mode_chosen,
+            timeout_ms=None if job.timeout_seconds is None else round(job.timeout_seconds * 1000),
+            attempts_max=job.retry.attempts,
+            most=job.retry.most,
+            limits=job.limits,
+            cancel_grace_ms=job.cancel_grace_ms,
+            runaway_after_ms=job.runaway_after_ms,
+            pool=job.pool,
+            dependency=job.depends_on,
+            warm_key=job.warm_key,
+            version=job.version,
+            schema=job.schema,
+        )
+        for name, job in app.jobs.items()
+    ]
+
+
+def terms_of(declared: Declared) -> TypeTerms:
+    """A job type as the platform is told of it."""
+    return TypeTerms(
+        name=declared.name,
+        attempts_max=declared.attempts_max,
+        timeouts_max=declared.most.get("timeout"),
+        resources_max=declared.most.get("resource"),
+        dependencies_max=declared.most.get("dependency"),
+        deliveries_max=declared.most.get("worker_crash"),
+        pool=declared.pool,
+        timeout_ms=declared.timeout_ms,
+        dependency=declared.dependency,
+        warm_key=declared.warm_key,
+        version=declared.version,
+        schema=declared.schema,
+    )

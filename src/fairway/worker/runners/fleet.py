@@ -1,0 +1,339 @@
+"""The runners of one worker: which process runs which job.
+
+Job types of the modes `loop` and `thread` share one runner; a job of the mode `process` gets one of
+its own (`isolated.py`). A runner that dies is replaced after a pause that grows while runners keep
+dying young. A shared runner that does not answer is found out (`watchdog.py`); one that lost too
+many threads to jobs that would not stop is replaced, and ends when its jobs have. Where no process
+can be started for long, whoever holds the leases is told. A job that was lost with its runner is
+tried apart from others: at once when few were lost together, else after the second time
+(`suspects.py`); so a poisonous job takes its neighbours with it twice at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.run.process_limits import RunLimits
+from fairway.runtime.loops import pause
+from fairway.runtime.telemetry import logger
+from fairway.wire.exchange import Lease, TypeTerms
+from fairway.worker.exchange import synthetic_outcomes
+from fairway.worker.exchange.ledger import End
+from fairway.worker.limits.enforcement import Levels
+from fairway.worker.limits.usage import Orphans
+from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, Orders, Words
+from fairway.worker.pipe.run_messages import terms_of
+from fairway.worker.runners.isolated import LoneRuns
+from fairway.worker.runners.runners import Death, Listener, RunnerProcess
+from fairway.worker.runners.spares import Spares
+from fairway.worker.runners.start_failures import AppNotLoaded, Starts, pause_seconds
+from fairway.worker.runners.suspects import SHARED_DELIVERIES, Suspects
+from fairway.worker.runners.watchdog import SharedWatch
+
+log = logger("fleet")
+
+START_SECONDS_MAX = 60.0
+PAUSE_FIRST_SECONDS = 0.1
+PAUSE_MAX_SECONDS = 10.0
+YOUNG_SECONDS = 30.0
+LOOK_SECONDS = 1.0
+
+
+class Fleet:
+    def __init__(
+        self,
+        target: str,
+        slots: int,
+        levels: Levels,
+        ceiling: RunLimits,
+        on_words: Callable[[Words], None],
+        on_end: Callable[[Lease, End], None],
+    ) -> None:
+        self._target = target
+        self._threads = slots + slots // 4 + 1  # some may be lost before the runner is replaced
+        self._on_words = on_words
+        self._on_end = on_end
+        self._declared: dict[str, Declared] = {}
+        self._lone_types: set[str] = set()  # of the mode `process`
+        self._listener = Listener(self._hear, self._bury)
+        self._shared: RunnerProcess | None = None  # for loop and thread
+        self._retired: set[RunnerProcess] = set()  # finish what they have
+        self._living: set[RunnerProcess] = set()  # those two, and one that starts
+        self._spares = Spares()
+        self._lone = LoneRuns(target, levels, ceiling, on_words, on_end)
+        self._lone.ready = self._ready
+        self._lone.cannot_start = self._could_not_start
+        self._starts = Starts()
+        self._suspects = Suspects(self._lone, on_end)
+        self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
+        self._watching = SharedWatch(on_end)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._deaths_in_row = 0
+        self._born = 0.0
+        self._stopping = False
+        self.running: Callable[[], Mapping[str, Lease]] = dict  # what the keeper holds
+        self.orphans: Orphans | None = None  # killed, when this process has no other children
+        self.is_quiet = False  # the shared runner does not answer: nothing new should come
+        self.on_quiet: Callable[[], None] = lambda: None  # that changed
+        self.on_unable: Callable[[], None] = lambda: None  # nothing can be run here any more
+
+    @property
+    def types(self) -> list[TypeTerms]:
+        return [terms_of(one) for one in self._declared.values()]
+
+    @property
+    def type_names(self) -> list[str]:
+        return sorted(self._declared)
+
+    async def start(self) -> None:
+        """Raises InvalidRequest for an app that does not load, Unavailable without a process."""
+        failures = 0
+        while self._shared is None:
+            try:
+                await self._start_shared()
+            except OSError as error:
+                failures += 1
+                log.error("no runner yet", error=str(error))
+                self._starts.failed(time.monotonic())
+                if self._starts.are_hopeless(time.monotonic()):
+                    raise Unavailable(f"No process can be started here: {error}") from error
+                await pause(pause_seconds(failures))
+        self._spawn(self._lone.watch())
+        self._spawn(self._watch())
+
+    def run(self, leases: list[Lease]) -> None:
+        together = leases if self._are_plain(leases) else self._sort_out(leases)
+        if not together:
+            return
+        if self._shared is None:
+            self._waiting.update((lease.job, lease) for lease in together)
+        else:
+            self._shared.run(together)
+
+    def _are_plain(self, leases: list[Lease]) -> bool:
+        """Whether all of them surely share a runner: a quick look, for there are many."""
+        if self._suspects.has_blamed:
+            return False
+        lone = self._lone_types
+        special = [
+            one
+            for one in leases
+            if one.run_mode is not None or one.delivery > SHARED_DELIVERIES or one.type in lone
+        ]
+        return not special
+
+    def _sort_out(self, leases: list[Lease]) -> list[Lease]:
+        """Those that run together; each of the others begins on its own."""
+        together = []
+        for lease in leases:
+            declared = self._declared.get(lease.type)
+            if declared is not None and _mode_of(lease, declared) == "process":
+                self._spawn(self._lone.run(lease, declared))
+            elif declared is not None and lease in self._suspects:
+                self._spawn(self._suspects.run(lease, declared))
+            else:
+                together.append(lease)
+        return together
+
+    def answer(self, saved: CheckpointAnswer) -> None:
+        """Tell a run what became of its checkpoint; one that is gone needs no answer."""
+        runner = self._lone.runner_of(saved.job) or self._place(saved.job)
+        if runner is not None:
+            runner.send(Orders(saved=[saved]))
+
+    def cancel(self, jobs: list[str]) -> None:
+        """Ask them to stop; those that have not begun never do."""
+        for job in jobs:
+            if job in self._lone:
+                self._lone.cancel(job)
+            elif runner := self._place(job):
+                runner.send(Orders(cancel=[job]))
+            elif lease := self._not_begun(job):
+                self._on_end(lease, synthetic_outcomes.cancelled())
+
+    def give_up(self, jobs: list[str]) -> None:
+        """Nobody waits for these any more: stop them without a report."""
+        for job in jobs:
+            self._not_begun(job)
+            if job in self._lone:
+                self._lone.give_up(job)
+            elif runner := self._place(job):
+                runner.give_up([job])
+
+    def drain(self) -> None:
+        """Handlers that look will checkpoint and hand back; what has not begun goes at once."""
+        self._lone.drain()
+        for job in [*self._suspects, *self._waiting]:
+            if lease := self._not_begun(job):
+                self._on_end(lease, synthetic_outcomes.returned())
+        for runner in self._sharing():
+            runner.send(Orders(drain=True))
+
+    def kill_all(self) -> None:
+        self._stopping = True
+        self._lone.kill_all()
+        for runner in self._sharing():
+            runner.kill()
+
+    async def stop(self) -> None:
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        sharing = [runner.stop() for runner in self._living]
+        await asyncio.gather(self._spares.stop(), self._lone.stop(), *sharing)
+
+    def _sharing(self) -> list[RunnerProcess]:
+        return [*self._retired, *([self._shared] if self._shared else [])]
+
+    def _place(self, job: str) -> RunnerProcess | None:
+        return next((runner for runner in self._sharing() if job in runner.jobs), None)
+
+    def _not_begun(self, job: str) -> Lease | None:
+        return self._suspects.take_out(job) or self._waiting.pop(job, None)
+
+    # -- the shared runner -------------------------------------------------------------------
+
+    async def _start_shared(self) -> None:
+        runner = RunnerProcess(self._target, self._threads, self._listener)
+        self._living.add(runner)
+        self._born = time.monotonic()
+        try:
+            declared = await self._ready(runner)
+        except OSError:
+            self._living.discard(runner)
+            raise
+        if runner not in self._living:  # buried already: nobody would ever replace it
+            raise InvalidRequest(f"{self._target} died as soon as it had loaded; see the log.")
+        self._declared = {one.name: one for one in declared}
+        self._lone_types = {one.name for one in declared if one.mode == "process"}
+        self._shared = runner
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            runner.run(list(waiting.values()))
+
+    async def _ready(self, runner: RunnerProcess) -> list[Declared]:
+        await runner.start(self._spares)
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                declared = await runner.declared
+                self._starts.succeeded()
+                return declared
+        except TimeoutError:
+            runner.kill()
+            raise InvalidRequest(
+                f"{self._target} did not load within {START_SECONDS_MAX:.0f} s."
+            ) from None
+
+    async def _replace_shared(self) -> None:
+        """Until one lives: a runner that dies while it loads must be followed by another, too."""
+        while self._shared is None:
+            young = time.monotonic() - self._born < YOUNG_SECONDS
+            self._deaths_in_row = min(self._deaths_in_row + 1, 10) if young else 1
+            if self._deaths_in_row > SHARED_DELIVERIES:  # else one bad job, and spares for it
+                doubled = PAUSE_FIRST_SECONDS * 2 ** (self._deaths_in_row - SHARED_DELIVERIES - 1)
+                await pause(min(doubled, PAUSE_MAX_SECONDS))
+            try:
+                await self._start_shared()
+            except (InvalidRequest, OSError) as error:
+                log.error("no runner yet", error=str(error))
+                self._could_not_start()
+
+    def _could_not_start(self) -> None:
+        now = time.monotonic()
+        self._starts.failed(now)
+        runs_nothing = self._shared is None or not (self._shared.jobs or self._lone.has_begun)
+        if runs_nothing and self._starts.are_hopeless(now) and not self._stopping:
+            self.on_unable()
+
+    def _retire(self, runner: RunnerProcess) -> None:
+        """It takes nothing new; another does."""
+        log.warning("runner lost threads to jobs that do not stop; replacing it", pid=runner.pid)
+        self._retired.add(runner)
+        self._shared = None
+        self._spawn(self._replace_shared())
+        self._end_retired(runner)
+
+    def _end_retired(self, runner: RunnerProcess) -> None:
+        if runner in self._retired and not runner.jobs:
+            runner.kill()
+
+    # -- the watch ---------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                self._look()
+            except Exception as error:  # without a watch, no limit of time would hold any more
+                log.error("look at runners failed", error=repr(error))
+            await pause(LOOK_SECONDS)
+
+    def _look(self) -> None:
+        sharing = self._sharing()
+        self._watching.ask_overdue(sharing, self.running(), self._declared, time.monotonic())
+        self._watching.ping(sharing)
+        self._tell_quiet()
+        if self.orphans is not None:
+            known = {runner.pid for runner in self._living if runner.pid is not None}
+            self.orphans.kill(known | self._lone.pids | self._spares.pids)
+
+    def _tell_quiet(self) -> None:
+        was_quiet = self.is_quiet
+        self.is_quiet = self._shared is not None and self._shared.is_quiet
+        if self.is_quiet != was_quiet:
+            log.warning("runner is quiet" if self.is_quiet else "runner is quiet no more")
+            self.on_quiet()
+
+    # -- what runners say and how they end ---------------------------------------------------
+
+    def _hear(self, runner: RunnerProcess, words: Words) -> None:
+        self._on_words(words)
+        self._watching.heard(runner)
+        if words.stuck and runner is self._shared and not self._stopping:
+            self._retire(runner)
+        elif self._retired:
+            self._end_retired(runner)
+
+    def _bury(self, runner: RunnerProcess, death: Death) -> None:
+        if not runner.declared.done():
+            how = f"the runner {death.how}; see its words above."
+            kind = AppNotLoaded if death.status > 0 else InvalidRequest  # who was killed may live
+            runner.declared.set_exception(kind(f"{self._target} could not be loaded: {how}"))
+        self._living.discard(runner)
+        self._retired.discard(runner)
+        self._watching.heard(runner)
+        if self._stopping:
+            return
+        self._report_lost(runner, death)
+        if runner is self._shared:
+            self._shared = None
+            self._spawn(self._replace_shared())
+
+    def _report_lost(self, runner: RunnerProcess, death: Death) -> None:
+        held = self.running()
+        lost = [held[job] for job in runner.jobs if job in held]
+        runner.jobs.clear()
+        if lost:
+            log.warning("runner died", how=death.how, jobs=len(lost))
+        self._suspects.lost(lost)
+        for lease in lost:
+            self._on_end(lease, synthetic_outcomes.crashed(death.how))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("fleet task failed", error=repr(error))
+
+
+def _mode_of(lease: Lease, declared: Declared) -> str:
+    """As the type says; else as the pool does, and only then by its function."""
+    return declared.mode if declared.is_mode_chosen else lease.run_mode or declared.mode

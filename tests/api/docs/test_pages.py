@@ -1,0 +1,262 @@
+"""What the API says of itself is true: table, routes, schemas and examples agree."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import validate
+from tests.api.house import House, problem
+from tests.api.worker import HandWorker
+
+from fairway import wire
+from fairway.api import app
+from fairway.api.docs.openapi import document
+from fairway.api.reference import OPERATIONS, allowed_methods
+from fairway.api.reference.field_notes import FIELD_NOTES
+from fairway.api.reference.problem_notes import PROBLEM_NOTES
+from fairway.api.reference.shape import Operation
+from fairway.wire.problems import CODES
+
+#: Pages for people, the line between servers, and addresses that are handed out signed.
+UNDOCUMENTED = {
+    "/", "/docs", "/docs.css", "/openapi.json", "/problems/{code}", "/v1/uploads/{id}",
+}  # fmt: skip
+
+#: Served by hand before Starlette is asked; each is called below.
+BY_HAND = {
+    ("POST", "/v1/jobs"),
+    ("POST", "/v1/jobs/batch"),
+    ("GET", "/v1/jobs/{id}"),
+    ("HEAD", "/v1/jobs/{id}"),
+    ("DELETE", "/v1/jobs/{id}"),
+    ("GET", "/v1/jobs/{id}/explain"),
+    ("PATCH", "/v1/jobs/{id}"),
+    ("POST", "/v1/workers/{name}/exchange"),
+}
+
+
+#: What an example gets that is about nobody's lease.
+OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 404,
+               "getResult": 404}  # fmt: skip
+
+#: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.
+OF_WHAT_IS_NOT_THERE = {
+    "getDeadLetter", "replayDeadLetter", "discardDeadLetter", "getDeadLetterAction",
+    "abortDeadLetterAction", "liftQuarantine",
+}  # fmt: skip
+
+
+def named(operation: Operation) -> str:
+    return operation.name
+
+
+# -- the document ------------------------------------------------------------------------------
+
+
+async def test_the_document_is_valid_openapi(nobody: httpx2.AsyncClient) -> None:
+    reply = await nobody.get("/openapi.json")
+    assert reply.headers["content-type"] == "application/json"
+    found = reply.json()
+    assert found["openapi"] == "3.1.0"
+    validate(found)
+
+
+def test_every_route_is_documented_and_the_other_way_round() -> None:
+    routes = {
+        (method, route.path)
+        for route in app.ROUTES
+        for method in route.methods or ()
+        if route.path not in UNDOCUMENTED and (method != "HEAD")
+    }
+    assert routes | BY_HAND == {(op.method, op.path) for op in OPERATIONS}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=named)
+async def test_every_documented_operation_answers(
+    nobody: httpx2.AsyncClient, operation: Operation
+) -> None:
+    path = re.sub(r"\{\w+\}", "x", operation.path)
+    reply = await nobody.request(operation.method, path)
+    assert reply.status_code == (401 if operation.key else 200)
+
+
+def test_allowed_methods_come_from_the_table() -> None:
+    assert allowed_methods("/v1/jobs") == ["GET", "HEAD", "POST"]
+    assert allowed_methods("/v1/jobs/batch") == ["POST"]
+    assert allowed_methods("/v1/jobs/x/y") == []
+
+
+def test_every_field_has_a_note_and_no_note_is_stale() -> None:
+    kinds = [
+        kind
+        for found in pkgutil.iter_modules(wire.__path__)
+        for kind in vars(importlib.import_module(f"fairway.wire.{found.name}")).values()
+        if isinstance(kind, type)
+        and issubclass(kind, msgspec.Struct)
+        and kind is not msgspec.Struct
+    ]
+    fields = {
+        kind.__name__: {field.name for field in msgspec.structs.fields(kind)} for kind in kinds
+    }
+    assert {name: set(notes) for name, notes in FIELD_NOTES.items()} == fields
+    assert set(document()["components"]["schemas"]) == set(FIELD_NOTES)
+
+
+def test_every_code_has_a_note_and_no_note_is_stale() -> None:
+    assert set(PROBLEM_NOTES) == set(CODES)
+
+
+def examples() -> list[Any]:
+    """Every example in the document beside the schema it stands under."""
+    found = []
+    for path, methods in document()["paths"].items():
+        for method, node in methods.items():
+            bodies = [node["requestBody"]] if "requestBody" in node else []
+            for part in (*bodies, *node["responses"].values()):
+                for content in part.get("content", {}).values():
+                    shown = [one["value"] for one in content.get("examples", {}).values()]
+                    shown += [content["example"]] if "example" in content else []
+                    found += [
+                        pytest.param(content["schema"], one, id=f"{method} {path}") for one in shown
+                    ]
+    return found
+
+
+@pytest.mark.parametrize(("schema", "example"), examples())
+def test_every_example_obeys_its_schema(schema: dict[str, Any], example: Any) -> None:
+    whole = schema | {"components": document()["components"]}
+    OAS31Validator(whole).validate(example)
+
+
+async def test_real_replies_obey_the_schemas(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    schemas = {"components": document()["components"]}
+
+    def obeys(name: str, reply: httpx2.Response) -> None:
+        ref = {"$ref": f"#/components/schemas/{name}"}
+        OAS31Validator(ref | schemas).validate(reply.json())
+
+    await worker.hello()
+    accepted = await tenant.post("/v1/jobs", json={"type": worker.type})
+    obeys("JobAccepted", accepted)
+    obeys("JobView", await tenant.get(accepted.headers["location"]))
+    await worker.run(result=[1])
+    obeys("JobView", await tenant.get(accepted.headers["location"]))
+    for part in ("payload", "result"):
+        told = document()["paths"][f"/v1/jobs/{{id}}/{part}"]["get"]["responses"]["200"]
+        schema = told["content"]["application/json"]["schema"]
+        real = await tenant.get(f"{accepted.headers['location']}/{part}")
+        OAS31Validator(schema | schemas).validate(real.json())
+    obeys("JobList", await tenant.get("/v1/jobs"))
+    obeys("BatchReply", await tenant.post("/v1/jobs/batch", json={"jobs": [{"type": "a"}, {}]}))
+    obeys("Problem", await tenant.post("/v1/jobs", json={}))
+    obeys("ExchangeReply", await worker.post())
+    obeys("Health", await tenant.get("/readyz"))
+
+
+# -- the examples run --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shell(house: House) -> Iterator[dict[str, str]]:
+    """The variables that the page tells people to set, and the ids of earlier replies."""
+    name, key = house.new_tenant()
+    headers = {"authorization": f"Bearer {key}"}
+    job = httpx2.post(f"{house.url}/v1/jobs", json={"type": "doc.example"}, headers=headers).json()
+    httpx2.delete(f"{house.url}/v1/jobs/{job['id']}", headers=headers)
+    spare = house.new_key({"scope": "tenant", "tenant": name})
+    yield {
+        "FAIRWAY_URL": house.url,
+        "FAIRWAY_API_KEY": key,
+        "FAIRWAY_WORKER_KEY": house.new_key({"scope": "worker"}),
+        "FAIRWAY_OPERATOR_KEY": house.operator_key,
+        "JOB": job["id"],
+        "ACTION": job["id"],
+        "TENANT": name,
+        "KEY_ID": spare.split("_")[2],
+    }
+    # An example reserves slots; kept, nobody else would get any on a server as small as this one.
+    operator = {"authorization": f"Bearer {house.operator_key}"}
+    path = f"{house.url}/v1/tenants/{name}"
+    assert httpx2.patch(path, json={"reserved": {}}, headers=operator).status_code == 200
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=named)
+def test_every_curl_example_runs(operation: Operation, shell: dict[str, str]) -> None:
+    node = document()["paths"][operation.path][operation.method.lower()]
+    command = node["x-codeSamples"][0]["source"].replace(
+        "curl ", "curl -s -w '\\n%{http_code}' ", 1
+    )
+    ran = subprocess.run(
+        ["bash", "-euc", command], env=shell, capture_output=True, text=True, timeout=20, check=True
+    )
+    status = int(ran.stdout.rsplit("\n", 1)[1])
+    expected = {reply.status for reply in operation.replies}
+    if operation.name in ("cancelJob", "rescheduleJob"):
+        expected.add(409)  # the example job has ended already
+    if operation.name in OF_WHAT_IS_NOT_THERE:
+        expected.add(404)
+    if operation.name == "drainWorker":
+        expected.add(404)  # the example worker has not said hello, or has left
+    expected.add(OF_EXAMPLES.get(operation.name, 0))
+    assert status in expected, ran.stdout
+
+
+# -- the pages ---------------------------------------------------------------------------------
+
+
+async def test_pages_are_self_contained_and_guarded(nobody: httpx2.AsyncClient) -> None:
+    for path in ("/", "/docs", "/problems/not-found"):
+        reply = await nobody.get(path)
+        assert reply.status_code == 200
+        assert reply.headers["content-type"] == "text/html; charset=utf-8"
+        policy = reply.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "<script" not in reply.text
+        assert " style=" not in reply.text
+        assert set(re.findall(r'(?:src|href)="(https?:[^"]*)"', reply.text)) == set()
+    css = await nobody.get("/docs.css")
+    assert css.headers["content-type"].startswith("text/css")
+    assert "url(" not in css.text
+    assert "prefers-color-scheme: dark" in css.text
+
+
+async def test_the_page_shows_every_operation_and_message(nobody: httpx2.AsyncClient) -> None:
+    text = (await nobody.get("/docs")).text
+    for operation in OPERATIONS:
+        assert f'id="{operation.name}"' in text
+        assert operation.summary in text
+    for name in document()["components"]["schemas"]:
+        assert f'id="{name}"' in text
+    places = set(re.findall(r'id="([^"]+)"', text))
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= places
+
+
+async def test_every_problem_has_a_page(nobody: httpx2.AsyncClient) -> None:
+    for code, (status, title) in CODES.items():
+        reply = await nobody.get(f"/problems/{code.lower().replace('_', '-')}")
+        assert reply.status_code == 200
+        for word in (code, str(status), title.replace("'", "&#x27;")):
+            assert word in reply.text
+    problem(await nobody.get("/problems/%3Cscript%3E"), 404, "NOT_FOUND")
+
+
+async def test_the_front_page_leads_on(nobody: httpx2.AsyncClient) -> None:
+    text = (await nobody.get("/")).text
+    for path in re.findall(r'href="(/[^"]*)"', text):
+        assert (await nobody.get(path)).status_code == 200, path
+    assert {"/docs", "/openapi.json", "/metrics", "/readyz"} <= set(
+        re.findall(r'href="([^"]+)"', text)
+    )

@@ -1,0 +1,152 @@
+"""Fingerprints and faults: the same cause has the same number, and nothing said can break it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.core.failure.fault import (
+    MESSAGE_CHARACTERS_MAX,
+    NO_FAULT,
+    STACK_CHARACTERS_MAX,
+    Fault,
+    error_document,
+    fault_of,
+)
+from fairway.core.failure.fingerprint import as_text, fingerprint, frame, from_text, normalised
+from fairway.core.run.outcome import FailureClass
+
+PYTHON_STACK = """Traceback (most recent call last):
+  File "/srv/app/jobs.py", line 10, in send
+    deliver(address)
+  File "/srv/app/mail.py", line {line}, in deliver
+    raise ValueError(address)
+ValueError: no such address
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "other"),
+    [
+        ("order 4711 not found", "order 4712 not found"),
+        ("no user 'ada'", "no user 'grace'"),
+        ("timeout after 12.5 s", "timeout after 3.25 s"),
+        ("mail to ada@example.com bounced", "mail to bo.b@mail.example.org bounced"),
+        ("GET https://a.example/x?id=1 failed", "GET https://b.example/y failed"),
+        ("object 0x7f3a at fault", "object 0xdeadbeef at fault"),
+        ("job 01980a5e-7c1b-7000-8000-04a2b1c3d4e5", "job 01980a5e-7c1b-7000-8000-000000000001"),
+        ("digest 9f86d081884c7d65 differs", "digest 60303ae22b998861 differs"),
+        ("two  spaces\nand a line", "two spaces and a line"),
+    ],
+)
+def test_what_differs_from_job_to_job_makes_no_difference(message: str, other: str) -> None:
+    assert normalised(message) == normalised(other)
+    assert fingerprint(1, Fault("E", message)) == fingerprint(1, Fault("E", other))
+
+
+def test_what_makes_a_difference() -> None:
+    base = Fault("ValueError", "bad value", PYTHON_STACK.format(line=20))
+    others = [
+        fingerprint(2, base),
+        fingerprint(1, base._replace(type="TypeError")),
+        fingerprint(1, base._replace(message="bad address")),
+        fingerprint(1, base._replace(stack=base.stack.replace("deliver", "bounce"))),
+        fingerprint(1, base._replace(dependency="smtp")),
+    ]
+    assert len({fingerprint(1, base), *others}) == 6
+
+
+def test_a_moved_line_or_folder_is_the_same_cause() -> None:
+    here = Fault(stack=PYTHON_STACK.format(line=20))
+    there = Fault(stack=PYTHON_STACK.format(line=33).replace("/srv/app", "/opt/build-7/app"))
+    assert frame(here) == frame(there) == "app/mail.py:deliver"
+
+
+def test_frames_of_other_languages() -> None:
+    stack = "Error: no\n    at deliver (/srv/mail.js:10:5)\n    at send (/srv/jobs.js:3:1)\n"
+    assert frame(Fault(stack=stack)) == "deliver (/srv/mail.js"
+    assert frame(Fault(stack="somewhere")) == ""
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_people_see_hexadecimal_digits(number: int) -> None:
+    assert from_text(as_text(number)) == number
+    assert from_text(as_text(number).upper() + "x") is None
+
+
+# -- faults --------------------------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3)
+)
+
+
+@given(st.dictionaries(st.sampled_from(Fault._fields), anything) | anything, st.integers(0, 3))
+def test_whatever_a_worker_says_is_kept_within_bounds(said: Any, cut: int) -> None:
+    text = json.dumps(said).encode()
+    fault = fault_of(text[cut:])
+    assert all(isinstance(part, str) for part in fault)
+    document = error_document(FailureClass.TIMEOUT, "retrying", fault)
+    told = json.loads(document)
+    assert (told["failure"], told["reason"]) == ("timeout", "retrying")
+    assert fault_of(document) == fault
+
+
+def test_long_things_keep_the_end_that_matters() -> None:
+    stack = "frame\n" * 5000 + "cause"
+    fault = fault_of(json.dumps({"message": "m" * 99_999, "stack": stack}).encode())
+    assert len(fault.message) == MESSAGE_CHARACTERS_MAX
+    assert len(fault.stack) == STACK_CHARACTERS_MAX
+    assert fault.stack.endswith("cause")
+
+
+def test_halves_of_characters_can_be_written_down() -> None:
+    fault = fault_of(b'{"message": "\\ud800 and \\u0000"}')
+    fault.message.encode()
+    assert "\x00" not in fault.message
+
+
+@pytest.mark.parametrize("nothing", [None, b"null", b"{}"])
+def test_no_error_is_no_fault(nothing: bytes | None) -> None:
+    assert fault_of(nothing) == NO_FAULT
+    assert error_document(FailureClass.APP_ERROR, "x", NO_FAULT) == (
+        b'{"failure":"app_error","reason":"x"}'
+    )
+
+
+def test_an_error_nested_to_any_depth_is_read() -> None:
+    """Some depths can be read and not written again."""
+    for depth in [*range(1, 1100), 100_000]:
+        assert fault_of(b"[" * depth + b"]" * depth).message
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "at " + ":1" * 4000 + "x",
+        "\n" * 8000,
+        " " * 8000,
+        'File "' * 1300,
+        ('File "' + "x" * 100 + "\n") * 70,
+        "at x\n" * 1600,
+        "\n".join(":1" * 20 for _ in range(200)),
+    ],
+)
+def test_no_stack_takes_long_to_look_at(stack: str) -> None:
+    """Some of these took a second, on the event loop, for each job that ended so."""
+    fault = Fault("E", "m", stack[:STACK_CHARACTERS_MAX])
+    frame(fault)
+    began = time.process_time()
+    for _ in range(10):
+        frame(fault)
+    assert time.process_time() - began < 0.1
+
+
+@given(st.text(alphabet='at :1)x\n"File,lin', max_size=400))
+def test_any_stack_has_a_frame_of_one_line(stack: str) -> None:
+    assert "\n" not in frame(Fault("E", "m", stack))

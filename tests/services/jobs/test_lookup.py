@@ -1,0 +1,155 @@
+"""Questions about jobs: what the owner knows is told, and waiting ends when there is news."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from tests.services.platform_room import (
+    QUICK,
+    Hand,
+    add_tenant,
+    holding,
+    new,
+    owner_on,
+    platform_on,
+    sight,
+    stored,
+    submit,
+    until,
+)
+
+from fairway.core.errors import NotFound
+from fairway.core.ids import LOWEST_JOB_ID, JobId
+from fairway.core.job import JobFilter
+from fairway.core.lifecycle import State
+from fairway.core.object_storage.object_names import ObjectFacts
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.tenant import Tenant
+from fairway.runtime.settings import replaced
+from fairway.services.jobs.lookup import JobSight
+from fairway.services.platform import Platform
+from fairway.store.checkpoints import Saved
+
+
+def wait(
+    platform: Platform, tenant: Tenant, job: JobId, seconds: float, unlike: str | None = None
+) -> asyncio.Task[JobSight]:
+    asked = platform.insight.job_when(tenant.id, job, wait_seconds=seconds, unlike=unlike)
+    return asyncio.create_task(asked)
+
+
+async def test_a_job_is_found_by_its_tenant_alone(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    assert (await sight(platform, tenant, job)).record.state == State.QUEUED
+    stranger = await add_tenant(platform, "stranger")
+    with pytest.raises(NotFound):
+        await sight(platform, stranger, job)
+
+
+async def test_a_short_job_is_seen_running_before_it_is_written(database_url: str) -> None:
+    async with owner_on(database_url, replaced(QUICK, lazy_running_ms=60_000)) as platform:
+        tenant = await add_tenant(platform)
+        (job,) = await submit(platform, tenant)
+        (lease,) = await Hand(platform).take()
+        assert (await stored(platform, job))[0] is State.QUEUED
+        seen = (await sight(platform, tenant, job)).record
+        assert (seen.state, seen.epoch) == (State.RUNNING, lease.epoch)
+        assert seen.started_at is not None
+
+
+async def test_progress_is_seen_and_changes_the_version(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    before = await sight(platform, tenant, job)
+    waiting = wait(platform, tenant, job, 5, before.version)
+    await asyncio.sleep(0.02)
+    await hand.say(running=[holding(lease)._replace(progress=b'{"done":1}')])
+    after = await asyncio.wait_for(waiting, 2)
+    assert after.progress == b'{"done":1}'
+    assert after.version != before.version
+
+
+async def test_a_wait_ends_as_soon_as_the_job_does(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    waiting = wait(platform, tenant, job, 5)
+    await hand.report(hand.done(lease, result=b"42"))
+    seen = (await asyncio.wait_for(waiting, 1)).record
+    assert (seen.state, seen.result) == (State.SUCCEEDED, b"42")
+    assert platform.watchers.watched() == []
+
+
+async def test_a_wait_for_a_final_job_is_no_wait(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    await hand.report(hand.done(lease))
+    assert (await asyncio.wait_for(wait(platform, tenant, job, 30), 1)).record.state == 3
+
+
+async def test_a_wait_ends_with_its_time(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    began = time.monotonic()
+    seen = await wait(platform, tenant, job, 0.15)
+    assert seen.record.state == State.QUEUED
+    assert 0.1 < time.monotonic() - began < 1
+
+
+async def test_a_server_that_does_not_own_the_job_hears_of_its_end(
+    database_url: str, platform: Platform
+) -> None:
+    tenant = await add_tenant(platform)
+    (job,) = await submit(platform, tenant)
+    async with platform_on(database_url) as other:
+        waiting = wait(other, tenant, job, 5)
+        hand = Hand(platform)
+        (lease,) = await hand.take()
+        await hand.report(hand.done(lease))
+        seen = await asyncio.wait_for(waiting, 3)
+        assert seen.record.state == State.SUCCEEDED
+
+
+async def test_a_page_joins_what_runs(platform: Platform, tenant: Tenant) -> None:
+    jobs = await submit(platform, tenant, new(), new())
+    (lease,) = await Hand(platform, short=1).take()
+    everything = JobFilter(
+        "f" * 8 + "-ffff" * 3 + "-" + "f" * 12, LOWEST_JOB_ID, None, None, None, 9
+    )
+    page = await platform.insight.jobs(tenant.id, everything)
+    states = {one.record.id: one.record.state for one in page}
+    assert states == {jobs[0]: State.RUNNING, jobs[1]: State.QUEUED}
+    assert lease.job.id == jobs[0]
+
+
+async def test_watchers_are_told_and_forgotten(platform: Platform) -> None:
+    with platform.watchers.watch(1, "job") as one, platform.watchers.watch(1, "job") as two:
+        platform.watchers.tell(["other"])
+        assert not one.is_set()
+        platform.watchers.tell(["job"])
+        assert one.is_set()
+        assert two.is_set()
+        assert platform.watchers.watched() == [(1, "job")]
+    assert platform.watchers.watched() == []
+    await until(lambda: platform.watchers.watched() == [])
+
+
+async def test_the_version_tells_a_discard_and_a_checkpoint(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Whatever a tenant can see of a job changes its ETag."""
+    (dead,) = await submit(platform, tenant)
+    hand = Hand(platform, short=1)
+    (lease,) = await hand.take()
+    fatal = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+    await hand.report(hand.done(lease, fatal))
+    before = (await sight(platform, tenant, dead)).version
+    await platform.dead_letters.discard_one(tenant.id, dead)
+    assert (await sight(platform, tenant, dead)).version != before
+    saved = Saved(1, 1, ObjectFacts("name", 1, b""), platform.store_clock.now())
+    running = (await sight(platform, tenant, dead))._replace(checkpoint=saved)
+    later = running._replace(checkpoint=saved._replace(number=2))
+    assert len({running._replace(checkpoint=None).version, running.version, later.version}) == 3

@@ -1,0 +1,252 @@
+"""The recorder on a real store: outcomes survive its absence, and stop at the end of a term."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from tests.services.gate import gate_to
+from tests.services.platform_room import (
+    LONG,
+    MEDIUM,
+    Hand,
+    add_tenant,
+    freeze,
+    new,
+    owner_on,
+    sight,
+    stored,
+    submit,
+    until,
+)
+from tests.services.refusing import refusing
+
+from fairway.core.failure.retry import Decision
+from fairway.core.lifecycle import State
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.tenant import Tenant
+from fairway.services.failure.failure_policy import tally_of
+from fairway.services.platform import Platform
+from fairway.services.sessions.sessions import End
+
+
+async def test_a_success_is_acknowledged_when_it_is_on_disk(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    report = hand.done(lease, result=b'{"n":1}')
+    assert await hand.report(report) == ({report.number}, set())
+    seen = (await sight(platform, tenant, job)).record
+    assert (seen.state, seen.result, seen.attempts) == (State.SUCCEEDED, b'{"n":1}', 1)
+
+
+async def test_a_report_heard_twice_is_recorded_once(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    report = hand.done(lease, result=b"1")
+    await hand.report(report)
+    before = await sight(platform, tenant, job)
+    again = replace(report, n=99, result=b"2")
+    assert await hand.report(again) == ({99}, set())
+    assert await sight(platform, tenant, job) == before
+
+
+async def test_failures_come_back_after_their_pause(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    failure = Outcome(
+        OutcomeKind.FAILED, 10, failure=FailureClass.DEPENDENCY, error=b"{}", delay_ms=50
+    )
+    await hand.report(hand.done(lease, failure))
+    seen = (await sight(platform, tenant, job)).record
+    told = b'{"failure":"dependency","reason":"retrying"}'
+    assert (seen.attempts, seen.deliveries, seen.error) == (0, 1, told)
+    assert seen.failures == [0, 0, 1, 0, 0]
+    (again,) = await hand.take()
+    assert (again.job.id, again.job.failures) == (job, [0, 0, 1, 0, 0])
+    assert again.epoch > lease.epoch
+
+
+async def test_a_snooze_and_a_return_cost_nothing(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    for outcome in (Outcome(OutcomeKind.RETURNED, 5), Outcome(OutcomeKind.SNOOZED, 5, delay_ms=5)):
+        (lease,) = await hand.take()
+        await hand.report(hand.done(lease, outcome))
+    (lease,) = await hand.take()
+    assert (lease.job.id, lease.job.attempts, lease.job.deliveries) == (job, 0, 0)
+
+
+@pytest.mark.parametrize("pool", [MEDIUM, LONG])
+async def test_durable_leases_are_on_disk_before_the_worker_hears(
+    platform: Platform, tenant: Tenant, pool: int
+) -> None:
+    (job,) = await submit(platform, tenant, new(pool=pool))
+    hand = Hand(platform, medium=1, long=1)
+    (lease,) = await hand.take()
+    async with platform.database.calm() as connection:
+        row = await connection.fetchrow(
+            "SELECT state, epoch, replace(token::text, '-', '') FROM jobs WHERE id = $1", job
+        )
+    assert tuple(row) == (State.RUNNING, lease.epoch, lease.token)
+
+
+async def test_a_lazy_lease_is_written_when_the_job_still_runs(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    (lease,) = await Hand(platform).take()
+    await until(lambda: lease.written)
+    assert await stored(platform, job) == (State.RUNNING, lease.epoch)
+
+
+async def test_outcomes_wait_while_the_store_is_away(database_url: str) -> None:
+    async with gate_to(database_url) as gate, owner_on(gate.dsn) as platform:
+        tenant = await add_tenant(platform)
+        jobs = await submit(platform, tenant, *[new()] * 3)
+        hand = Hand(platform)
+        good, bad, mine = await hand.take(3)
+        await freeze(platform)  # the term is kept: this is about the recorder alone
+        await gate.close()
+        failure = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+        news = await hand.say(reports=[hand.done(good), hand.done(bad, failure), hand.done(mine)])
+        assert news is not None
+        assert (news.recorded, news.refused) == ([], [])
+        await asyncio.sleep(0.3)
+        assert hand.platform.dispatcher.sessions[hand.key].recording == {1, 2, 3}
+        await gate.open()
+        await platform.recorder.drain()
+        news = await hand.say()
+        assert news is not None
+        assert sorted(news.recorded) == [1, 2, 3]
+        states = {(await sight(platform, tenant, job)).record.state for job in jobs}
+        assert states == {State.SUCCEEDED, State.DEAD}
+
+
+async def test_connections_that_break_lose_no_outcome(platform: Platform, tenant: Tenant) -> None:
+    jobs = await submit(platform, tenant, *[new()] * 4)
+    hand = Hand(platform)
+    leases = await hand.take(4)
+    async with platform.database.upkeep() as connection:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    recorded, refused = await hand.report(*[hand.done(lease) for lease in leases])
+    assert (recorded, refused) == ({1, 2, 3, 4}, set())
+    for job in jobs:
+        assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED
+
+
+async def test_after_the_term_is_lost_nothing_is_written_and_nothing_acknowledged(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    await freeze(platform)
+    platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
+    platform.dispatcher.close_shard(0)
+    await asyncio.wait_for(platform.recorder.drain(), 2)
+    session = platform.dispatcher.sessions[hand.key]
+    assert (session.recorded, session.refused) == ([], [])
+    assert not (await stored(platform, job))[0].is_final
+
+
+async def test_parts_of_a_group_are_not_acknowledged_after_the_term_is_lost(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """The store refused them together, so they were tried one by one when the shard was lost."""
+    jobs = await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    leases = await hand.take(2)
+    await freeze(platform)
+    async with refusing(platform, "NEW.state = 3"):
+        platform.dispatcher.succeeded([End(one, n, 10, b"1") for n, one in enumerate(leases)])
+        await asyncio.sleep(0.1)
+        platform.dispatcher.close_shard(0)
+        await asyncio.wait_for(platform.recorder.drain(), 5)
+    session = platform.dispatcher.sessions[hand.key]
+    assert (session.recorded, session.refused) == ([], [])
+    for job in jobs:
+        assert not (await stored(platform, job))[0].is_final
+
+
+async def test_a_stale_term_is_told_refused(platform: Platform, tenant: Tenant) -> None:
+    """This server does not know yet that it was replaced: the statement itself finds out."""
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    await freeze(platform)
+    before = await stored(platform, job)
+    async with platform.database.calm() as connection:
+        await connection.execute("UPDATE shards SET term = term + 1, owner = 'another'")
+    platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
+    await platform.recorder.drain()
+    assert platform.dispatcher.sessions[hand.key].refused == [1]
+    assert await stored(platform, job) == before
+
+
+async def test_what_is_dropped_with_its_term_may_be_reported_again(
+    platform: Platform, tenant: Tenant
+) -> None:
+    """Its number is on its way to disk no more, and its worker is asked to say it anew."""
+    await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    good, bad = await hand.take(2)
+    await freeze(platform)
+    session = platform.dispatcher.sessions[hand.key]
+    async with refusing(platform, "TRUE", "40001"):
+        failure = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
+        await hand.say(reports=[hand.done(good), hand.done(bad, failure)])
+        assert session.recording == {1, 2}
+        platform.dispatcher.close_shard(0)
+        session.greeted = True  # it said hello before the lanes looked again
+        await asyncio.wait_for(platform.recorder.drain(), 5)
+    assert (session.recording, session.recorded, session.refused) == (set(), [], [])
+    assert not session.greeted
+
+
+async def test_an_end_on_disk_is_acknowledged_whatever_follows(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+
+    def fail(ends: Sequence[End]) -> None:
+        raise RuntimeError("a listener's own fault")
+
+    platform.recorder.on_ends = fail
+    assert await hand.report(hand.done(lease), seconds=5) == ({1}, set())
+    assert (await stored(platform, job))[0] is State.SUCCEEDED
+
+
+async def test_an_end_that_cannot_be_packed_holds_up_no_other(
+    platform: Platform, tenant: Tenant
+) -> None:
+    jobs = await submit(platform, tenant, new(), new())
+    hand = Hand(platform)
+    leases = await hand.take(2)
+    session, tally = leases[0].session, tally_of(leases[0].job)
+    forever = Decision(State.SCHEDULED, tally, 1 << 62)  # past every date
+    dead = Decision(State.DEAD, tally, 0, "permanent")
+    ends = [
+        End(lease, n, 5, None, decision, said="failed")
+        for n, (lease, decision) in enumerate(zip(leases, (forever, dead), strict=True), 1)
+    ]
+    for end in ends:
+        platform.dispatcher.not_written(end.lease)
+        session.recording.add(end.number or 0)
+    platform.dispatcher.backlog.ending.update(jobs)
+    platform.recorder.record(ends)
+    await until(lambda: not session.recording)
+    assert sorted(session.recorded) == [1, 2]
+    for lease in leases:
+        assert await stored(platform, lease.job.id) == (State.DEAD, lease.epoch)

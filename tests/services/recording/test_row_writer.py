@@ -1,0 +1,161 @@
+"""Rows are written whatever stands among them: bad ones stand alone, the others go in once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from math import ceil, log2
+
+import asyncpg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.services.recording import row_writer
+from fairway.services.recording.row_writer import Part, RowWriter
+from fairway.store.connections.database import Connection, Database
+from fairway.store.connections.error_classes import REASON_CHARACTERS_MAX, is_about_rows, reason_of
+
+SHARD = 0
+
+
+class Table:
+    """Takes rows, but not bad ones; counts what it was asked to do."""
+
+    def __init__(self, bad: set[int]) -> None:
+        self.bad = bad
+        self.passing: list[Exception] = []  # raised first, one a statement
+        self.asked: list[list[int]] = []
+        self.written: list[int] = []
+
+    async def insert(
+        self, connection: Connection, shard: int, term: int, rows: Sequence[int]
+    ) -> set[str]:
+        self.asked.append(list(rows))
+        if self.passing:
+            raise self.passing.pop(0)
+        if self.bad.intersection(rows):
+            raise asyncpg.NumericValueOutOfRangeError("bigint out of range")
+        self.written += rows
+        return {str(row) for row in rows}
+
+
+async def write(
+    database: Database, table: Table, count: int, terms: dict[int, int] | None = None
+) -> list[Part]:
+    writer = RowWriter(database, {SHARD: 1} if terms is None else terms)
+    return [part async for part in writer.write(table.insert, SHARD, list(range(count)))]
+
+
+@pytest.mark.parametrize("bad", [set(), {0}, {1999}, {7, 8, 1000}, set(range(100, 120))])
+async def test_bad_rows_stand_alone_and_cost_a_few_statements(
+    database: Database, bad: set[int]
+) -> None:
+    table = Table(bad)
+    parts = await write(database, table, 2000)
+    assert sorted(table.written) == sorted(set(range(2000)) - bad), "each once"
+    refused = {part.start for part in parts if part.error is not None}
+    assert refused == bad
+    for part in parts:
+        if part.error is None:
+            assert part.answer == {str(row) for row in range(part.start, part.stop)}
+    assert len(table.asked) <= 1 + 2 * len(bad) * ceil(log2(2000))
+
+
+async def test_what_passes_is_no_reason_to_part_rows(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    table = Table(set())
+    table.passing = [
+        asyncpg.QueryCanceledError("statement timeout"),
+        asyncpg.LockNotAvailableError("lock timeout"),
+        asyncpg.DeadlockDetectedError("deadlock"),
+        asyncpg.SerializationError("could not serialize"),
+        asyncpg.DiskFullError("no space left"),
+        asyncpg.ReadOnlySQLTransactionError("read-only"),
+        asyncpg.InsufficientPrivilegeError("permission denied"),
+        ConnectionResetError("gone"),
+    ]
+    parts = await write(database, table, 50)
+    assert parts == [Part(0, 50, {str(row) for row in range(50)})]
+    assert table.asked == [list(range(50))] * 9
+
+
+async def test_after_the_term_is_lost_nothing_more_counts_as_written(database: Database) -> None:
+    """Of a group in parts, too: what is in no part is acknowledged by nobody."""
+    terms = {SHARD: 1}
+    table = Table({3})
+
+    writer = RowWriter(database, terms)
+    parts = []
+    async for part in writer.write(table.insert, SHARD, list(range(8))):
+        parts.append(part)
+        terms.clear()
+    assert [(part.start, part.stop) for part in parts] == [(4, 8)]
+    assert table.written == [4, 5, 6, 7]
+
+
+async def test_rows_taken_under_a_term_are_not_written_under_the_next(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shard went away and came back before the store was asked again."""
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    terms = {SHARD: 1}
+    table = Table(set())
+    table.passing = [asyncpg.LockNotAvailableError("lock timeout")]
+
+    async def insert(
+        connection: Connection, shard: int, term: int, rows: Sequence[int]
+    ) -> set[str]:
+        try:
+            return await table.insert(connection, shard, term, rows)
+        finally:
+            terms[SHARD] += 1
+
+    writer = RowWriter(database, terms)
+    assert [part async for part in writer.write(insert, SHARD, [1, 2, 3])] == []
+    assert (len(table.asked), table.written) == (1, [])
+
+
+async def patiently(writer: RowWriter, table: Table, rows: list[int]) -> list[Part]:
+    return [part async for part in writer.write(table.insert, SHARD, rows, patient=True)]
+
+
+async def test_with_patience_an_error_inside_the_store_may_pass(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    table, writer = Table({5}), RowWriter(database, {SHARD: 1})
+    table.passing = [asyncpg.InternalServerError("cache lookup failed")]
+    assert [part.error for part in await patiently(writer, table, [1])] == [None]
+    parts = await patiently(writer, table, [4, 5, 6])
+    assert [part.start for part in parts if part.error is not None] == [1]
+    assert sorted(table.written) == [1, 4, 6]
+
+
+async def test_with_patience_no_row_is_refused_while_all_are(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until one is taken, of whomever: what is refused then is refused for itself."""
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(row_writer, "RETRY_SECONDS_MAX", 0.01)
+    many = list(range(2 * row_writer.WIDESPREAD))
+    table, writer = Table(set(many)), RowWriter(database, {SHARD: 1})
+    writing = asyncio.create_task(patiently(writer, table, many))
+    await asyncio.sleep(0.5)
+    assert not writing.done()
+    table.bad = {many[3], many[7]}
+    async with asyncio.timeout(10):
+        parts = await writing
+    assert {part.start for part in parts if part.error is not None} == table.bad
+    assert sorted(table.written) == sorted(set(many) - table.bad)
+
+
+@given(st.text())
+def test_a_reason_is_a_line(text: str) -> None:
+    error = asyncpg.CheckViolationError(text)
+    assert is_about_rows(error)
+    assert len(reason_of(error)) <= REASON_CHARACTERS_MAX
+    assert "\n" not in reason_of(error)
+    assert reason_of(ValueError(text))

@@ -1,0 +1,155 @@
+"""Who is who: tenants, types and keys, as fresh as promised."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from tests.services.gate import gate_to
+from tests.services.platform_room import add_tenant, freeze
+
+from fairway.core.errors import Unavailable
+from fairway.core.tenant import Tenant, TenantSettings
+from fairway.runtime.random_ids import new_api_key
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import GUESSES_MAX, Directory
+from fairway.store.connections.database import DISCONNECTED, Database
+
+
+async def test_a_key_stands_for_its_tenant_until_it_is_revoked(
+    platform: Platform, tenant: Tenant
+) -> None:
+    directory, key = platform.directory, new_api_key("tenant")
+    await directory.add_key(key, tenant.id)
+    assert directory.known(key.text) is None
+    principal = await directory.authenticate(key.text)
+    assert principal is not None
+    assert (principal.scope, principal.tenant) == ("tenant", tenant)
+    assert directory.known(key.text) == principal
+    await directory.revoke_key(key.id)
+    assert directory.known(key.text) is None
+    assert await directory.authenticate(key.text) is None
+
+
+async def test_a_key_revoked_elsewhere_stops_working_soon(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    ours, theirs = platform.directory, Directory(platform.database)
+    key = new_api_key("tenant")
+    await ours.add_key(key, tenant.id)
+    assert await ours.authenticate(key.text) is not None
+    await theirs.revoke_key(key.id)
+    await ours.run_once(0)
+    assert ours.known(key.text) is None
+    assert await ours.authenticate(key.text) is None
+
+
+async def test_a_key_revoked_while_the_store_was_away_stops_working_too(
+    platform: Platform, tenant: Tenant
+) -> None:
+    await freeze(platform)
+    directory, key = platform.directory, new_api_key("tenant")
+    await directory.add_key(key, tenant.id)
+    assert await directory.authenticate(key.text) is not None
+    async with platform.database.calm() as connection:
+        await connection.execute("UPDATE api_keys SET revoked_at = now() - interval '5 minutes'")
+    directory._changed_since -= timedelta(minutes=10)  # the last time it could ask
+    await directory.run_once(0)
+    assert directory.known(key.text) is None
+
+
+async def test_changes_hidden_by_a_broken_connection_are_asked_for_again(
+    database_url: str,
+) -> None:
+    async with gate_to(database_url) as gate:
+        database = await Database.open(gate.dsn)
+        ours, theirs = Directory(database), Directory(await Database.open(database_url))
+        await ours.run_once(0)
+        made = await theirs.add_tenant("late")
+        assert made is not None
+        await gate.close()
+        with pytest.raises(DISCONNECTED):
+            await ours.run_once(0)
+        await gate.open()
+        await ours.run_once(0)
+        assert ours.tenants == {made.id: made}
+        database.terminate()
+        theirs._database.terminate()
+
+
+async def test_a_wrong_secret_or_scope_stands_for_nobody(
+    platform: Platform, tenant: Tenant
+) -> None:
+    key = new_api_key("tenant")
+    await platform.directory.add_key(key, tenant.id)
+    other_secret = key._replace(secret="x" * 43).text
+    other_scope = key._replace(scope="operator").text
+    for text in (other_secret, other_scope, key.text[:-1] + "0", "", "fw_tenant_a_b_c"):
+        if text != key.text:
+            assert await platform.directory.authenticate(text) is None
+
+
+async def test_guessed_keys_hold_one_connection_at_most(platform: Platform) -> None:
+    guesses = [platform.directory.authenticate(new_api_key("tenant").text) for _ in range(150)]
+    async with asyncio.timeout(20):
+        found = await asyncio.gather(*guesses, return_exceptions=True)
+    assert found.count(None) == GUESSES_MAX
+    assert sum(isinstance(answer, Unavailable) for answer in found) == 50
+    assert await platform.directory.authenticate(new_api_key("tenant").text) is None
+
+
+async def test_tenants_made_elsewhere_are_learnt(platform: Platform) -> None:
+    await freeze(platform)
+    other = Directory(platform.database)
+    made = await other.add_tenant("elsewhere", TenantSettings(weight=70, depth_limit=5))
+    assert made is not None
+    await platform.directory.run_once(0)
+    assert platform.directory.tenants[made.id] == made
+    assert platform.directory.tenant_ids["elsewhere"] == made.id
+    assert await other.add_tenant("elsewhere") is None
+
+
+async def test_types_are_learnt_once(platform: Platform) -> None:
+    directory = platform.directory
+    assert set(await directory.know_types(["a", "b", "a"])) == {"a", "b"}
+    number = directory.type_ids["a"]
+    await directory.know_types(["a"])
+    assert directory.type_ids["a"] == number
+    assert await directory.type_name(number) == "a"
+    assert await directory.type_name(999) == "type-999"
+
+
+async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
+    tenant = await add_tenant(platform, "heavy")
+    changed: list[Tenant] = []
+    platform.directory.on_tenant = changed.append
+    async with platform.database.calm() as connection:
+        await connection.execute(
+            "UPDATE tenants SET weight = 77, updated_at = now() WHERE id = $1", tenant.id
+        )
+    await platform.directory.run_once(0)
+    assert [one.weight for one in changed] == [77]
+
+
+async def test_a_tenant_this_server_has_not_read_yet_still_has_a_name_on_the_wire(
+    platform: Platform,
+) -> None:
+    assert platform.directory.name_of(4711) == "#4711"
+    assert platform.directory.id_of("#4711") == 4711
+    assert platform.directory.id_of("nobody") == -1
+    assert platform.directory.id_of("#x") == -1
+
+
+async def test_a_type_that_nobody_knows_is_asked_for_alone(
+    platform: Platform, tenant: Tenant
+) -> None:
+    ours, theirs = platform.directory, Directory(platform.database)
+    await ours.know_types(["known.elsewhere", "another"])
+    assert await theirs.find_type("made.up") is None
+    assert await theirs.find_type("\0") is None
+    assert await theirs.find_type("x" * 100_000) is None
+    assert theirs.type_ids == {}
+    assert await theirs.find_type("known.elsewhere") == ours.type_ids["known.elsewhere"]
+    assert set(theirs.type_ids) == {"known.elsewhere"}

@@ -1,0 +1,40 @@
+"""A hello's job types: what is read of them, and that others go on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairway.core.job_type import TypeFacts
+from fairway.runtime import loops
+from fairway.services.sessions.hello import read_greeting
+from fairway.services.sessions.sessions import TypeTerms
+
+
+async def test_limits_that_are_asked_for_and_facts_that_are_said() -> None:
+    facts = TypeFacts(pool=2)
+    said = [TypeTerms("a"), TypeTerms("b", 5, None, 0), TypeTerms("c", facts=facts)]
+    found = await read_greeting(said, {"a": 1, "b": 2, "c": 3})
+    assert found.types == {1, 2, 3}
+    assert found.policies == {2: {"attempts_max": 5, "resources_max": 0}}
+    assert found.facts == [(3, facts)]
+
+
+async def test_a_type_without_a_number_is_left_out() -> None:
+    found = await read_greeting([TypeTerms("a", 5), TypeTerms("b", 5)], {"b": 2})
+    assert (found.types, found.policies) == ({2}, {2: {"attempts_max": 5}})
+
+
+async def test_others_have_their_turns_while_very_many_types_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loops, "PART_SECONDS", 0.0)
+    monkeypatch.setattr(loops, "SLICE_REST_SECONDS", 0.0)
+    turns, names = 0, {f"t{number}": number for number in range(200)}
+    reading = asyncio.ensure_future(read_greeting([TypeTerms(name) for name in names], names))
+    while not reading.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= len(names)
+    assert len((await reading).types) == len(names)

@@ -1,0 +1,100 @@
+"""Runners that die in the moment they have loaded, and those that are hard to look at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.worker.platform import lease
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.run.process_limits import RunLimits
+from fairway.wire.exchange import Lease
+from fairway.worker.exchange.ledger import End
+from fairway.worker.limits.enforcement import Levels
+from fairway.worker.pipe.pipe import Ended, Words
+from fairway.worker.runners.fleet import Fleet
+from fairway.worker.runners.runners import Death, Listener, RunnerProcess
+
+APP = "tests.worker.odd_jobs:app"
+
+
+class House:
+    """A fleet without a keeper, and how its one run ended."""
+
+    def __init__(self) -> None:
+        self.end: asyncio.Future[End | Ended] = asyncio.get_running_loop().create_future()
+        self.fleet = Fleet(APP, 2, Levels.find(None), RunLimits(), self._hear, self._run_ended)
+
+    def _hear(self, words: Words) -> None:
+        for ended in words.ended:
+            self.end.set_result(ended)
+
+    def _run_ended(self, lease: Lease, end: End) -> None:
+        self.end.set_result(end)
+
+
+def dies_once_loaded(listener: Listener) -> Listener:
+    """For the first runner. Its death is heard of before whoever waits for its first word wakes."""
+    dead: list[RunnerProcess] = []
+
+    def on_words(runner: RunnerProcess, words: Words) -> None:
+        listener.on_words(runner, words)
+        if words.declared is not None and not dead:
+            dead.append(runner)
+            runner.kill()
+            listener.on_death(runner, Death(-9))
+
+    def on_death(runner: RunnerProcess, death: Death) -> None:
+        if runner not in dead:  # else it was told already
+            listener.on_death(runner, death)
+
+    return Listener(on_words, on_death)
+
+
+@asynccontextmanager
+async def stopping(fleet: Fleet) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(30):
+            yield
+    finally:
+        await fleet.stop()
+
+
+async def test_a_shared_runner_that_died_once_it_had_loaded_is_replaced() -> None:
+    house = House()
+    async with stopping(house.fleet):
+        await house.fleet.start()
+        house.fleet._listener = dies_once_loaded(house.fleet._listener)
+        (shared,) = house.fleet._living
+        await shared.stop()  # the one that takes its place dies, too
+        house.fleet.run([lease(1)])
+        assert (await house.end).kind == "succeeded"
+
+
+async def test_a_worker_whose_first_runner_died_once_it_had_loaded_does_not_start() -> None:
+    house = House()
+    house.fleet._listener = dies_once_loaded(house.fleet._listener)
+    async with stopping(house.fleet):
+        with pytest.raises(InvalidRequest, match="died as soon as it had loaded"):
+            await house.fleet.start()
+
+
+async def test_a_job_is_not_handed_to_a_process_of_its_own_that_died() -> None:
+    house = House()
+    async with stopping(house.fleet):
+        await house.fleet.start()
+        alone = house.fleet._lone
+        alone._listener = dies_once_loaded(alone._listener)
+        house.fleet.run([lease(1, "lone", "long")])
+        assert (await house.end).failure == "worker_crash"
+
+
+async def test_a_run_is_watched_and_ended_whatever_its_process_calls_itself() -> None:
+    house = House()
+    async with stopping(house.fleet):
+        await house.fleet.start()
+        house.fleet.run([lease(1, "nameless", "long", {"seconds": 60}, timeout_ms=1_000)])
+        assert (await house.end).failure == "timeout"
