@@ -67,7 +67,7 @@ BREACHES = [
     (
         "GRANT SELECT ON cluster TO fairway_tenant",
         "the role fairway_tenant may read cluster",
-        "REVOKE ALL ON cluster FROM PUBLIC, fairway_tenant",
+        "REVOKE SELECT ON cluster FROM PUBLIC, fairway_tenant",
     ),
 ]
 

@@ -198,6 +198,33 @@ async def test_a_server_starts_behind_its_walls(filled: Database) -> None:
             "fairway_tenant may read cluster",
             "REVOKE ALL ON cluster FROM PUBLIC",
         ),
+        (
+            "GRANT INSERT, UPDATE, DELETE ON api_keys TO fairway_tenant",
+            "may remove from, add to, change api_keys; REVOKE DELETE, INSERT, UPDATE ON api_keys",
+            "REVOKE INSERT, UPDATE, DELETE ON api_keys FROM fairway_tenant",
+        ),
+        (
+            "GRANT UPDATE (weight) ON tenants TO PUBLIC",
+            "may change tenants; REVOKE UPDATE ON tenants FROM PUBLIC",
+            "REVOKE UPDATE ON tenants FROM PUBLIC",
+        ),
+        (
+            "ALTER POLICY of_tenant ON pauses WITH CHECK (true)",
+            "DROP POLICY of_tenant ON pauses",
+            "DROP POLICY of_tenant ON pauses;"
+            " CREATE POLICY of_tenant ON pauses USING (tenant = current_tenant())",
+        ),
+        (
+            "CREATE ROLE report_readers; GRANT report_readers TO fairway_tenant;"
+            " CREATE POLICY reports ON jobs TO report_readers USING (true)",
+            "DROP POLICY reports ON jobs",
+            "DROP POLICY reports ON jobs; DROP ROLE report_readers",
+        ),
+        (
+            "CREATE VIEW all_jobs AS SELECT * FROM jobs; GRANT SELECT ON all_jobs TO PUBLIC",
+            "may look through the view all_jobs",
+            "DROP VIEW all_jobs",
+        ),
     ],
 )
 async def test_a_breach_is_told_and_nothing_starts(

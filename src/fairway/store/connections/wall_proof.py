@@ -6,6 +6,8 @@ is told at once, each with what to run.
 
 from __future__ import annotations
 
+import re
+
 import asyncpg
 
 from fairway.core.errors import Unavailable
@@ -40,20 +42,51 @@ SELECT name, name = ANY($1::text[]) AS is_ours FROM ({_PRESENT}) AS t
 WHERE has_tenants AND has_table_privilege(oid, 'SELECT') AND NOT row_security_active(oid)
 """
 
-#: What is nobody's business but the server's, and can be read for all that.
-_SECRETS = """
-SELECT t AS name FROM unnest($1::text[]) AS t
-WHERE has_table_privilege(t, 'SELECT') OR has_any_column_privilege(t, 'SELECT')
+#: What a tenant's role may do to our tables and their partitions beyond what is in `TENANTS_MAY`.
+_BEYOND = """
+SELECT c.relname AS name, array_agg(privilege ORDER BY privilege) AS privileges
+FROM pg_class c,
+     unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) AS privilege
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+  AND (c.relname = ANY($1::text[]) OR c.relispartition)
+  AND CASE WHEN has_table_privilege(c.oid, privilege) THEN true
+           WHEN privilege IN ('DELETE', 'TRUNCATE') THEN false
+           ELSE has_any_column_privilege(c.oid, privilege) END
+  AND NOT c.relname || ' ' || privilege = ANY($2::text[])
+GROUP BY c.relname ORDER BY c.relname
+"""
+
+#: Views of our tables see what their owner sees, whoever looks through them.
+_VIEWS = """
+SELECT DISTINCT v.relname AS name
+FROM pg_rewrite AS r
+JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+JOIN pg_class AS t ON t.oid = d.refobjid AND d.refclassid = 'pg_class'::regclass
+JOIN pg_class AS v ON v.oid = r.ev_class AND v.oid <> t.oid
+WHERE t.relnamespace = current_schema()::regnamespace AND t.relname = ANY($1::text[])
+  AND NOT coalesce(v.reloptions, '{}') && ARRAY['security_invoker=true', 'security_invoker=on']
+  AND has_any_column_privilege(v.oid, 'SELECT')
 """
 
 #: Policies besides the one of each table: one more that permits is one that opens.
 _POLICIES = """
-SELECT tablename AS name, policyname AS policy, qual IS NOT DISTINCT FROM $1 AS is_of_tenant,
-       tablename = 'tenants' AND qual = $2 AS is_of_itself
+SELECT tablename AS name, policyname AS policy,
+       qual IS NOT DISTINCT FROM $1 AND coalesce(with_check, $1) = $1 AS is_of_tenant,
+       tablename = 'tenants' AND qual = $2 AND coalesce(with_check, $2) = $2 AS is_of_itself
 FROM pg_policies
 WHERE schemaname = current_schema() AND permissive = 'PERMISSIVE' AND tablename <> 'shards'
-  AND (roles && ARRAY['public', current_user]::name[])
+  AND EXISTS (SELECT FROM unnest(roles) AS role
+              WHERE role = 'public' OR pg_has_role(role::text, 'USAGE'))
 """
+
+_WORD = re.compile(r"[A-Z]+")
+_DOES = {
+    "SELECT": "read",
+    "INSERT": "add to",
+    "UPDATE": "change",
+    "DELETE": "remove from",
+    "TRUNCATE": "empty",
+}
 
 OF_TENANT, OF_ITSELF = "(tenant = current_tenant())", "(id = current_tenant())"
 
@@ -76,7 +109,8 @@ async def find_faults(connection: Connection) -> list[str]:
         faults += [f"the role {role} {fault}" for fault in await _too_mighty(connection)]
         if role == SERVER and await connection.fetchval("SELECT row_security_active('jobs')"):
             faults.append(f"{SERVER} does not pass policies by; ALTER ROLE {SERVER} BYPASSRLS")
-    return faults + await _open_tables(connection) + await _wrong_policies(connection)
+    faults += await _open_tables(connection) + await _beyond(connection)
+    return faults + await _wrong_policies(connection)
 
 
 async def prove_server(connection: Connection) -> None:
@@ -139,7 +173,6 @@ async def _too_mighty(connection: Connection) -> list[str]:
 async def _open_tables(connection: Connection) -> list[str]:
     """As a tenant's role."""
     rows = await connection.fetch(_OPEN, TABLES)
-    secrets = await connection.fetch(_SECRETS, [one for one in TABLES if one not in TENANTS_MAY])
     close = f"REVOKE ALL ON {{}} FROM PUBLIC, {TENANT}"
     return [
         f"policies do not hold on {row['name']}; "
@@ -147,8 +180,22 @@ async def _open_tables(connection: Connection) -> list[str]:
             row["name"]
         )
         for row in rows
+    ]
+
+
+async def _beyond(connection: Connection) -> list[str]:
+    """As a tenant's role: what it may do that no request of a tenant needs."""
+    may = [f"{table} {one}" for table, some in TENANTS_MAY.items() for one in _WORD.findall(some)]
+    tables = await connection.fetch(_BEYOND, TABLES, may)
+    views = await connection.fetch(_VIEWS, TABLES)
+    return [
+        f"the role {TENANT} may {', '.join(_DOES[one] for one in row['privileges'])} {row['name']};"
+        f" REVOKE {', '.join(row['privileges'])} ON {row['name']} FROM PUBLIC, {TENANT}"
+        for row in tables
     ] + [
-        f"the role {TENANT} may read {row['name']}; {close.format(row['name'])}" for row in secrets
+        f"the role {TENANT} may look through the view {row['name']};"
+        f" REVOKE ALL ON {row['name']} FROM PUBLIC, {TENANT}"
+        for row in views
     ]
 
 
