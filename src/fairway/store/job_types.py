@@ -38,7 +38,8 @@ async def register_type(
 
 
 async def take_back_type(connection: Connection, type_id: int) -> bool:
-    """Undo what an operator put; False when nothing was put by hand."""
+    """Undo what an operator put; False when nothing was put by hand. Inside a transaction."""
+    await fetch_row(connection, _SQL["hold_type"], id=type_id)
     return await fetch_row(connection, _SQL["take_back_type"], id=type_id) is not None
 
 

@@ -196,7 +196,15 @@ async def referred_types(connection: Connection, types: Collection[int]) -> set[
 async def let_go_types(
     connection: Connection, types: Collection[int], kept_since: datetime
 ) -> list[str]:
-    rows = await fetch(connection, _SQL["let_go_types"], types=list(types), kept_since=kept_since)
+    """Those that nobody names. Held first: a statement sees nothing of those it waited for."""
+    async with connection.transaction():
+        held = await fetch(connection, _SQL["hold_types"], types=list(types))
+        rows = await fetch(
+            connection,
+            _SQL["let_go_types"],
+            types=[row["id"] for row in held],
+            kept_since=kept_since,
+        )
     return [row["name"] for row in rows]
 
 

@@ -14,6 +14,10 @@ UPDATE job_types SET pool = :pool, timeout_ms = :timeout_ms, attempts_max = :att
                      let_go_at = CASE WHEN :by_hand THEN NULL ELSE let_go_at END
 WHERE id = :id
 
+-- name: hold_type
+-- Nobody names it from now on until the transaction ends, and who did is seen by what follows.
+SELECT FROM job_types WHERE id = :id FOR UPDATE
+
 -- name: take_back_type
 -- What was said of a type, by hand or by workers, is not said any more, and it is not the house's: who names it from
 -- now on is counted. Unless somebody's schedule or the like refers to it, it is let go at once. The row keeps the

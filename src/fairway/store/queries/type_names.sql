@@ -65,10 +65,16 @@ WHERE id = ANY(:types::int[]) AND shared AND said_at < now() - interval '1 hour'
 
 -- name: renew_own
 -- Tenants' own workers are there that run them. One that came back just before its name was let go has it again.
+-- A row that somebody holds is being named or renewed, and nobody waits for it: two that hold some and want others would.
+WITH free AS MATERIALIZED (
+    SELECT named.tenant, named.type
+    FROM unnest(:tenants::int[], :types::int[]) AS said (tenant, type)
+    JOIN tenant_types AS named ON named.tenant = said.tenant AND named.type = said.type
+    WHERE (named.named_at < now() - interval '1 hour' OR named.let_go_at IS NOT NULL)
+    FOR NO KEY UPDATE OF named SKIP LOCKED
+)
 UPDATE tenant_types SET named_at = now(), let_go_at = NULL
-FROM unnest(:tenants::int[], :types::int[]) AS said (tenant, type)
-WHERE tenant_types.tenant = said.tenant AND tenant_types.type = said.type
-  AND (named_at < now() - interval '1 hour' OR let_go_at IS NOT NULL)
+FROM free WHERE tenant_types.tenant = free.tenant AND tenant_types.type = free.type
 
 -- name: lapse_shared
 -- No shared worker has run it for long: from now on it counts for those tenants that name it.
@@ -104,13 +110,18 @@ WHERE named.tenant = :tenant
 ORDER BY named.type LIMIT :limit
 
 -- name: keep_names
--- Jobs were found that refer to them: they are not looked at again for a while.
-WITH kept AS (
+-- Jobs were found that refer to them: they are not looked at again for a while. What somebody holds is being named,
+-- and is looked at with the next round: nobody waits for it, as it may wait for us.
+WITH free AS MATERIALIZED (
+    SELECT named.type FROM tenant_types AS named JOIN job_types AS types ON types.id = named.type
+    WHERE named.tenant = :tenant AND named.type = ANY(:types::int[])
+    FOR NO KEY UPDATE SKIP LOCKED
+), kept AS (
     UPDATE tenant_types SET named_at = now(), let_go_at = NULL
-    WHERE tenant = :tenant AND type = ANY(:types::int[])
+    WHERE tenant = :tenant AND type IN (SELECT type FROM free)
 )
 UPDATE job_types SET let_go_at = NULL, updated_at = clock_timestamp()
-WHERE id = ANY(:types::int[]) AND let_go_at IS NOT NULL
+WHERE id IN (SELECT type FROM free) AND let_go_at IS NOT NULL
 
 -- name: let_go_names
 -- They count no more. Every server hears of it and asks before it uses one again; a job that was on its way
@@ -151,15 +162,15 @@ UNION SELECT type FROM circuits WHERE type = ANY(:types::int[])
 UNION SELECT type FROM quarantines WHERE type = ANY(:types::int[])
 UNION SELECT type FROM dead_letter_actions WHERE type = ANY(:types::int[])
 
+-- name: hold_types
+-- Nobody names them from now on until the transaction ends; what is being named just now is not among them.
+SELECT id FROM job_types WHERE id = ANY(:types::int[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+
 -- name: let_go_types
-WITH free AS MATERIALIZED (
-    SELECT id FROM job_types AS loose
-    WHERE id = ANY(:types::int[]) AND let_go_at IS NULL AND NOT shared AND said_at < :kept_since
-      AND NOT EXISTS (SELECT FROM tenant_types AS named WHERE named.type = loose.id AND named.let_go_at IS NULL)
-    FOR NO KEY UPDATE SKIP LOCKED
-)
+-- Of types that are held: who named one before that is seen, and nobody does now.
 UPDATE job_types AS types SET let_go_at = now(), updated_at = clock_timestamp()
-FROM free WHERE types.id = free.id
+WHERE id = ANY(:types::int[]) AND let_go_at IS NULL AND NOT shared AND said_at < :kept_since
+  AND NOT EXISTS (SELECT FROM tenant_types AS named WHERE named.type = types.id AND named.let_go_at IS NULL)
 RETURNING types.name
 
 -- name: drop_types
