@@ -126,6 +126,7 @@ BATCH = "FROM unnest($2::int[], $3::uuid[]) AS asked (tenant, id)"
         "INSERT INTO jobs (tenant, id) VALUES ($1, $2)",
         "SELECT FROM jobs WHERE (pool, tenant, id) > ($1, $2, $3) AND (pool, tenant) <= ($1, $2)",
         "SELECT * FROM tenants WHERE id = $1",
+        "SELECT * FROM pools AS p LEFT JOIN pauses AS n ON n.tenant = $1 AND n.pool = p.id",
     ],
 )
 def test_what_says_whose_rows_it_means_is_known(text: str) -> None:
@@ -151,6 +152,13 @@ def test_what_says_whose_rows_it_means_is_known(text: str) -> None:
         "INSERT INTO jobs (tenant, id) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET state = 1",
         "SELECT * FROM pauses WHERE tenant = $1 UNION SELECT * FROM pauses WHERE type = $2",
         "DELETE FROM jobs USING jobs_carried AS c WHERE jobs.id = c.id AND c.tenant = $1",
+        "UPDATE pauses SET tenant = $1 WHERE type = $2",
+        "SELECT tenant = $1 AS mine, id FROM jobs WHERE id = $2",
+        "SELECT * FROM jobs WHERE id = $2 ORDER BY tenant = $1",
+        "SELECT * FROM jobs AS j LEFT JOIN pools AS p ON j.tenant = $1",
+        "SELECT * FROM jobs WHERE CASE WHEN $2 THEN tenant = $3 ELSE true END",
+        "SELECT * FROM ONLY jobs WHERE id = $1",
+        "SELECT * FROM public.jobs WHERE id = $1",
     ],
 )
 def test_what_forgets_whose_is_found(text: str) -> None:

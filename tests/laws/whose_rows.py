@@ -17,6 +17,10 @@ _BEGINS = re.compile(r"^(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 _ALIAS = r"(?:\s+AS\s+(\w+))?"
 _VALUE = r"(\$\d+|ANY\(\$\d+|\w+\.\w+)"
 _LIST = r"\(([^()]*)\)"
+_CLAUSE = re.compile(
+    r"\b(WHERE|(?:LEFT |RIGHT |FULL )?(?:OUTER )?JOIN|ON CONFLICT|ON|FROM|USING|SET|RETURNING"
+    r"|SELECT|GROUP BY|ORDER BY|HAVING|LIMIT|UPDATE|VALUES)\b"
+)
 _ROW = re.compile(rf"{_LIST} (>=|<=|>|<) {_LIST}|{_LIST} BETWEEN {_LIST} AND {_LIST}")
 
 
@@ -87,7 +91,8 @@ def _taken_apart(text: str) -> tuple[str, list[str]]:
 def _reached(part: str) -> list[Reached]:
     tables = "|".join(sorted(tables_with_tenants()))
     added = re.findall(rf"\bINTO ({tables})\b{_ALIAS}\s*(\([^()]*\))?([^;]*)", part)
-    read = re.findall(rf"(?:\bFROM|\bJOIN|\bUPDATE|\bUSING|,) ({tables})\b(?![.\w]){_ALIAS}", part)
+    before = r"(?:\bFROM|\bJOIN|\bUPDATE|\bUSING|,) (?:ONLY )?(?:\w+\.)?"
+    read = re.findall(rf"{before}({tables})\b(?![.\w]){_ALIAS}", part)
     is_alone = len(read) == 1
     return [
         Reached(table, alias or table, _said_by_insert(columns, rest))
@@ -109,11 +114,23 @@ def _said_by_insert(columns: str, rest: str) -> frozenset[str]:
 def _said(part: str, table: str, name: str, *, is_alone: bool) -> frozenset[str]:
     whose = "id" if table == "tenants" else "tenant"
     column = rf"(?:{name}\.{whose}|(?<![.\w]){whose})" if is_alone else rf"{name}\.{whose}"
-    _, _, conditions = part.partition(" WHERE ")
+    conditions = _conditions(part, name)
     if re.search(r"\bOR\b", conditions):
         return frozenset()  # one side of it may say nothing
-    equal = re.findall(rf"(?<!NOT ){column} = {_VALUE}", part)
-    return frozenset(equal) | _said_by_rows(part, re.compile(rf"^{column}$"))
+    equal = re.findall(rf"(?<!NOT ){column} = {_VALUE}", conditions)
+    return frozenset(equal) | _said_by_rows(conditions, re.compile(rf"^{column}$"))
+
+
+def _conditions(part: str, name: str) -> str:
+    """What each row of this name must meet: WHERE, and ON of joins that keep no other row of it."""
+    words = _CLAUSE.split(re.sub(r"\bCASE\b.*?\bEND\b", "?", part))
+    kept, is_inner = list[str](), True
+    for word, text in zip(words[1::2], words[2::2], strict=True):
+        if word.endswith("JOIN"):
+            is_inner = word == "JOIN" or (word == "LEFT JOIN" and text.split()[-1] == name)
+        elif word == "WHERE" or (word == "ON" and is_inner):
+            kept.append(text)
+    return " AND ".join(kept)
 
 
 def _said_by_rows(part: str, column: re.Pattern[str]) -> frozenset[str]:
