@@ -27,6 +27,7 @@ from fairway.core.fair_share.node import OWN, SHARED
 from fairway.core.tenant import Tenant
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.sessions import session_table
 from fairway.services.sessions.sessions import Lease
 
 SECONDS = 5.0
@@ -96,7 +97,7 @@ async def test_a_lease_counts_for_whose_worker_runs_it(
     assert found.running is not None
     assert found.running.kind == kind
     counted = {world.acme.id: 1} if is_own else {}
-    assert second.dispatcher._of_tenant == counted
+    assert second.dispatcher._of_tenant == {}, "it may be dead: it counts when it speaks"
     hand.platform = second
     assert await hand.say(hello=True, running=[holding(lease)]) is not None
     assert (session.is_claimed, second.dispatcher._of_tenant) == (True, counted)
@@ -174,3 +175,31 @@ async def test_whose_a_session_is_is_written_before_its_first_lease(world: World
     second = await world.take_over()
     session = second.dispatcher.leases[lease.job.id].session
     assert (session.tenant, session.opener) == (world.acme.id, hand.api_key)
+
+
+async def test_who_opened_its_name_at_the_next_owner_first_takes_nothing(world: World) -> None:
+    """The store knows better: the thief's session is over, and the worker's lease stands."""
+    hand, lease = await world.busy(is_own=True)
+    mallory = await add_tenant(world.second, "mallory")
+    thief = Hand(world.second, medium=1)
+    thief.key, thief.api_key, thief.tenant = hand.key, "theirs", mallory.id
+    await thief.say(hello=True, running=[])
+    second = await world.take_over()
+    with pytest.raises(Forbidden):
+        await thief.say(hello=True, running=[])
+    hand.platform = second
+    news = await hand.say(hello=True, running=[holding(lease)])
+    assert news is not None
+    assert news.revoked == []
+    assert second.dispatcher.leases[lease.job.id].session.tenant == world.acme.id
+
+
+async def test_sessions_that_may_be_dead_leave_room_for_the_next_lives(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_table, "TENANT_SESSIONS_MAX", 1)
+    hand, _ = await world.busy(is_own=True)
+    second = await world.take_over()
+    again = Hand(second, medium=1)
+    again.api_key, again.tenant = hand.api_key, hand.tenant
+    assert await again.say(hello=True, running=[]) is not None

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from tests.locked import held_table, somebody_stands
+from tests.postgres import connected
 from tests.services.platform_room import Hand, add_tenant, freeze, new, submit
 from tests.services.registry.test_type_name_expiry import (
     LONG_US,
@@ -23,7 +24,8 @@ from fairway.services.platform import Platform
 from fairway.services.registry import type_name_expiry as module
 from fairway.services.registry.type_name_expiry import BUSY_SECONDS, NameKeeper
 from fairway.services.registry.type_names import ABSENT_SECONDS
-from fairway.store import job_types
+from fairway.services.sessions.sessions import Holding, Session
+from fairway.store import job_types, type_names
 
 
 @pytest.fixture
@@ -195,3 +197,46 @@ async def test_a_type_that_is_put_while_another_server_takes_it_back_is_there(
     again = await platform.registry.put_type("both", TypeFacts(attempts_max=2), "me")
     assert (again.id, again.is_shared, again.facts.attempts_max) == (found.id, True, 2)
     assert not await is_let_go(platform, "both")
+
+
+async def test_a_type_that_is_taken_back_during_a_hello_is_said_again(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the worker would run it for ever without its being registered."""
+    await freeze(platform)
+    found = await platform.registry.put_type("x", TypeFacts(), "me")
+    async with platform.database.calm() as connection:
+        await type_names.name_for_tenant(connection, tenant.id, ["x"], by_worker=False)
+    hand = await worker(platform, "x")
+    reconciler, gate, is_there = platform.exchange._reconciler, asyncio.Event(), asyncio.Event()
+    greeted = reconciler.greeted
+
+    async def slow(session: Session, holdings: list[Holding]) -> None:
+        is_there.set()
+        await gate.wait()
+        await greeted(session, holdings)
+
+    monkeypatch.setattr(reconciler, "greeted", slow)
+    hello = asyncio.create_task(hand.say(hello=True))
+    await is_there.wait()
+    await platform.registry.take_back_type("x", "me")
+    gate.set()
+    assert await hello is None, "it must say hello again"
+    assert await hand.say(hello=True) is not None
+    await platform.registry.run_once(0)
+    assert platform.registry.types[found.id].is_shared
+
+
+async def test_a_type_that_is_being_named_is_taken_back_and_stays_in_use(
+    platform: Platform, tenant: Tenant, database_url: str
+) -> None:
+    """Whoever takes it back waits for the row, and must not decide by what it saw before."""
+    await freeze(platform)
+    found = await platform.registry.put_type("x", TypeFacts(), "me")
+    async with connected(database_url) as connection, connection.transaction():
+        await type_names.name_for_tenant(connection, tenant.id, ["x"], by_worker=False)
+        taking = asyncio.create_task(platform.registry.take_back_type("x", "me"))
+        await somebody_stands(connection, "fairway-people")
+    await taking
+    assert not await is_let_go(platform, "x")
+    assert found.id in platform.directory.type_ids.values()

@@ -25,6 +25,7 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.services.dispatch.granting import Granting
 from fairway.services.sessions.sessions import End, Holding, Lease, Session
+from fairway.store.leases import Origin
 
 SILENT = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}'
 UNNAMED = b'{"type":"WorkerLost","message":"The worker no longer names this among what it runs."}'
@@ -145,6 +146,19 @@ class Dispatcher(Granting):
         session.outbox = []  # leases know their session: what was never sent must not keep it
         session.ring()
 
+    def found_session(self, key: str, origin: Origin | None) -> Session:
+        """The session of a lease that the store has; `origin` is who opened it, if that is known.
+
+        Who opened one of this name here with another key took a name that was not its own: it is
+        over, and the store's holds.
+        """
+        known = self.sessions.get(key)
+        if origin is None or known is None:
+            return self.restored_session(key, origin)
+        if known.is_known and known.opener != origin.opener:
+            self.end_session(known)
+        return self.restored_session(key, origin)
+
     def recount(self) -> None:
         """Let what workers came and went change who gets how much, and what may wait in memory."""
         now_us, changes = self._clock.now_us(), self._headcount.changes()
@@ -160,6 +174,7 @@ class Dispatcher(Granting):
 
         Its hello counts them and learns their numbers, which may be new.
         """
+        self.lapses += 1
         for session in self.sessions.values():
             if not session.types.isdisjoint(types):
                 session.doubt()

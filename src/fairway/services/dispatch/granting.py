@@ -53,6 +53,7 @@ class Granting(SessionBook):
         self.all_restored = asyncio.Event()
         self.all_restored.set()
         self.claims = 0  # of shards so far
+        self.lapses = 0  # times that names of types were let go, so far
         self.open_shards: set[int] = set()  # owned, and past the adoption of running leases
         self.trusted_until_us = 0  # past this moment another server may have taken over
         self.leases: dict[str, Lease] = {}

@@ -252,7 +252,7 @@ class Ownership:
             for found in page:
                 if found.job.id not in self._dispatcher.leases:
                     origin = origins.get(found.session)
-                    session = self._dispatcher.restored_session(found.session, origin)
+                    session = self._dispatcher.found_session(found.session, origin)
                     self._dispatcher.restore_written(
                         session, found.job, found.token, found.running_seconds
                     )

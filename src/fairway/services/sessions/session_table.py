@@ -46,7 +46,7 @@ class SessionBook:
         if key not in self.sessions:
             self._check_room(tenant)
         session = self.restored_session(key)
-        before = session.tenant
+        before = session.tenant if session.is_claimed else None
         session.claim(worker, tenant, opener)
         if before != tenant:
             self._count_tenant(before, -1)
@@ -60,7 +60,8 @@ class SessionBook:
 
     def forget_session(self, session: Session) -> None:
         if self.sessions.pop(session.key, None) is not None:
-            self._count_tenant(session.tenant, -1)
+            if session.is_claimed:
+                self._count_tenant(session.tenant, -1)
             self._own_slots.forget(session.key)
         self.held.forget(session)
 
@@ -99,13 +100,16 @@ class SessionBook:
 
     def restored_session(self, key: str, origin: Origin | None = None) -> Session:
         """The session as it is. One that leases are found of and that is not here is of whom the
-        store says, who alone can claim it; and nobody's, where the store does not know."""
+        store says, who alone can claim it; and nobody's, where the store does not know.
+
+        It counts towards its tenant's sessions when it speaks: it may be dead, and its next life
+        must find a place.
+        """
         session = self.sessions.get(key)
         if session is None:
             session = self.sessions[key] = Session(key, self._clock.now_us())
         if origin is not None and not session.is_known:
             session.worker, session.tenant, session.opener, _ = origin
-            self._count_tenant(session.tenant, 1)
         return session
 
     def is_run(self, type_id: int, pool: int, tenant: int) -> bool:

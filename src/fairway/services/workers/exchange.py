@@ -143,7 +143,7 @@ class Exchange:
 
     async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
-        claims, hellos = self._dispatcher.claims, session.hellos
+        claims, lapses, hellos = self._dispatcher.claims, self._dispatcher.lapses, session.hellos
         brought = await self._bring_types(session, hello)
         greeting = await read_greeting(hello.types, brought.ids)
         if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
@@ -160,6 +160,8 @@ class Exchange:
         slots = self._slots(hello)
         session.beat_ms = self._beat_ms(slots)
         self._dispatcher.equip(session, slots)
+        if self._dispatcher.lapses != lapses:
+            session.doubt()  # a name of its own may have been let go meanwhile: it says them again
 
     async def _bring_types(self, session: Session, hello: Hello) -> Brought:
         """What there is no room for keeps nobody out: the worker hears of it and runs the rest."""
