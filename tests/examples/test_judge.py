@@ -27,7 +27,7 @@ from tests.examples.hostile_bombs import BOMBS
 from tests.examples.programs import CPP, EVERY, PYTHON, C, Program
 from tests.examples.test_sandbox import SANDBOX
 
-from fairway.lab.measure.quantile import quantile
+from fairway.rig.quantile import quantile
 
 pytestmark = pytest.mark.skipif(SANDBOX is None, reason="no sandbox level works on this host")
 

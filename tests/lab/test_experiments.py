@@ -12,11 +12,11 @@ from fairway.lab.experiments import fleet, pool, scale
 from fairway.lab.experiments.clients import Setup as ClientsSetup
 from fairway.lab.experiments.clients import size_at
 from fairway.lab.experiments.steps import Setup, run_step
-from fairway.lab.generator import fire
-from fairway.lab.house import POOL, house
+from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Report
 from fairway.lab.report.page import write
 from fairway.lab.scenario import load
+from fairway.rig.load import open_loop
 
 #: A worker dies, in as little time as shows it.
 SMALL = """
@@ -50,7 +50,7 @@ most = 0
 
 async def test_a_step_beyond_the_limit_completes_at_the_limit_and_loses_nothing() -> None:
     setup = Setup(speed=5)
-    async with house() as platform:
+    async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: 10})
         easy = await run_step(platform, setup, 0.5 * setup.theory, services=6)
         full = await run_step(platform, setup, 2 * setup.theory, services=6)
@@ -66,7 +66,7 @@ async def test_a_step_beyond_the_limit_completes_at_the_limit_and_loses_nothing(
 
 
 async def test_a_generator_that_is_held_up_says_that_the_run_is_invalid() -> None:
-    async def hold_up(number: int) -> tuple[int, str]:
+    async def hold_up(number: int, intended: float) -> tuple[int, str]:
         if number == 0:
             await asyncio.to_thread(lambda: None)
             end = asyncio.get_running_loop().time() + 0.5
@@ -74,7 +74,7 @@ async def test_a_generator_that_is_held_up_says_that_the_run_is_invalid() -> Non
                 pass  # nothing else moves meanwhile: the generator cannot shoot
         return 202, f"job-{number}"
 
-    volley = await fire([n * 0.005 for n in range(60)], hold_up)
+    volley = await open_loop([n * 0.005 for n in range(60)], hold_up)
     assert any("fell behind" in why for why in volley.complaints)
     assert max(shot.reply_seconds for shot in volley.shots) > 0.3  # from the intended start
 
@@ -104,10 +104,10 @@ async def test_a_small_pool_starves_and_fairway_does_not(
 
 
 async def test_people_learn_that_their_jobs_are_done_by_every_way_of_waiting() -> None:
-    async with house() as platform:
+    async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: 20})
         for way in WAYS:
-            crowd = Crowd(platform.door(), way, job_seconds=0.8, period_seconds=0.1)
+            crowd = Crowd(platform.tenant, way, job_seconds=0.8, period_seconds=0.1)
             crowd.grow(2)
             await _heard_of(crowd, jobs=6)
             await crowd.go_home()

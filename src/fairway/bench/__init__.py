@@ -1,5 +1,5 @@
 """Measurements of the engine on this machine, as ratios within one run.
 
-Here: scenes, load, and the comparison with first come, first served.
-Not here: experiments through the front door (`lab/`).
+Here: one file for each `fairway bench` command, and first come, first served to compare with.
+Not here: the platform that is measured and the load (`rig/`), experiments (`lab/`).
 """

@@ -10,24 +10,27 @@ from __future__ import annotations
 import statistics
 
 from fairway.bench.engine import SLOTS, batches
-from fairway.bench.house import House, house
+from fairway.bench.platform import BenchPlatform, bench_platform
+from fairway.rig.platform import SERVER
+
+FIFO_SERVER = ("fairway.bench.fifo_server",)
 
 
 async def throughput_ratio(tenants: int, seconds: float, pairs: int = 7) -> float:
     ratios: list[float] = []
-    async with house(tenants) as place:
-        await _rate(place, "fair", seconds)
+    async with bench_platform(tenants) as platform:
+        await _rate(platform, SERVER, seconds)
         for number in range(pairs):
-            order = ("fair", "fifo") if number % 2 else ("fifo", "fair")
-            rates = {scheduler: await _rate(place, scheduler, seconds) for scheduler in order}
-            ratios.append(rates["fair"] / rates["fifo"])
+            order = (SERVER, FIFO_SERVER) if number % 2 else (FIFO_SERVER, SERVER)
+            rates = {command: await _rate(platform, command, seconds) for command in order}
+            ratios.append(rates[SERVER] / rates[FIFO_SERVER])
     return statistics.median(ratios)
 
 
-async def _rate(place: House, scheduler: str, seconds: float) -> float:
-    server = await place.start_server(FAIRWAY_SCHEDULER=scheduler)
-    worker = await place.start_worker(SLOTS)
-    rate, _ = await batches(place, seconds)
-    await place.stop(worker)
-    await place.stop(server)
+async def _rate(platform: BenchPlatform, command: tuple[str, ...], seconds: float) -> float:
+    server = await platform.start_server(command=command)
+    worker = await platform.start_worker(SLOTS)
+    rate, _ = await batches(platform, seconds)
+    await worker.stop()
+    await server.stop()
     return rate

@@ -16,21 +16,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from itertools import islice
 
-import httpx2
-import uvloop
-from rich.console import Console
-from rich.table import Table
+from fairway.bench import output, store_alone
+from fairway.bench.output import Aim, part
+from fairway.bench.pickup import offer, pickup_seconds, timed
+from fairway.bench.platform import BenchPlatform, bench_platform
+from fairway.rig.load import Tally, closed_loop
+from fairway.rig.load_client import post
+from fairway.rig.quantile import quantile
 
-from fairway.bench import store_alone
-from fairway.bench.house import House, house
-from fairway.bench.load import Request, Tally, closed_loop, open_loop, post
-from fairway.runtime.telemetry import configure_logging
-
-screen = Console(stderr=True, highlight=False)
+Requests = Iterator[tuple[bytes, int]]  # each with its number of jobs
 
 BATCH = 100
 SLOTS = 2000
@@ -40,78 +37,71 @@ JOBS_PER_SECOND_MAX = 60_000  # surely no more are recorded
 
 
 def run(*, json_output: bool, tenants: int, seconds: float, burn_jobs: int) -> int:
-    configure_logging(json_lines=False)
-    figures = uvloop.run(measure(tenants, seconds, burn_jobs))
+    figures = output.measured(measure(tenants, seconds, burn_jobs))
     if json_output:
-        print(json.dumps(figures))  # noqa: T201  # data goes to stdout
+        output.show(figures, json_output=True)
     else:
-        show(figures)
+        output.show_table("Engine, all parts on this machine's cores, fsync on", figures, AIMS)
     return 0
 
 
 async def measure(tenants: int, seconds: float, burn_jobs: int) -> dict[str, float]:
     figures: dict[str, float] = {}
-    async with house(tenants) as place:
-        with _part("store alone"):
-            figures["store_jobs_per_s"] = await store_alone.measure(place, seconds)
-        await place.start_server()
-        worker = await place.start_worker(SLOTS)
-        with _part("batches of 100"):
-            figures["batch_jobs_per_s"] = (await batches(place, seconds))[0]
-        with _part("one job a request"):
-            rate, tally = await singles(place, seconds)
+    async with bench_platform(tenants) as platform:
+        with part("store alone"):
+            figures["store_jobs_per_s"] = await store_alone.measure(platform, seconds)
+        await platform.start_server()
+        worker = await platform.start_worker(SLOTS)
+        with part("batches of 100"):
+            figures["batch_jobs_per_s"] = (await batches(platform, seconds))[0]
+        with part("one job a request"):
+            rate, tally = await singles(platform, seconds)
             figures["single_jobs_per_s"] = rate
-            figures["submit_p95_ms"] = tally.quantile_ms(0.95)
-        await place.stop(worker)
-        with _part("pick-up at half load"):
-            figures |= await pickup(place, rate / 2, seconds)
-        with _part(f"draining {burn_jobs} jobs"):
-            figures["burn_jobs_per_s"] = await burn(place, burn_jobs)
+            figures["submit_p95_ms"] = quantile(tally.seconds, 0.95) * 1000
+        await worker.stop()
+        with part("pick-up at half load"):
+            figures |= await pickup(platform, rate / 2, seconds)
+        with part(f"draining {burn_jobs} jobs"):
+            figures["burn_jobs_per_s"] = await burn(platform, burn_jobs)
     figures["ratio_to_store"] = figures["batch_jobs_per_s"] / figures["store_jobs_per_s"]
     return {name: round(value, 3) for name, value in figures.items()}
-
-
-@contextmanager
-def _part(name: str) -> Iterator[None]:
-    with screen.status(f"measuring: {name} …"):
-        yield
 
 
 # -- requests ----------------------------------------------------------------------------------
 
 
-def batch_requests(place: House) -> Iterator[tuple[Request, int]]:
+def batch_requests(platform: BenchPlatform) -> Requests:
     """Batches of 100 jobs of one tenant each, tenants drawn with their skew."""
     jobs = [{"type": "bench.noop", "payload": {"n": n}} for n in range(BATCH)]
     body = json.dumps({"jobs": jobs}, separators=(",", ":")).encode()
-    ready = {key: post("/v1/jobs/batch", key, body) for key in place.keys}
+    ready = {key: post("/v1/jobs/batch", key, body) for key in platform.keys}
     while True:
-        for tenant in place.draw(1000):
-            yield ready[place.keys[tenant]], BATCH
+        for tenant in platform.draw(1000):
+            yield ready[platform.keys[tenant]], BATCH
 
 
-def single_requests(place: House) -> Iterator[tuple[Request, int]]:
+def single_requests(platform: BenchPlatform) -> Requests:
     body = b'{"type":"bench.noop","payload":{"n":1}}'
-    ready = {key: post("/v1/jobs", key, body) for key in place.keys}
+    ready = {key: post("/v1/jobs", key, body) for key in platform.keys}
     while True:
-        for tenant in place.draw(1000):
-            yield ready[place.keys[tenant]], 1
+        for tenant in platform.draw(1000):
+            yield ready[platform.keys[tenant]], 1
 
 
 # -- parts -------------------------------------------------------------------------------------
 
 
-async def batches(place: House, seconds: float) -> tuple[float, Tally]:
-    return await lifecycle(place, batch_requests(place), seconds, connections=24)
+async def batches(platform: BenchPlatform, seconds: float) -> tuple[float, Tally]:
+    return await lifecycle(platform, batch_requests(platform), seconds, connections=24)
 
 
-async def singles(place: House, seconds: float) -> tuple[float, Tally]:
-    return await lifecycle(place, single_requests(place), seconds, connections=32)
+async def singles(platform: BenchPlatform, seconds: float) -> tuple[float, Tally]:
+    return await lifecycle(platform, single_requests(platform), seconds, connections=32)
 
 
 async def lifecycle(
-    place: House,
-    requests: Iterator[tuple[Request, int]],
+    platform: BenchPlatform,
+    requests: Requests,
     seconds: float,
     *,
     connections: int,
@@ -119,43 +109,44 @@ async def lifecycle(
     settle: bool = True,
 ) -> tuple[float, Tally]:
     """Jobs recorded a second while the load keeps a bounded backlog going."""
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        watch = Watch(place, client)
-        await watch.look()
-        start = watch.done
-        following = asyncio.create_task(watch.run())
-        end = time.perf_counter() + WARM_SECONDS + seconds
-        load = asyncio.create_task(
-            closed_loop(
-                place.address,
-                requests,
-                connections=connections,
-                may_go=lambda tally: tally.jobs - (watch.done - start) < backlog_max,
-                is_over=lambda tally: time.perf_counter() > end,
-            )
+    watch = Watch(platform)
+    await watch.look()
+    start = watch.done
+    following = asyncio.create_task(watch.run())
+    end = time.perf_counter() + WARM_SECONDS + seconds
+    load = asyncio.create_task(
+        closed_loop(
+            platform.client(),
+            requests,
+            connections=connections,
+            may_go=lambda tally: tally.jobs - (watch.done - start) < backlog_max,
+            is_over=lambda tally: time.perf_counter() > end,
         )
+    )
+    try:
         await asyncio.sleep(WARM_SECONDS)
         await watch.look()
         began, before = time.perf_counter(), watch.done
         tally = await load
         await watch.look()
         rate = (watch.done - before) / (time.perf_counter() - began)
+    finally:
+        load.cancel()
         following.cancel()
-        if settle:
-            await watch.settle(start + tally.jobs)
+    if settle:
+        await watch.settle(start + tally.jobs)
     return rate, tally
 
 
 class Watch:
     """Follows the server's own count of recorded outcomes."""
 
-    def __init__(self, place: House, client: httpx2.AsyncClient) -> None:
-        self._place = place
-        self._client = client
+    def __init__(self, platform: BenchPlatform) -> None:
+        self._platform = platform
         self.done = 0.0
 
     async def look(self) -> None:
-        self.done = await self._place.counter(self._client, "fairway_outcomes_recorded_total")
+        self.done = await self._platform.metric("fairway_outcomes_recorded_total")
 
     async def run(self) -> None:
         while True:
@@ -171,86 +162,51 @@ class Watch:
             await self.look()
 
 
-async def pickup(place: House, per_second: float, seconds: float) -> dict[str, float]:
-    delays = place.folder / "delays.txt"
-    worker = await place.start_worker(SLOTS, FAIRWAY_BENCH_DELAYS=str(delays))
-    await asyncio.sleep(2.0)
-    tenants = iter(place.draw(int(per_second * seconds * 1.5) + 1000))
-
-    def make(intended: float) -> Request:
-        body = b'{"type":"bench.timed","payload":{"sent":%.6f}}' % intended
-        return post("/v1/jobs", place.keys[next(tenants)], body)
-
-    tally = await open_loop(
-        place.address, make, per_second=per_second, seconds=seconds, connections=64
-    )
-    await asyncio.sleep(0.5)
-    await place.stop(worker)
-    found = sorted(float(line) for line in delays.read_text().split())
+async def pickup(platform: BenchPlatform, per_second: float, seconds: float) -> dict[str, float]:
+    tenants = platform.draw(int(per_second * seconds * 1.5) + 1000)
+    make = timed(platform.keys[tenant] for tenant in tenants)
+    load = offer(platform, make, per_second=per_second, seconds=seconds, connections=64)
+    volley, found = await pickup_seconds(platform, SLOTS, load)
     return {
         "pickup_p50_ms": quantile(found, 0.5) * 1000,
         "pickup_p99_ms": quantile(found, 0.99) * 1000,
         "half_load_per_s": per_second,
-        "half_load_submit_p95_ms": tally.quantile_ms(0.95),
-        "generator_lag_max_ms": tally.lag_seconds_max * 1000,
+        "half_load_submit_p95_ms": volley.reply_quantile(0.95) * 1000,
+        "generator_lag_max_ms": volley.lag_seconds_max * 1000,
     }
 
 
-async def fill(place: House, jobs: int) -> None:
+async def fill(platform: BenchPlatform, jobs: int) -> None:
     """Queue jobs as fast as they are taken."""
-    requests = islice(batch_requests(place), jobs // BATCH)
-    await closed_loop(
-        place.address,
-        requests,
-        connections=8,
-        may_go=lambda tally: True,
-        is_over=lambda tally: False,
-    )
+    requests = islice(batch_requests(platform), jobs // BATCH)
+    await closed_loop(platform.client(), requests, connections=8)
 
 
-async def burn(place: House, jobs: int) -> float:
+async def burn(platform: BenchPlatform, jobs: int) -> float:
     """Jobs a second while one worker drains what was queued before it came."""
-    await fill(place, jobs)
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        watch = Watch(place, client)
+    await fill(platform, jobs)
+    watch = Watch(platform)
+    await watch.look()
+    before = watch.done
+    worker = await platform.start_worker(SLOTS)
+    while watch.done == before:
         await watch.look()
-        before = watch.done
-        worker = await place.start_worker(SLOTS)
-        while watch.done == before:
-            await watch.look()
-            await asyncio.sleep(0.005)
-        began, first = time.perf_counter(), watch.done
-        await watch.settle(before + jobs)
-        rate = (watch.done - first) / (time.perf_counter() - began)
-        await place.stop(worker)
+        await asyncio.sleep(0.005)
+    began, first = time.perf_counter(), watch.done
+    await watch.settle(before + jobs)
+    rate = (watch.done - first) / (time.perf_counter() - began)
+    await worker.stop()
     return rate
 
 
-def quantile(ordered: list[float], q: float) -> float:
-    return ordered[min(int(len(ordered) * q), len(ordered) - 1)] if ordered else 0.0
+# -- what is to be reached ---------------------------------------------------------------------
 
-
-# -- output ------------------------------------------------------------------------------------
-
-REACH: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "store_jobs_per_s": ("", lambda v: True),
-    "batch_jobs_per_s": ("≥ 23 150", lambda v: v >= 23_150),
-    "ratio_to_store": ("≥ 0.45", lambda v: v >= 0.45),
-    "single_jobs_per_s": ("≥ 4 000", lambda v: v >= 4_000),
-    "submit_p95_ms": ("< 15", lambda v: v < 15),
-    "burn_jobs_per_s": ("≥ 36 000", lambda v: v >= 36_000),
-    "pickup_p50_ms": ("< 5", lambda v: v < 5),
-    "pickup_p99_ms": ("< 50", lambda v: v < 50),
+AIMS = {
+    "batch_jobs_per_s": Aim("≥ 23 150", lambda v: v >= 23_150),
+    "ratio_to_store": Aim("≥ 0.45", lambda v: v >= 0.45),
+    "single_jobs_per_s": Aim("≥ 4 000", lambda v: v >= 4_000),
+    "submit_p95_ms": Aim("< 15", lambda v: v < 15),
+    "burn_jobs_per_s": Aim("≥ 36 000", lambda v: v >= 36_000),
+    "pickup_p50_ms": Aim("< 5", lambda v: v < 5),
+    "pickup_p99_ms": Aim("< 50", lambda v: v < 50),
 }
-
-
-def show(figures: dict[str, float]) -> None:
-    table = Table(title="Engine, all parts on this machine's cores, fsync on")
-    table.add_column("figure")
-    table.add_column("measured", justify="right")
-    table.add_column("to reach", justify="right")
-    for name, value in figures.items():
-        wanted, holds = REACH.get(name, ("", lambda v: True))
-        colour = "green" if wanted and holds(value) else "red" if wanted else "default"
-        table.add_row(name, f"[{colour}]{value:,.3f}[/]", wanted)
-    Console().print(table)

@@ -15,23 +15,21 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from itertools import repeat
-from pathlib import Path
 from typing import NamedTuple
 
 import asyncpg
-import httpx2
-import uvloop
-from rich.console import Console
 
-from fairway.bench.engine import SLOTS, quantile
-from fairway.bench.house import House, house
-from fairway.bench.load import Request, Tally, closed_loop, open_loop, post
-from fairway.runtime.telemetry import configure_logging
-
-screen = Console(stderr=True, highlight=False)
+from fairway.bench import output
+from fairway.bench.engine import SLOTS
+from fairway.bench.output import screen
+from fairway.bench.pickup import offer, pickup_seconds, timed
+from fairway.bench.platform import BenchPlatform, bench_platform
+from fairway.rig.load import closed_loop
+from fairway.rig.load_client import post
+from fairway.rig.quantile import quantile
+from fairway.rig.usage import memory_mb
 
 TENANTS = 50  # the first has the herd
 HERD_BATCH = 1000
@@ -41,6 +39,7 @@ HAND_IN_SECONDS = 8.0
 PROBES_PER_SECOND = 100.0
 FILL_PER_SECOND = 3000  # slower than it is: the herd must be there before it is due
 LOST_AFTER_SECONDS = 1800.0
+PROMOTED = "fairway_jobs_promoted_total"
 
 
 class Notice(NamedTuple):
@@ -51,12 +50,7 @@ class Notice(NamedTuple):
 
 
 def run(*, json_output: bool, jobs: int, seconds: float, per_second: int) -> int:
-    configure_logging(json_lines=False)
-    figures = uvloop.run(measure(jobs, seconds, per_second))
-    if json_output:
-        print(json.dumps(figures))  # noqa: T201  # data goes to stdout
-    else:
-        Console().print(figures)
+    output.show(output.measured(measure(jobs, seconds, per_second)), json_output=json_output)
     return 0
 
 
@@ -65,50 +59,30 @@ async def measure(jobs: int, seconds: float, per_second: int) -> dict[str, float
         "FAIRWAY_PROMOTE_PER_SECOND": str(per_second),
         "FAIRWAY_PROMOTE_TENANT_PER_SECOND": str(per_second),
     }
-    async with house(TENANTS) as place:
-        server = await place.start_server(**rates)
-        figures = await idle(place)
+    async with bench_platform(TENANTS) as platform:
+        server = await platform.start_server(rates)
+        figures = await idle(platform)
         screen.print("quiet …")
-        quiet = await probe(place, seconds)
+        quiet = await probe(platform, seconds)
         screen.print(f"handing in {jobs} jobs …")
-        due = await fill(place, jobs)
+        due = await fill(platform, jobs)
         screen.print("herd …")
-        figures |= await under_herd(place, quiet, due, seconds)
-        figures["server_memory_mb"] = _memory_mb(server.pid)
-        server.kill()
-        await server.wait()
+        figures |= await under_herd(platform, quiet, due, seconds)
+        figures["server_memory_mb"] = memory_mb(server.pid, "VmHWM")
+        await server.kill()
         screen.print("another server takes over …")
-        await place.start_server(**rates)
-        figures |= await finish(place, jobs, due)
+        await platform.start_server(rates)
+        figures |= await finish(platform, jobs, due)
     return {name: round(value, 3) for name, value in figures.items()}
 
 
 # -- parts -------------------------------------------------------------------------------------
 
 
-async def idle(place: House) -> dict[str, float]:
+async def idle(platform: BenchPlatform) -> dict[str, float]:
     """How late jobs start that are due one by one."""
     screen.print("idle …")
-    dice = random.Random(5)
-
-    async def hand_in() -> None:
-        begin = time.time() + HAND_IN_SECONDS
-        async with httpx2.AsyncClient(base_url=place.url, trust_env=False) as client:
-            for n in range(IDLE_JOBS // 20):
-                moments = [begin + dice.random() * IDLE_SECONDS for _ in range(20)]
-                jobs = [
-                    {"type": "bench.timed", "payload": {"sent": moment}, "execute_at": _iso(moment)}
-                    for moment in moments
-                ]
-                key = place.keys[1 + n % (TENANTS - 1)]
-                headers = {"authorization": f"Bearer {key}"}
-                reply = await client.post("/v1/jobs/batch", json={"jobs": jobs}, headers=headers)
-                reply.raise_for_status()
-        if time.time() > begin:
-            raise RuntimeError("Handing the jobs in took longer than it may; nothing was measured.")
-        await asyncio.sleep(max(begin + IDLE_SECONDS + 1 - time.time(), 0))
-
-    found = await delays(place, "idle", hand_in)
+    _, found = await pickup_seconds(platform, SLOTS, _one_by_one(platform))
     return {
         "idle_jobs": len(found),
         "idle_late_p50_ms": quantile(found, 0.5) * 1000,
@@ -116,59 +90,53 @@ async def idle(place: House) -> dict[str, float]:
     }
 
 
-async def probe(place: House, seconds: float) -> Notice:
+async def _one_by_one(platform: BenchPlatform) -> None:
+    """Jobs of many tenants, each due at a moment of its own; returns when all were."""
+    dice = random.Random(5)
+    begin = time.time() + HAND_IN_SECONDS
+    for n in range(IDLE_JOBS // 20):
+        moments = [begin + dice.random() * IDLE_SECONDS for _ in range(20)]
+        jobs = [
+            {"type": "bench.timed", "payload": {"sent": moment}, "execute_at": _iso(moment)}
+            for moment in moments
+        ]
+        client = platform.client(platform.keys[1 + n % (TENANTS - 1)])
+        answer = await client.send_json("POST", "/v1/jobs/batch", {"jobs": jobs})
+        if answer.status >= 300:
+            raise RuntimeError(f"Jobs were refused: {answer.status} {answer.body[:300]!r}")
+    if time.time() > begin:
+        raise RuntimeError("Handing the jobs in took longer than it may; nothing was measured.")
+    await asyncio.sleep(max(begin + IDLE_SECONDS + 1 - time.time(), 0))
+
+
+async def probe(platform: BenchPlatform, seconds: float) -> Notice:
     """Other tenants' jobs at a steady rate: the front door, and the way to the handler."""
-    tally = Tally()
-    others = iter(random.Random(3).choices(range(1, TENANTS), k=int(seconds * 300) + 1000))
-
-    def make(intended: float) -> Request:
-        body = b'{"type":"bench.timed","payload":{"sent":%.6f}}' % intended
-        return post("/v1/jobs", place.keys[next(others)], body)
-
-    async def load() -> None:
-        nonlocal tally
-        tally = await open_loop(
-            place.address, make, per_second=PROBES_PER_SECOND, seconds=seconds, connections=32
-        )
-        await asyncio.sleep(0.5)
-
-    found = await delays(place, f"probe-{time.time()}", load)
-    return Notice(tally.quantile_ms(0.95), quantile(found, 0.99) * 1000)
+    others = random.Random(3).choices(platform.keys[1:], k=int(seconds * 300) + 1000)
+    load = offer(
+        platform, timed(iter(others)), per_second=PROBES_PER_SECOND, seconds=seconds, connections=32
+    )
+    volley, found = await pickup_seconds(platform, SLOTS, load)
+    return Notice(volley.reply_quantile(0.95) * 1000, quantile(found, 0.99) * 1000)
 
 
-async def delays(place: House, name: str, load: Callable[[], Awaitable[None]]) -> list[float]:
-    """Run a load with a worker of its own; answers what its handlers saw, in order of size."""
-    file = place.folder / f"delays-{name}.txt"
-    worker = await place.start_worker(SLOTS, FAIRWAY_BENCH_DELAYS=str(file))
-    await asyncio.sleep(2)
-    await load()
-    await place.stop(worker)
-    return sorted(float(line) for line in file.read_text().split())
-
-
-async def fill(place: House, jobs: int) -> float:
+async def fill(platform: BenchPlatform, jobs: int) -> float:
     """Hand the herd in; answers when it is due."""
     due = float(round(time.time() + 10 + jobs / FILL_PER_SECOND))
     job = {"type": "bench.noop", "payload": {"n": 1}, "execute_at": _iso(due), "exact": True}
     body = json.dumps({"jobs": [job] * HERD_BATCH}).encode()
-    request = post("/v1/jobs/batch", place.keys[0], body)
-    await closed_loop(
-        place.address,
-        repeat((request, HERD_BATCH), jobs // HERD_BATCH),
-        connections=4,
-        may_go=lambda tally: True,
-        is_over=lambda tally: False,
-    )
+    request = post("/v1/jobs/batch", platform.keys[0], body)
+    requests = repeat((request, HERD_BATCH), jobs // HERD_BATCH)
+    await closed_loop(platform.client(), requests, connections=4)
     return due
 
 
-async def under_herd(place: House, quiet: Notice, due: float, seconds: float) -> dict[str, float]:
+async def under_herd(
+    platform: BenchPlatform, quiet: Notice, due: float, seconds: float
+) -> dict[str, float]:
     await asyncio.sleep(max(due - time.time(), 0))
-    async with httpx2.AsyncClient(trust_env=False) as client:
-        began, before = time.time(), await _promoted(place, client)
-        notice = await probe(place, seconds)
-        promoted = await _promoted(place, client) - before
-        rate = promoted / (time.time() - began)
+    began, before = time.time(), await platform.metric(PROMOTED)
+    notice = await probe(platform, seconds)
+    rate = (await platform.metric(PROMOTED) - before) / (time.time() - began)
     return {
         "promoted_per_s": rate,
         "quiet_submit_p95_ms": quiet.submit_p95_ms,
@@ -180,10 +148,10 @@ async def under_herd(place: House, quiet: Notice, due: float, seconds: float) ->
     }
 
 
-async def finish(place: House, jobs: int, due: float) -> dict[str, float]:
+async def finish(platform: BenchPlatform, jobs: int, due: float) -> dict[str, float]:
     """Wait for the last of the herd; count what ran, and what ran again after the crash."""
-    worker = await place.start_worker(SLOTS)
-    connection = await asyncpg.connect(place.dsn)
+    worker = await platform.start_worker(SLOTS)
+    connection = await asyncpg.connect(platform.dsn)
     done = 0
     try:
         while done < jobs and time.time() - due < LOST_AFTER_SECONDS:
@@ -197,7 +165,7 @@ async def finish(place: House, jobs: int, due: float) -> dict[str, float]:
         rows = await connection.fetchval("SELECT count(*) FROM jobs WHERE tenant = 1")
     finally:
         await connection.close()
-    await place.stop(worker)
+    await worker.stop()
     return {
         "herd_jobs": rows,
         "herd_succeeded": done,
@@ -205,20 +173,6 @@ async def finish(place: House, jobs: int, due: float) -> dict[str, float]:
         "delivered_again": again,
         "herd_seconds": time.time() - due,
     }
-
-
-# -- looks -------------------------------------------------------------------------------------
-
-
-async def _promoted(place: House, client: httpx2.AsyncClient) -> float:
-    return await place.counter(client, "fairway_jobs_promoted_total")
-
-
-def _memory_mb(pid: int) -> float:
-    """The most the process ever had."""
-    text = Path(f"/proc/{pid}/status").read_text()
-    peak = next(line for line in text.splitlines() if line.startswith("VmHWM"))
-    return int(peak.split()[1]) / 1024
 
 
 def _iso(unix_seconds: float) -> str:

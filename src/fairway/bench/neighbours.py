@@ -1,10 +1,10 @@
 """The parts of `fairway bench fairness` that are about waiting: what others' floods do to a tenant.
 
 A small tenant submits some jobs a second, open loop, and its pick-up counts from the intended send.
-It does so in three houses: in one it is alone; in one a neighbour has a million jobs queued; in one
-a hundred thousand free tenants have one each as well. The neighbours' jobs are naps, so slots are
-scarce and processors are not. The houses are measured in turns, so that whatever else the machine
-does meets all three; a house's p99 is the median of those of its turns.
+It does so on three platforms: on one it is alone; on one a neighbour has a million jobs queued; on
+one a hundred thousand free tenants have one each as well. The neighbours' jobs are naps, so slots
+are scarce and processors are not. The platforms are measured in turns, so that whatever else the
+machine does meets all three; a platform's p99 is the median of those of its turns.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import repeat
 from statistics import median
 from typing import NamedTuple
 
-from fairway.bench.house import House, house
-from fairway.bench.load import closed_loop, open_loop, post
+from fairway.bench.pickup import offer, pickup_seconds, timed
+from fairway.bench.platform import BenchPlatform, bench_platform
+from fairway.rig.load import closed_loop
+from fairway.rig.load_client import post
+from fairway.rig.quantile import quantile
 
 SLOTS_HERE = 50
 NAP_SECONDS = 0.02
@@ -37,28 +41,28 @@ class Waits(NamedTuple):
 
 
 async def waits(seconds: float, flood_jobs: int, free_tenants: int) -> Waits:
-    """Each house for so many seconds in all."""
+    """Each platform for so many seconds in all."""
     async with AsyncExitStack() as stack:
-        places = [await stack.enter_async_context(_served(free_tenants)) for _ in Waits._fields]
-        _, with_neighbour, with_free_burst = places
+        platforms = [await stack.enter_async_context(_served(free_tenants)) for _ in Waits._fields]
+        _, with_neighbour, with_free_burst = platforms
         await asyncio.sleep(LEARN_SECONDS)  # they read all those new tenants, more than once
         await _flood(with_neighbour, flood_jobs)
         await _flood(with_free_burst, flood_jobs)
         await _burst(with_free_burst, free_tenants)
-        p99s_ms: list[list[float]] = [[] for _ in places]
+        p99s_ms: list[list[float]] = [[] for _ in platforms]
         for _ in range(TURNS):
-            for place, found in zip(places, p99s_ms, strict=True):
-                found.append(await _pickup_p99_ms(place, seconds / TURNS))
+            for platform, found in zip(platforms, p99s_ms, strict=True):
+                found.append(await _pickup_p99_ms(platform, seconds / TURNS))
     return Waits(*(median(found) for found in p99s_ms))
 
 
 @asynccontextmanager
-async def _served(free_tenants: int) -> AsyncIterator[House]:
-    async with house(free_tenants + 2) as place:
-        await place.set_terms([VICTIM, NOISY], weight=10)
-        await place.set_terms(range(2, free_tenants + 2), tier="free")
-        await place.start_server()
-        yield place
+async def _served(free_tenants: int) -> AsyncIterator[BenchPlatform]:
+    async with bench_platform(free_tenants + 2) as platform:
+        await platform.set_terms([VICTIM, NOISY], weight=10)
+        await platform.set_terms(range(2, free_tenants + 2), tier="free")
+        await platform.start_server()
+        yield platform
 
 
 def _nap_body(count: int) -> bytes:
@@ -66,37 +70,21 @@ def _nap_body(count: int) -> bytes:
     return json.dumps({"jobs": [nap] * count}, separators=(",", ":")).encode()
 
 
-async def _flood(place: House, jobs: int) -> None:
-    request = post("/v1/jobs/batch", place.keys[NOISY], _nap_body(1000))
-    await closed_loop(
-        place.address, iter([(request, 1000)] * (jobs // 1000)), connections=4,
-        may_go=lambda tally: True, is_over=lambda tally: False,
-    )  # fmt: skip
+async def _flood(platform: BenchPlatform, jobs: int) -> None:
+    request = post("/v1/jobs/batch", platform.keys[NOISY], _nap_body(1000))
+    await closed_loop(platform.client(), repeat((request, 1000), jobs // 1000), connections=4)
 
 
-async def _burst(place: House, tenants: int) -> None:
+async def _burst(platform: BenchPlatform, tenants: int) -> None:
     body = json.dumps(
         {"type": "bench.nap.1", "payload": {"who": "free", "seconds": NAP_SECONDS}}
     ).encode()
-    requests = ((post("/v1/jobs", key, body), 1) for key in place.keys[2 : tenants + 2])
-    await closed_loop(
-        place.address, requests, connections=32,
-        may_go=lambda tally: True, is_over=lambda tally: False,
-    )  # fmt: skip
+    requests = ((post("/v1/jobs", key, body), 1) for key in platform.keys[2 : tenants + 2])
+    await closed_loop(platform.client(), requests, connections=32)
 
 
-async def _pickup_p99_ms(place: House, seconds: float) -> float:
-    delays = place.folder / "delays.txt"
-    delays.unlink(missing_ok=True)
-    worker = await place.start_worker(SLOTS_HERE, FAIRWAY_BENCH_DELAYS=str(delays))
-    await asyncio.sleep(SETTLE_SECONDS)
-
-    def make(intended: float) -> bytes:
-        body = b'{"type":"bench.timed","payload":{"sent":%.6f}}' % intended
-        return post("/v1/jobs", place.keys[VICTIM], body)
-
-    await open_loop(place.address, make, per_second=PER_SECOND, seconds=seconds, connections=16)
-    await asyncio.sleep(1.0)
-    await place.stop(worker)
-    waited = sorted(float(line) for line in delays.read_text().split())
-    return waited[int(len(waited) * 0.99)] * 1000
+async def _pickup_p99_ms(platform: BenchPlatform, seconds: float) -> float:
+    make = timed(repeat(platform.keys[VICTIM]))
+    load = offer(platform, make, per_second=PER_SECOND, seconds=seconds, connections=16)
+    _, waited = await pickup_seconds(platform, SLOTS_HERE, load, SETTLE_SECONDS)
+    return quantile(waited, 0.99) * 1000

@@ -14,18 +14,14 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from pathlib import Path
 
-import uvloop
-from rich.console import Console
-
-from fairway.bench.engine import quantile
-from fairway.bench.house import House, house
-from fairway.bench.load import Request, open_loop, post
+from fairway.bench import output
+from fairway.bench.output import screen
+from fairway.bench.pickup import offer, read_delays
+from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.core.pools import BUILT_IN
-from fairway.runtime.telemetry import configure_logging
-
-screen = Console(stderr=True, highlight=False)
+from fairway.rig.load_client import post
+from fairway.rig.quantile import quantile
 
 TENANTS = 20
 ROUNDS = 3
@@ -37,63 +33,51 @@ WARM_UP_SECONDS = 3.0
 
 
 def run(*, json_output: bool, seconds: float, per_second: float) -> int:
-    configure_logging(json_lines=False)
-    figures = uvloop.run(measure(seconds, per_second))
-    if json_output:
-        print(json.dumps(figures))  # noqa: T201  # data goes to stdout
-    else:
-        Console().print(figures)
+    output.show(output.measured(measure(seconds, per_second)), json_output=json_output)
     return 0
 
 
 async def measure(seconds: float, per_second: float) -> dict[str, float]:
-    async with house(TENANTS) as made:
-        await made.start_server()
+    async with bench_platform(TENANTS) as platform:
+        await platform.start_server()
         for pool, slots in SLOTS.items():
-            delays = str(made.folder / f"{pool}.delays")
-            await made.start_worker(slots, pool, FAIRWAY_BENCH_DELAYS=delays)
-        await _turn(made, per_second, WARM_UP_SECONDS, is_mixed=True)
+            delays = str(platform.folder / f"{pool}.delays")
+            await platform.start_worker(slots, pool, FAIRWAY_BENCH_DELAYS=delays)
+        await _turn(platform, per_second, WARM_UP_SECONDS, is_mixed=True)
         found: dict[str, list[float]] = {"alone": [], **{pool: [] for pool in SLOTS}}
         for number in range(ROUNDS):
             screen.print(f"round {number + 1} of {ROUNDS}")
-            alone = await _turn(made, per_second * 0.9, seconds, is_mixed=False)
+            alone = await _turn(platform, per_second * 0.9, seconds, is_mixed=False)
             found["alone"] += alone["short"]
-            mixed = await _turn(made, per_second, seconds, is_mixed=True)
+            mixed = await _turn(platform, per_second, seconds, is_mixed=True)
             for pool, delays_of in mixed.items():
                 found[pool] += delays_of
         return _figures(found)
 
 
 async def _turn(
-    made: House, per_second: float, seconds: float, *, is_mixed: bool
+    platform: BenchPlatform, per_second: float, seconds: float, *, is_mixed: bool
 ) -> dict[str, list[float]]:
     """The pick-up times of one turn, by pool."""
-    before = {pool: len(_delays(made, pool)) for pool in SLOTS}
+    files = {pool: platform.folder / f"{pool}.delays" for pool in SLOTS}
+    before = {pool: len(read_delays(file)) for pool, file in files.items()}
     dice = random.Random(5)
     pools, weights = list(OF_A_HUNDRED), list(OF_A_HUNDRED.values())
 
-    def make(intended: float) -> Request:
+    def make(intended: float) -> bytes:
         pool = dice.choices(pools, weights)[0] if is_mixed else "short"
         payload = {"sent": intended, "seconds": SECONDS[pool]}
         body = {"type": f"bench.held.{pool}", "pool": pool, "payload": payload}
-        return post("/v1/jobs", dice.choice(made.keys), json.dumps(body).encode())
+        return post("/v1/jobs", dice.choice(platform.keys), json.dumps(body).encode())
 
-    tally = await open_loop(
-        made.address, make, per_second=per_second, seconds=seconds, connections=16
-    )
-    if tally.refused:
-        raise RuntimeError(f"{tally.refused} jobs were refused; see {made.folder}/server.log")
+    volley = await offer(platform, make, per_second=per_second, seconds=seconds, connections=16)
+    if volley.refused:
+        raise RuntimeError(f"{volley.refused} jobs were refused")
     await asyncio.sleep(REST_SECONDS)
-    return {pool: _delays(made, pool)[count:] for pool, count in before.items()}
-
-
-def _delays(made: House, pool: str) -> list[float]:
-    path = Path(made.folder / f"{pool}.delays")
-    return [float(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {pool: read_delays(file)[before[pool] :] for pool, file in files.items()}
 
 
 def _figures(found: dict[str, list[float]]) -> dict[str, float]:
-    found = {name: sorted(delays) for name, delays in found.items()}
     alone = quantile(found["alone"], 0.99)
     figures = {
         "short_alone_p50_ms": quantile(found["alone"], 0.5) * 1000,

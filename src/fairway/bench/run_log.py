@@ -66,11 +66,6 @@ class RunLog:
         return most
 
 
-def jain(ratios: list[float]) -> float:
-    """Jain's fairness index: 1 when all ratios are equal, 1/n when one has everything."""
-    return sum(ratios) ** 2 / (len(ratios) * sum(ratio * ratio for ratio in ratios))
-
-
 def worst_error(
     log: RunLog, weights: dict[str, float], windows: list[tuple[float, float]]
 ) -> float:

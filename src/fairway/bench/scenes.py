@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.bench.engine import BATCH
-from fairway.bench.house import House, house
-from fairway.bench.load import closed_loop, post
+from fairway.bench.platform import BenchPlatform, bench_platform
 from fairway.bench.run_log import RunLog
+from fairway.rig.load import closed_loop
+from fairway.rig.load_client import post
 
 LEARN_SECONDS = 2.5  # servers read changed terms every two seconds
 
@@ -47,46 +48,42 @@ class Napper:
 
 
 class Scene:
-    def __init__(self, place: House, nappers: list[Napper], pool: str) -> None:
-        self._place = place
+    def __init__(self, platform: BenchPlatform, nappers: list[Napper], pool: str) -> None:
+        self._platform = platform
         self._numbers = {napper.name: number for number, napper in enumerate(nappers)}
         self.nappers = nappers
         self.pool = pool
-        self.place = place
 
     async def submit(self, napper: Napper, jobs: int) -> None:
         """Queue naps of one tenant."""
-        key = self._place.keys[self._numbers[napper.name]]
+        key = self._platform.keys[self._numbers[napper.name]]
         sizes = [min(BATCH, jobs - first) for first in range(0, jobs, BATCH)]
         requests = (
             (post("/v1/jobs/batch", key, napper.body(n * BATCH, size, self.pool)), size)
             for n, size in enumerate(sizes)
         )
-        tally = await closed_loop(
-            self._place.address, requests, connections=1,
-            may_go=lambda tally: True, is_over=lambda tally: False,
-        )  # fmt: skip
+        tally = await closed_loop(self._platform.client(), requests, connections=1)
         if tally.refused:
             raise RuntimeError(f"{tally.refused} naps of {napper.name} were refused")
 
     async def play(self, slots: int, seconds: float) -> RunLog:
         """Let a worker in for so long; answers who ran when."""
-        log = self._place.folder / "runs.txt"
+        log = self._platform.folder / "runs.txt"
         log.unlink(missing_ok=True)
-        worker = await self._place.start_worker(slots, self.pool, FAIRWAY_BENCH_RUNS=str(log))
+        worker = await self._platform.start_worker(slots, self.pool, FAIRWAY_BENCH_RUNS=str(log))
         await asyncio.sleep(seconds + 1.0)  # it takes a second to come
-        await self._place.stop(worker)
+        await worker.stop()
         return RunLog.read(log)
 
 
 @asynccontextmanager
 async def scene(nappers: list[Napper], *, pool: str = "short") -> AsyncIterator[Scene]:
     """Tenants with their terms and their backlogs, and no worker yet."""
-    async with house(len(nappers)) as place:
+    async with bench_platform(len(nappers)) as platform:
         for number, napper in enumerate(nappers):
-            await place.set_terms([number], weight=napper.weight, **dict(napper.terms))
-        await place.start_server()
-        found = Scene(place, nappers, pool)
+            await platform.set_terms([number], weight=napper.weight, **dict(napper.terms))
+        await platform.start_server()
+        found = Scene(platform, nappers, pool)
         for napper in nappers:
             if napper.jobs:
                 await found.submit(napper, napper.jobs)

@@ -10,8 +10,9 @@ import asyncio
 import time
 from typing import NamedTuple
 
-from fairway.bench.run_log import RunLog, jain, worst_error
+from fairway.bench.run_log import RunLog, worst_error
 from fairway.bench.scenes import LEARN_SECONDS, Napper, scene
+from fairway.rig.quantile import jain
 
 WINDOW_SECONDS = 5.0
 SETTLE_SECONDS = 1.0  # the first moment, when every slot is granted at once, is no share yet

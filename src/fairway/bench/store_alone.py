@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from fairway.bench.house import House
+from fairway.bench.platform import BenchPlatform
 from fairway.core.job import QueuedJob
 from fairway.core.pools import SHORT
 from fairway.runtime.clock import SystemClock
@@ -18,9 +18,9 @@ BATCH = 500
 PAYLOAD = b'{"n":12345}'
 
 
-async def measure(house: House, seconds: float) -> float:
+async def measure(platform: BenchPlatform, seconds: float) -> float:
     """Jobs inserted and completed a second: one connection writes them, another ends them."""
-    database = await Database.open(house.dsn)
+    database = await Database.open(platform.dsn)
     async with database.calm() as connection:
         claims = await leadership.claim_shards(connection, "bench", "", seconds + 60)
         terms = {shard: claim.term for shard, claim in claims.items()}
@@ -34,7 +34,7 @@ async def measure(house: House, seconds: float) -> float:
                 ids = factory.make(0, BATCH)
                 jobs = [
                     QueuedJob(id_, tenant + 1, SHORT.number, 1, 5, 0, 0, 0, 0, None, PAYLOAD)
-                    for id_, tenant in zip(ids, house.draw(BATCH), strict=True)
+                    for id_, tenant in zip(ids, platform.draw(BATCH), strict=True)
                 ]
                 await submissions.insert_jobs(connection, 0, jobs)
                 await queue.put(jobs)

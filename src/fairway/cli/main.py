@@ -32,8 +32,6 @@ app = App(
 )
 workers = App(name="worker", help="Run an app's jobs; or look after workers that run.")
 app.command(workers)
-bench = App(name="bench", help="Measure this machine with this version; ratios within one run.")
-app.command(bench)
 
 #: Commands of other files, imported when they run: what each is for must be said here.
 ELSEWHERE = {
@@ -47,10 +45,18 @@ ELSEWHERE = {
     "resume": ("tenants:resume", "End a pause."),
     "tenants": ("tenants:app", "Add and change tenants (operator)."),
     "tiers": ("tenants:tiers", "All tiers and what their tenants are entitled to (operator)."),
-    "lab": ("lab:lab", "Experiments through the front door, with plots and a page."),
 }
 for _name, (_target, _help) in ELSEWHERE.items():
     app.command(f"fairway.cli.{_target}", name=_name, help=_help)
+#: What measures is above all of this; servers and workers never load it.
+app.command(
+    "fairway.bench.commands:app", name="bench",
+    help="Measure this machine with this version; ratios within one run.",
+)  # fmt: skip
+app.command(
+    "fairway.lab.commands:app", name="lab",
+    help="Experiments through the front door, with plots and a page.",
+)  # fmt: skip
 workers.command("fairway.cli.workers:ls", name="ls", help="The live workers and what they do.")
 workers.command("fairway.cli.workers:drain", name="drain", help="Let one finish and leave.")
 
@@ -190,108 +196,6 @@ def operator_key(*, database_url: str | None = None) -> int:
     from fairway.cli import keys as command
 
     return command.run(database_url=database_url)
-
-
-@bench.command
-def engine(
-    *,
-    json: bool = False,
-    tenants: int = 10_000,
-    seconds: float = 10.0,
-    burn_jobs: int = 300_000,
-) -> int:
-    """Store alone, batches, single posts, a queue filled beforehand; all on this machine.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object instead of a table.
-    tenants
-        Tenants with a 100-fold skew.
-    seconds
-        Length of each timed part.
-    burn_jobs
-        Jobs queued before the draining part.
-    """
-    from fairway.bench import engine as command
-
-    return command.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
-
-
-@bench.command
-def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = None) -> int:
-    """Shares, waits and cost of fair sharing, by real runs through the front door.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object instead of a table.
-    scale
-        Shortens (or lengthens) every part; below 0.5 the figures are only a look.
-    plots
-        A folder to draw the shares into (needs matplotlib).
-    """
-    from fairway.bench import fairness as command
-
-    return command.run(json_output=json, scale=scale, plots=plots)
-
-
-@bench.command
-def herd(
-    *, json: bool = False, jobs: int = 1_000_000, seconds: float = 20.0, per_second: int = 1500
-) -> int:
-    """A herd of jobs due at the same second: what others notice, and what a crash loses.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object.
-    jobs
-        Jobs in the herd.
-    seconds
-        Length of each timed part.
-    per_second
-        The promoter's cap.
-    """
-    from fairway.bench import herd as command
-
-    return command.run(json_output=json, jobs=jobs, seconds=seconds, per_second=per_second)
-
-
-@bench.command
-def pools(*, json: bool = False, seconds: float = 20.0, per_second: float = 200.0) -> int:
-    """Short jobs alone, and beside medium and long ones: do they notice?
-
-    Parameters
-    ----------
-    json
-        Print one JSON object.
-    seconds
-        Length of each turn; there are three of each kind.
-    per_second
-        Jobs a second, of all pools together.
-    """
-    from fairway.bench import pools as command
-
-    return command.run(json_output=json, seconds=seconds, per_second=per_second)
-
-
-@bench.command
-def depth(
-    *, json: bool = False, tenants: int = 10_000, seconds: float = 10.0, jobs: int = 1_000_000
-) -> int:
-    """The same load with a shallow queue and with a deep one; and the server's memory.
-
-    Parameters
-    ----------
-    json
-        Print one JSON object.
-    jobs
-        How deep the deep queue is.
-    """
-    from fairway.bench import depth as command
-
-    return command.run(json_output=json, tenants=tenants, seconds=seconds, jobs=jobs)
 
 
 INTERRUPTED = 130  # what a shell expects after Ctrl-C

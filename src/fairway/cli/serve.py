@@ -17,6 +17,7 @@ from fairway.cli.http import BACKLOG, HttpServer
 from fairway.cli.signals import stop_on_signals
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
+from fairway.core.fair_share.fairness import PoolShare
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.gc_tuning import OldObjects, calm_collector
 from fairway.runtime.loops import Loop
@@ -79,9 +80,10 @@ async def serve(
     listener: socket.socket,
     stopping: asyncio.Event,
     ready: Callable[[Platform], Awaitable[None]] | None = None,
+    scheduler: type[PoolShare] = PoolShare,
 ) -> None:
     """Run a server until `stopping` is set. `ready` is called once it accepts work."""
-    platform = await Platform.prepare(dsn, settings, SystemClock())
+    platform = await Platform.prepare(dsn, settings, SystemClock(), scheduler)
     await platform.storage_tie.begin()
     await platform.start()
     api = Api(platform)
@@ -117,7 +119,9 @@ def run(
     host: str | None,
     database_url: str | None,
     advertised_url: str | None,
+    scheduler: type[PoolShare] = PoolShare,
 ) -> int:
+    """`scheduler` is for measurements against another one; there is no setting for it."""
     configure_logging(json_lines=not sys.stderr.isatty())
     settings = checked(
         load(
@@ -132,11 +136,11 @@ def run(
         raise InvalidRequest(
             "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL."
         )
-    uvloop.run(_main(settings.database_url, settings))
+    uvloop.run(_main(settings.database_url, settings, scheduler))
     return 0
 
 
-async def _main(dsn: str, settings: Settings) -> None:
+async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> None:
     stopping = asyncio.Event()
     stop_on_signals(stopping.set)
     listener = listen(settings)
@@ -144,4 +148,4 @@ async def _main(dsn: str, settings: Settings) -> None:
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
 
-    await serve(dsn, settings, listener, stopping, ready)
+    await serve(dsn, settings, listener, stopping, ready, scheduler)

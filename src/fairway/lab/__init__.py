@@ -1,5 +1,5 @@
 """The load lab: experiments on a platform of its own, through the front door only.
 
-Here: the house that is started, the generator of load, scenarios.
-Not here: anything that the platform needs: nobody imports the lab.
+Here: experiments and scenarios, what they compute, their reports.
+Not here: the platform that is measured and the load (`rig/`); nobody imports the lab.
 """

@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from fairway.lab.door import JSON, Answer, Door
-from fairway.lab.generator import job_body
-from fairway.lab.house import POOL
+from fairway.lab.load import job_body
+from fairway.lab.platform import POOL
+from fairway.rig.load_client import JSON, Answer, LoadClient
 
 Way = Literal["poll", "head", "sse"]
 WAYS: tuple[Way, ...] = ("poll", "head", "sse")
@@ -43,8 +43,10 @@ class Finished(msgspec.Struct):
 class Crowd:
     """All clients of one run. `looks` and `notices` are emptied by whoever reads them."""
 
-    def __init__(self, door: Door, way: Way, job_seconds: float, period_seconds: float) -> None:
-        self._door = door
+    def __init__(
+        self, client: LoadClient, way: Way, job_seconds: float, period_seconds: float
+    ) -> None:
+        self._client = client
         self.way = way
         self._body = job_body("lab.score", POOL, seconds=job_seconds)
         self._period = period_seconds
@@ -80,7 +82,9 @@ class Crowd:
                 await asyncio.sleep(self._period)
 
     async def _submit(self) -> str:
-        answer = await self._look(time.time(), self._door.ask("POST", "/v1/jobs", self._body, JSON))
+        answer = await self._look(
+            time.time(), self._client.ask("POST", "/v1/jobs", self._body, JSON)
+        )
         if answer.status != 202:
             return ""
         job: str = msgspec.json.decode(answer.body)["id"]
@@ -89,7 +93,7 @@ class Crowd:
     async def _wait(self, job: str) -> None:
         path = f"/v1/jobs/{job}"
         if self.way == "sse":
-            seen = await self._door.listen(f"{path}/events", b"event: succeeded")
+            seen = await self._client.listen(f"{path}/events", b"event: succeeded")
             self._noticed(seen[seen.rfind(b"data: ") + 6 :])
             return
         due, etag = time.time(), ""
@@ -104,12 +108,12 @@ class Crowd:
 
     async def _ask(self, due: float, path: str, etag: str) -> Answer:
         if self.way == "poll":
-            return await self._look(due, self._door.ask("GET", path))
+            return await self._look(due, self._client.ask("GET", path))
         known = {"if-none-match": etag} if etag else {}
-        head = await self._look(due, self._door.ask("HEAD", path, headers=known))
+        head = await self._look(due, self._client.ask("HEAD", path, headers=known))
         if head.status == 304:
             return head
-        return await self._look(time.time(), self._door.ask("GET", path))
+        return await self._look(time.time(), self._client.ask("GET", path))
 
     async def _look(self, intended: float, asking: Coroutine[Any, Any, Answer]) -> Answer:
         sent = time.time()

@@ -1,4 +1,4 @@
-"""One load on one kind of job: fire a plan, wait until all is done, learn each job's life."""
+"""One load on one kind of job: offer a plan, wait until all is done, learn each job's life."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from fairway.lab.generator import Volley, fire, job_body, submit
-from fairway.lab.house import POOL, House, HouseFailed, Seen
+import msgspec
+
 from fairway.lab.measure.timeline import Life
+from fairway.lab.platform import POOL, LabFailed, LabPlatform, Seen
+from fairway.rig.load import Volley, open_loop
+from fairway.rig.load_client import JSON, LoadClient
 
 DRAIN_POLL_SECONDS = 0.25
 STUCK_SECONDS = 60.0
@@ -28,31 +31,43 @@ class Load(NamedTuple):
 
 
 async def score_load(
-    house: House, plan: list[float], service_seconds: float, on_shot: Callable[[], None]
+    platform: LabPlatform, plan: list[float], service_seconds: float, on_shot: Callable[[], None]
 ) -> Load:
-    """Fire `lab.score` jobs by plan; returns when every one of them has ended."""
+    """Offer `lab.score` jobs by plan; returns when every one of them has ended."""
     body = job_body("lab.score", POOL, seconds=service_seconds)
-    door = house.door()
-    volley = await fire(plan, lambda _: submit(door, body), on_shot)
-    await drained(house, "lab.score")
-    views = await house.jobs(type="lab.score", since=iso(volley.began - 1))
+    tenant = platform.tenant
+    volley = await open_loop(plan, lambda *_: submit(tenant, body), on_shot)
+    await drained(platform, "lab.score")
+    views = await platform.jobs(tenant, type="lab.score", since=iso(volley.began - 1))
     lives, lost = match(volley, views)
     return Load(volley, lives, lost)
 
 
-async def drained(house: House, kind: str, key: str | None = None) -> None:
+async def submit(client: LoadClient, body: bytes) -> tuple[int, str]:
+    """One job through the front door: the status, and the id when it was accepted."""
+    answer = await client.ask("POST", "/v1/jobs", body, JSON)
+    if answer.status != 202:
+        return answer.status, ""
+    return 202, msgspec.json.decode(answer.body)["id"]
+
+
+def job_body(kind: str, pool: str, **payload: object) -> bytes:
+    return msgspec.json.encode({"type": kind, "pool": pool, "payload": payload})
+
+
+async def drained(platform: LabPlatform, kind: str) -> None:
     """Wait until no job of this type waits or runs; a page of one is asked for, never a count."""
     progress, moved_at = -1.0, time.monotonic()
     path = f"/v1/jobs?limit=1&type={kind}&state={WAITING}"
     while True:
-        answer = await house.door(key).ask("GET", path)
+        answer = await platform.tenant.ask("GET", path)
         if answer.status == 200 and answer.body.startswith(b'{"jobs":[]'):
             return
-        recorded = await house.metric("fairway_outcomes_recorded_total")
+        recorded = await platform.metric("fairway_outcomes_recorded_total")
         if recorded != progress:
             progress, moved_at = recorded, time.monotonic()
         elif time.monotonic() - moved_at > STUCK_SECONDS:
-            raise HouseFailed(f"jobs of type {kind} wait, and nothing ended for a minute")
+            raise LabFailed(f"jobs of type {kind} wait, and nothing ended for a minute")
         await asyncio.sleep(DRAIN_POLL_SECONDS)
 
 

@@ -103,7 +103,6 @@ class Settings:
     streams_per_tenant: int = 500
     waits_per_tenant: int = 500  # requests with `Prefer: wait`
     drain_seconds: float = 25.0
-    scheduler: str = "fair"  # "fifo" serves whoever came first: only to compare with
     metrics_name_types: bool = False  # whether /metrics tells job types to who has no key
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
 
@@ -144,8 +143,6 @@ class Settings:
             )
         if not 1 <= self.port <= 65535:
             found.append(f"{PREFIX}PORT must be from 1 to 65535, not {self.port}.")
-        if self.scheduler not in ("fair", "fifo"):
-            found.append(f"{PREFIX}SCHEDULER must be fair (or fifo, to compare with).")
         if not 1 <= self.shard_count <= 4096:
             found.append(f"{PREFIX}SHARD_COUNT must be from 1 to 4096.")
         if self.term_seconds < 0.5:

@@ -11,7 +11,6 @@ import secrets
 
 from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
-from fairway.core.fair_share.first_come import FirstCome
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop, Step
@@ -82,7 +81,12 @@ class Platform:
     """One server's services. `prepare` the database once, then `start`, then `stop`."""
 
     def __init__(
-        self, database: Database, cluster: Cluster, settings: Settings, clock: Clock
+        self,
+        database: Database,
+        cluster: Cluster,
+        settings: Settings,
+        clock: Clock,
+        scheduler: type[PoolShare] = PoolShare,
     ) -> None:
         self.settings = settings
         self.database = database
@@ -102,17 +106,16 @@ class Platform:
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self.directory = Directory(database, Guesses(self.instruments))
-        self._join_dispatching()
+        self._join_dispatching(scheduler)
         self._join_front_door()
         self._join_answers()
         self._join_schedules()
         self.loops = self._loops()
 
-    def _join_dispatching(self) -> None:
+    def _join_dispatching(self, scheduler: type[PoolShare]) -> None:
         """Who decides what runs, and those that keep it told."""
         database, settings = self.database, self.settings
         limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
-        scheduler = FirstCome if settings.scheduler == "fifo" else PoolShare
         self.dispatcher = Dispatcher(
             clock=self.store_clock, metrics=self.metrics, limits=limits, scheduler=scheduler,
             grace_seconds=settings.timeout_grace_seconds,
@@ -221,7 +224,9 @@ class Platform:
         self.ticker = Ticker(self.database, self.dispatcher, self.control, ids, self.metrics)
 
     @classmethod
-    async def prepare(cls, dsn: str, settings: Settings, clock: Clock) -> Platform:
+    async def prepare(
+        cls, dsn: str, settings: Settings, clock: Clock, scheduler: type[PoolShare] = PoolShare
+    ) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
         database = await opened(dsn, settings)
         async with database.calm() as connection:
@@ -231,7 +236,7 @@ class Platform:
             now, read_us = await leadership.database_now(connection), clock.now_us()
         async with database.upkeep() as connection:
             await make_partitions(connection, now)
-        platform = cls(database, cluster, settings, clock)
+        platform = cls(database, cluster, settings, clock, scheduler)
         platform.store_clock.was_read(now, read_us)
         return platform
 

@@ -11,15 +11,15 @@ import os
 import time
 from typing import NamedTuple
 
-from fairway.lab.cpu import tree_seconds
 from fairway.lab.crowd import WAYS, Crowd, Way
 from fairway.lab.experiments import clients_report
 from fairway.lab.experiments.clients_report import Reading, Run
-from fairway.lab.house import POOL, House, house
-from fairway.lab.measure.quantile import quantile
-from fairway.lab.measure.validity import complaints
+from fairway.lab.platform import POOL, LabPlatform, lab_platform
 from fairway.lab.report.content import Report
 from fairway.lab.screen import Bar, bar
+from fairway.rig.quantile import quantile
+from fairway.rig.usage import tree_seconds
+from fairway.rig.validity import complaints
 
 PERIOD_SECONDS = 1.0
 SLOTS = 4000
@@ -48,14 +48,14 @@ def size_at(setup: Setup, seconds: float) -> int:
 async def run(setup: Setup) -> Report:
     runs = []
     for way in setup.ways:
-        async with house() as platform:  # each way on a platform that nobody has tired yet
+        async with lab_platform() as platform:  # each way on a platform that nobody has tired yet
             await platform.start_worker("worker", {POOL: SLOTS})
             runs.append(await _ramp(platform, setup, way))
     return clients_report.report(setup.speed, setup.job_seconds, runs)
 
 
-async def _ramp(platform: House, setup: Setup, way: Way) -> Run:
-    crowd = Crowd(platform.door(), way, setup.job_seconds, PERIOD_SECONDS)
+async def _ramp(platform: LabPlatform, setup: Setup, way: Way) -> Run:
+    crowd = Crowd(platform.tenant, way, setup.job_seconds, PERIOD_SECONDS)
     readings: list[Reading] = []
     with bar(way, setup.clients_max) as progress:
         try:
@@ -66,7 +66,7 @@ async def _ramp(platform: House, setup: Setup, way: Way) -> Run:
 
 
 async def _grow(
-    platform: House, setup: Setup, crowd: Crowd, readings: list[Reading], progress: Bar
+    platform: LabPlatform, setup: Setup, crowd: Crowd, readings: list[Reading], progress: Bar
 ) -> str:
     began = time.monotonic()
     while True:
@@ -94,8 +94,8 @@ def crowd_line(reading: Reading) -> str:
 class _Meter:
     """From now until `read`: time and processor time."""
 
-    def __init__(self, platform: House) -> None:
-        self._programs = [process.pid for process in platform.programs]
+    def __init__(self, platform: LabPlatform) -> None:
+        self._programs = platform.programs.pids
         self._at, self._used, self._own = time.monotonic(), self._platform(), _own()
 
     def _platform(self) -> float:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from fairway.lab.experiments import fleet_report
 from fairway.lab.experiments.stage import Arrival, Stage
-from fairway.lab.house import house
-from fairway.lab.measure.arrivals import plan, skewed_weights
 from fairway.lab.measure.figures import figures
+from fairway.lab.platform import lab_platform
 from fairway.lab.report.content import Report
 from fairway.lab.scenario import Group, Scenario, faster
 from fairway.lab.screen import bar
+from fairway.rig.arrivals import plan, skewed_weights
 
 
 class Setup(NamedTuple):
@@ -49,7 +49,7 @@ def _of_group(group: Group, seconds: float, seed: int) -> list[Arrival]:
 async def run(setup: Setup) -> Report:
     scenario = faster(setup.scenario, setup.speed)
     planned = arrivals(scenario, setup.seed)
-    async with house(**scenario.settings) as platform:
+    async with lab_platform(**scenario.settings) as platform:
         stage = Stage(scenario, platform)
         await stage.furnish()
         with bar(scenario.title, len(planned)) as progress:

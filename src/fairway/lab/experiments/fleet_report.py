@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 from fairway.lab.measure.figures import Bound, Story, bound
-from fairway.lab.measure.quantile import quantile
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.plots import GREY, SERIES, from_zero, plain_log
 from fairway.lab.scenario import Scenario
+from fairway.rig.quantile import quantile
 
 BINS = 60
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.lab.experiments.steps import SLOTS, Setup, Step, complaints, run_step, scaled
-from fairway.lab.house import POOL, house
-from fairway.lab.measure.quantile import quantile
+from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.plots import BLUE, GREEN, GREY, ORANGE, plain_log
+from fairway.rig.quantile import quantile
 
 LOADS = (0.6, 0.9, 1.5)  # of what one worker can do
 HOLD_SERVICES = 20
@@ -19,7 +19,7 @@ REPLY_P95_SECONDS = 0.015
 
 
 async def run(setup: Setup) -> Report:
-    async with house() as platform:
+    async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: SLOTS})
         rates = [load * setup.theory for load in LOADS]
         steps = [await run_step(platform, setup, rate, HOLD_SERVICES) for rate in rates]

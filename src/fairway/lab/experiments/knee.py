@@ -19,10 +19,10 @@ from fairway.lab.experiments.steps import (
     run_step,
     scaled,
 )
-from fairway.lab.house import POOL, house
 from fairway.lab.measure.bend import RULE, Bend, Point, find_bend, slope
-from fairway.lab.measure.quantile import quantile
+from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
+from fairway.rig.quantile import quantile
 
 RATES = (2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 8.0, 10.0, 12.0, 14.0)
 HOLD_SERVICES = 30  # a step lasts this many service times
@@ -33,7 +33,7 @@ BEND_ERROR_MAX = 0.05
 
 
 async def run(setup: Setup) -> Report:
-    async with house() as platform:
+    async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: SLOTS})
         rates = [rate * setup.speed for rate in RATES]
         steps = [await run_step(platform, setup, rate, HOLD_SERVICES) for rate in rates]

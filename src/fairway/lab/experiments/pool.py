@@ -12,16 +12,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairway.lab.door import JSON, Door
 from fairway.lab.experiments import pool_report
 from fairway.lab.experiments.pool_report import Outcome, Sample
 from fairway.lab.experiments.steps import SLOTS, Setup
-from fairway.lab.generator import Volley, fire
-from fairway.lab.house import POOL, House, free_port, house
 from fairway.lab.load import score_load
-from fairway.lab.measure.arrivals import plan
+from fairway.lab.platform import POOL, LabPlatform, lab_platform
 from fairway.lab.report.content import Report
 from fairway.lab.screen import bar
+from fairway.rig.arrivals import plan
+from fairway.rig.load import Volley, open_loop
+from fairway.rig.load_client import JSON, LoadClient
+from fairway.rig.platform import start_postgres
+from fairway.rig.program import free_port
 
 POOLS = (5, 10, 20, 40)
 PER_SECOND = 20.0
@@ -42,20 +44,12 @@ class State(msgspec.Struct):
 
 
 async def run(setup: Setup) -> Report:
-    async with house() as platform:
-        dsn = await _postgres(platform)
+    async with lab_platform() as platform:
+        # A database for the naive service alone: it must not hurt the one it is compared with.
+        dsn = await start_postgres(platform.programs, "naive")
         outcomes = [await _naive(platform, setup, dsn, size) for size in POOLS]
         outcomes.append(await _fairway(platform, setup))
     return pool_report.report(setup, outcomes)
-
-
-async def _postgres(platform: House) -> str:
-    """A database for the naive service alone: it must not hurt the one it is compared with."""
-    folder = str(platform.folder / "naive")
-    process = await platform.run("postgres", "postgres", "--data-dir", folder)
-    await platform.says(process, "postgres", "postgresql://")
-    lines = (platform.folder / "postgres.log").read_text().splitlines()
-    return next(line for line in lines if line.startswith("postgresql://"))
 
 
 def _plan(setup: Setup) -> list[float]:
@@ -63,34 +57,34 @@ def _plan(setup: Setup) -> list[float]:
     return plan(PER_SECOND * setup.speed, hold, shape=setup.arrivals, seed=setup.seed)
 
 
-async def _naive(platform: House, setup: Setup, dsn: str, size: int) -> Outcome:
+async def _naive(platform: LabPlatform, setup: Setup, dsn: str, size: int) -> Outcome:
     port = free_port()
     log = f"naive-{size}"
-    words = ("-m", "fairway.lab.naive", dsn, str(size), str(setup.service), str(port))
-    process = await platform.run(log, *words)
-    door = Door(f"http://127.0.0.1:{port}")
-    await _answers(door)
+    words = ("fairway.lab.naive", dsn, str(size), str(setup.service), str(port))
+    program = await platform.programs.start(log, *words)
+    client = LoadClient(f"http://127.0.0.1:{port}")
+    await _answers(client)
     arrivals = _plan(setup)
     with bar(f"naive, pool of {size}", len(arrivals)) as progress:
-        volley = await fire(arrivals, lambda n: _apply(door, n), progress.step)
-    answer = await door.ask("GET", "/state")
+        volley = await open_loop(arrivals, lambda n, _: _apply(client, n), progress.step)
+    answer = await client.ask("GET", "/state")
     state = msgspec.json.decode(answer.body, type=State)
-    door.close()
-    await platform.stop(process)
+    client.close()
+    await program.stop()
     return _outcome(f"naive, pool {size}", size, volley, state)
 
 
-async def _apply(door: Door, number: int) -> tuple[int, str]:
+async def _apply(client: LoadClient, number: int) -> tuple[int, str]:
     body = msgspec.json.encode({"candidate": f"candidate-{number}"})
-    answer = await door.ask("POST", "/applications", body, JSON)
+    answer = await client.ask("POST", "/applications", body, JSON)
     return answer.status, msgspec.json.decode(answer.body)["id"] if answer.status == 202 else ""
 
 
-async def _answers(door: Door) -> None:
+async def _answers(client: LoadClient) -> None:
     async with asyncio.timeout(30):
         while True:
             try:
-                await door.ask("GET", "/state")
+                await client.ask("GET", "/state")
                 return
             except OSError:
                 await asyncio.sleep(0.05)
@@ -107,7 +101,7 @@ def _outcome(name: str, size: int, volley: Volley, state: State) -> Outcome:
     return Outcome(name, size, volley, latencies, done, state.samples)
 
 
-async def _fairway(platform: House, setup: Setup) -> Outcome:
+async def _fairway(platform: LabPlatform, setup: Setup) -> Outcome:
     for number in range(1, WORKERS + 1):
         await platform.start_worker(f"worker-{number}", {POOL: SLOTS})
     samples: list[Sample] = []
@@ -121,7 +115,7 @@ async def _fairway(platform: House, setup: Setup) -> Outcome:
     return Outcome("Fairway", None, load.volley, latencies, done, samples)
 
 
-async def _sample(platform: House, samples: list[Sample]) -> None:
+async def _sample(platform: LabPlatform, samples: list[Sample]) -> None:
     while True:
         waiters = await platform.metric("fairway_database_waiters")
         samples.append(Sample(time.time(), int(waiters), 0))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fairway.lab.experiments.steps import Setup, scaled
-from fairway.lab.generator import Volley
-from fairway.lab.measure.quantile import quantile
 from fairway.lab.measure.timeline import rate_of
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.plots import GREEN, SERIES, from_zero, plain_log
+from fairway.rig.load import Volley
+from fairway.rig.quantile import quantile
 
 P99_SECONDS = 2.5
 
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
         return quantile(self.latencies, 0.99)
 
     def reply_p95(self) -> float:
-        return quantile((shot.reply_seconds for shot in self.volley.shots), 0.95)
+        return self.volley.reply_quantile(0.95)
 
 
 def report(setup: Setup, outcomes: list[Outcome]) -> Report:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.lab.experiments.steps import SLOTS, Setup, Step, complaints, run_step, scaled
-from fairway.lab.house import POOL, house
 from fairway.lab.measure.scalability import Law, fit
+from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number
 from fairway.lab.report.plots import BLUE, GREEN, GREY, ORANGE, from_zero
 
@@ -22,7 +22,7 @@ SPEEDUP_AIM = 3.8
 
 async def run(setup: Setup) -> Report:
     steps: list[Step] = []
-    async with house() as platform:
+    async with lab_platform() as platform:
         for count in range(1, WORKERS_MAX + 1):
             await platform.start_worker(f"worker-{count}", {POOL: SLOTS})
             rate = OVERLOAD * count * setup.theory

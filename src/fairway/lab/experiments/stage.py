@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairway.lab.door import JSON
-from fairway.lab.generator import Volley, fire, job_body, submit
-from fairway.lab.house import House, Seen
-from fairway.lab.load import WAITING, iso
+from fairway.lab.load import WAITING, iso, job_body, submit
 from fairway.lab.measure.figures import Story
+from fairway.lab.platform import LabPlatform, Seen
 from fairway.lab.scenario import Happening, Kind, Scenario
+from fairway.rig.load import Volley, open_loop
+from fairway.rig.load_client import JSON
+from fairway.rig.program import Program
 
 BATCH = 1000
 POLL_SECONDS = 0.25
@@ -32,13 +33,13 @@ class Arrival(NamedTuple):
 
 
 class Stage:
-    def __init__(self, scenario: Scenario, platform: House) -> None:
+    def __init__(self, scenario: Scenario, platform: LabPlatform) -> None:
         self._scenario = scenario
         self._platform = platform
         self._keys: dict[tuple[str, int], str] = {}
         self._sent: dict[str, Arrival] = {}  # accepted job → what it was meant to be
         self._began = 0.0
-        self._workers: list[asyncio.subprocess.Process] = []
+        self._workers: list[Program] = []
         self.complaints: list[str] = []
         self.notes: list[str] = []
 
@@ -59,20 +60,19 @@ class Stage:
 
     async def play(self, planned: list[Arrival], on_shot: Callable[[], None]) -> None:
         bodies = [_body(one.kind) for one in planned]
-        doors = [self._platform.door(self._keys[one.group, one.tenant]) for one in planned]
+        clients = [self._platform.client(self._keys[one.group, one.tenant]) for one in planned]
         self._began = time.time()
         happenings = [asyncio.create_task(self._happen(one)) for one in self._scenario.happenings]
         moments = [one.at for one in planned]
-        volley = await fire(moments, lambda n: submit(doors[n], bodies[n]), on_shot)
+        volley = await open_loop(moments, lambda n, _: submit(clients[n], bodies[n]), on_shot)
         await asyncio.gather(*happenings)
         self._remember(planned, volley)
 
     def _remember(self, planned: list[Arrival], volley: Volley) -> None:
         self._sent |= {job: planned[shot.number] for job, shot in volley.accepted.items()}
         self.complaints += volley.complaints
-        refused = sum(shot.status != 202 for shot in volley.shots)
-        if refused:
-            self.notes.append(f"{refused} requests were refused at the front door.")
+        if volley.refused:
+            self.notes.append(f"{volley.refused} requests were refused at the front door.")
 
     async def _happen(self, one: Happening) -> None:
         scheduled = one.scheduled and await self._can_schedule()
@@ -80,8 +80,7 @@ class Stage:
             await asyncio.sleep(max(0.0, self._began + one.at - time.time()))
         match one.what:
             case "kill_worker":
-                self._workers[0].kill()
-                await self._workers.pop(0).wait()
+                await self._workers.pop(0).kill()
             case "start_worker":
                 await self._start_worker()
             case "break":
@@ -96,7 +95,7 @@ class Stage:
 
     async def _can_schedule(self) -> bool:
         """Whether this platform takes jobs for later; else a herd arrives by itself."""
-        answer = await self._platform.door("").ask("GET", "/openapi.json")
+        answer = await self._platform.client().ask("GET", "/openapi.json")
         return b'"execute_at"' in answer.body.partition(b'"JobRequest"')[2][:20_000]
 
     async def _burst(self, one: Happening, due: float | None) -> None:
@@ -110,10 +109,10 @@ class Stage:
                                   min(BATCH, jobs - start), later)  # fmt: skip
 
     async def _batch(self, arrival: Arrival, count: int, later: dict[str, object]) -> None:
-        door = self._platform.door(self._keys[arrival.group, arrival.tenant])
+        client = self._platform.client(self._keys[arrival.group, arrival.tenant])
         job = msgspec.json.encode(msgspec.json.decode(_body(arrival.kind)) | later)
         body = b'{"jobs":[' + b",".join([job] * count) + b"]}"
-        answer = await door.ask("POST", "/v1/jobs/batch", body, JSON)
+        answer = await client.ask("POST", "/v1/jobs/batch", body, JSON)
         items = msgspec.json.decode(answer.body).get("items", [])
         ids = [item["id"] for item in items if item.get("id")]
         self._sent |= dict.fromkeys(ids, arrival)
@@ -131,13 +130,14 @@ class Stage:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _is_busy(self, key: str) -> bool:
-        answer = await self._platform.door(key).ask("GET", f"/v1/jobs?limit=1&state={WAITING}")
+        answer = await self._platform.client(key).ask("GET", f"/v1/jobs?limit=1&state={WAITING}")
         return not answer.body.startswith(b'{"jobs":[]')
 
     async def stories(self) -> list[Story]:
         views: dict[str, Seen] = {}
         for key in self._keys.values():
-            views |= {view.id: view for view in await self._platform.jobs(key)}
+            seen = await self._platform.jobs(self._platform.client(key))
+            views |= {view.id: view for view in seen}
         return [self._story(job, arrival, views.get(job)) for job, arrival in self._sent.items()]
 
     def _story(self, job: str, arrival: Arrival, view: Seen | None) -> Story:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.lab.house import House
 from fairway.lab.load import Load, score_load
-from fairway.lab.measure.arrivals import Shape, plan
 from fairway.lab.measure.bend import Point
 from fairway.lab.measure.timeline import Life, Moment, rate_of, timeline
+from fairway.lab.platform import LabPlatform
 from fairway.lab.screen import bar
+from fairway.rig.arrivals import Shape, plan
 
 SLOTS = 10
 SERVICE_SECONDS = 1.5
@@ -60,7 +60,7 @@ class Step(NamedTuple):
         return self.load.replies_seconds
 
 
-async def run_step(platform: House, setup: Setup, rate: float, services: int) -> Step:
+async def run_step(platform: LabPlatform, setup: Setup, rate: float, services: int) -> Step:
     """Offer `rate` for so many service times, then wait until all is worked off."""
     hold = services * setup.service
     arrivals = plan(rate, hold, shape=setup.arrivals, seed=setup.seed)

@@ -1,5 +1,5 @@
 """What the lab computes: pure functions of times and counts, no clock, no I/O.
 
-Here: quantiles, knees, rates, timelines.
-Not here: load and processes (`generator.py`, `house.py`).
+Here: knees, rates, timelines, the figures of a fleet.
+Not here: quantiles, load and processes (`rig/`).
 """

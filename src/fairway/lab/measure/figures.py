@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fairway.lab.measure.quantile import jain, quantile
+from fairway.rig.quantile import jain, quantile
 
 ALL = "all"
 

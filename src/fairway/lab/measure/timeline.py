@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fairway.lab.measure.quantile import quantile
+from fairway.rig.quantile import quantile
 
 
 class Life(NamedTuple):

@@ -1,4 +1,4 @@
-"""How much processor time programs have used so far, with all that they started (Linux)."""
+"""What programs have used: processor time with all that they started, and memory (Linux)."""
 
 from __future__ import annotations
 
@@ -39,3 +39,10 @@ def _entries() -> Iterator[Entry]:
             continue  # it ended while we looked
         fields = text.rpartition(")")[2].split()
         yield Entry(int(name), int(fields[1]), (int(fields[11]) + int(fields[12])) / TICKS)
+
+
+def memory_mb(pid: int, measure: str = "VmRSS") -> float:
+    """What a process has in memory; with `VmHWM`, the most it ever had."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = next(line for line in text.splitlines() if line.startswith(measure))
+    return int(found.split()[1]) / 1024

@@ -1,7 +1,8 @@
 """First come, first served: what fair share is measured against, and nothing else.
 
 Tenants are served in the order in which they came to have work, each until it has none. It knows no
-weights, charges nothing and protects nobody: `FAIRWAY_SCHEDULER=fifo` is for `fairway bench`.
+weights, charges nothing and protects nobody. No server of a user's can be told to do so:
+`fifo_server.py` is the only program with it.
 """
 
 from __future__ import annotations

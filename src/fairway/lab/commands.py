@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 if TYPE_CHECKING:
     from fairway.lab.report.content import Report
 
-lab = App(
+app = App(
     name="lab",
     help_format="plaintext",
     help="Find this machine's limits through the front door. Each run starts its own platform.",
@@ -22,7 +22,7 @@ RESULTS = Path("lab-results")
 INVALID_STATUS = 3  # the run was made, and its figures must not be believed
 
 
-@lab.command
+@app.command
 def knee(
     *,
     speed: float = 1.0,
@@ -53,7 +53,7 @@ def knee(
     return _run(experiment.run(setup), json=json, out=out)
 
 
-@lab.command
+@app.command
 def scale(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = RESULTS) -> int:
     """One worker to four: efficiency and the universal scalability law (3 min at speed 1).
 
@@ -68,7 +68,7 @@ def scale(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = 
     return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
 
 
-@lab.command
+@app.command
 def front_door(
     *, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = RESULTS
 ) -> int:
@@ -85,7 +85,7 @@ def front_door(
     return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
 
 
-@lab.command
+@app.command
 def pool(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = RESULTS) -> int:
     """A worker that holds a connection while it scores, against Fairway (4 min at speed 1).
 
@@ -100,7 +100,7 @@ def pool(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = R
     return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
 
 
-@lab.command
+@app.command
 def clients(
     *,
     speed: float = 1.0,
@@ -128,7 +128,7 @@ def clients(
     return _run(experiment.run(setup), json=json, out=out)
 
 
-@lab.command
+@app.command
 def fleet(
     scenario: str = "mix",
     *,
@@ -154,12 +154,11 @@ def fleet(
 
 
 def _run(work: Coroutine[Any, Any, Report], *, json: bool, out: Path) -> int:
-    import uvloop
-
     from fairway.lab.report import page
     from fairway.lab.screen import tell
+    from fairway.rig.run import run
 
-    report = uvloop.run(work)
+    report = run(work)
     written = page.write(report, out)
     tell(report, str(written))
     if json:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.lab.measure.arrivals import Shape, plan, skewed_weights
+from fairway.rig.arrivals import Shape, plan, skewed_weights
 
 rates = st.floats(0.5, 200)
 lengths = st.floats(0.1, 30)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.lab.measure.quantile import quantile
+from fairway.rig.quantile import quantile
 
 LAG_P99_MAX_SECONDS = 0.05
 UNSENT_SHARE_MAX = 0.01

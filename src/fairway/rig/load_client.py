@@ -1,8 +1,8 @@
-"""The front door as the lab uses it: cheap HTTP connections, one request under way on each.
+"""The HTTP client of every load: cheap connections, one request under way on each.
 
-It adds to the house's small client what a measuring client needs: headers of the reply, HEAD, and
-replies that never end (server-sent events). It opens a connection whenever none is free, so that
-requests of an open loop never wait for each other.
+It adds to `runtime/plain_http.py` what a measuring client needs: the ETag, HEAD, and replies that
+never end (server-sent events). It opens a connection whenever none is free, so that requests of an
+open loop never wait for each other. It neither retries nor gives up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httptools
 import msgspec
 
-from fairway.runtime.plain_http import HttpConnection, Reply
+from fairway.runtime.plain_http import HttpConnection, Reply, head_lines
 
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = {}
@@ -28,7 +28,19 @@ class Answer(NamedTuple):
     etag: str = ""
 
 
-class Wire(HttpConnection):
+def request(method: str, path: str, key: str, body: bytes, headers: Headers) -> bytes:
+    """A whole request; made once, it can be sent any number of times."""
+    own = {"host": "rig"} | ({"authorization": f"Bearer {key}"} if key else {})
+    length = {"content-length": str(len(body))} if body else {}
+    lines = head_lines({**own, **headers, **length})
+    return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+def post(path: str, key: str, body: bytes) -> bytes:
+    return request("POST", path, key, body, JSON)
+
+
+class LoadConnection(HttpConnection):
     """A connection that keeps the ETag, understands HEAD, and can hand on a body as it comes."""
 
     def __init__(self) -> None:
@@ -58,46 +70,41 @@ class Wire(HttpConnection):
             self.on_piece(body)
 
 
-class Door:
+class LoadClient:
     """One server, one key."""
 
     def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)
-        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._head = f"host: {parts.netloc}\r\n" + (
-            f"authorization: Bearer {key}\r\n" if key else ""
-        )
-        self._idle: list[Wire] = []
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
+        self._key = key
+        self._idle: list[LoadConnection] = []
 
     async def ask(
         self, method: str, path: str, body: bytes = b"", headers: Headers = NO_HEADERS
     ) -> Answer:
         """Raises OSError when the connection breaks."""
-        wire = await self.wire()
-        wire.etag, wire.is_head = "", method == "HEAD"
-        try:
-            reply = await wire.send(self.request(method, path, body, headers))
-        except BaseException:
-            wire.close()
-            raise
-        if wire.is_open:
-            self._idle.append(wire)
-        return Answer(reply.status, reply.body, wire.etag)
+        text = request(method, path, self._key, body, headers)
+        return await self.send(text, is_head=method == "HEAD")
 
     async def send_json(self, method: str, path: str, document: object) -> Answer:
         return await self.ask(method, path, msgspec.json.encode(document), JSON)
 
-    def request(
-        self, method: str, path: str, body: bytes = b"", headers: Headers = NO_HEADERS
-    ) -> bytes:
-        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        length = f"content-length: {len(body)}\r\n" if body else ""
-        return f"{method} {path} HTTP/1.1\r\n{self._head}{more}{length}\r\n".encode() + body
+    async def send(self, text: bytes, *, is_head: bool = False) -> Answer:
+        """A whole request as it is; raises OSError when the connection breaks."""
+        connection = self._idle_connection() or await self.connect()
+        connection.etag, connection.is_head = "", is_head
+        try:
+            reply = await connection.send(text)
+        except BaseException:
+            connection.close()
+            raise
+        if connection.is_open:
+            self._idle.append(connection)
+        return Answer(reply.status, reply.body, connection.etag)
 
     async def listen(self, path: str, until: bytes) -> bytes:
         """Server-sent events up to the one that begins so; OSError if they end before it."""
-        wire = await Wire.open(self.host, self.port)
-        assert isinstance(wire, Wire)
+        connection = await self.connect()
         seen = bytearray()
         found = asyncio.get_running_loop().create_future()
 
@@ -108,8 +115,9 @@ class Door:
             if whole and not found.done():
                 found.set_result(None)
 
-        wire.on_piece = piece
-        ended = wire.send(self.request("GET", path, headers={"accept": "text/event-stream"}))
+        connection.on_piece = piece
+        wanted = {"accept": "text/event-stream"}
+        ended = connection.send(request("GET", path, self._key, b"", wanted))
         try:
             await asyncio.wait({found, ended}, return_when=asyncio.FIRST_COMPLETED)
             if not found.done():
@@ -117,18 +125,24 @@ class Door:
             return bytes(seen)
         finally:
             ended.cancel()
-            wire.close()
+            connection.close()
 
-    async def wire(self) -> Wire:
+    def _idle_connection(self) -> LoadConnection | None:
         while self._idle:
-            wire = self._idle.pop()
-            if wire.is_open:
-                return wire
-        opened = await Wire.open(self.host, self.port)
-        assert isinstance(opened, Wire)
+            if (connection := self._idle.pop()).is_open:
+                return connection
+        return None
+
+    async def connect(self) -> LoadConnection:
+        opened = await LoadConnection.open(self._host, self._port)
+        assert isinstance(opened, LoadConnection)
         return opened
 
+    async def open_beforehand(self, connections: int) -> None:
+        """So that the first requests of a load do not wait for theirs."""
+        self._idle += [await self.connect() for _ in range(connections)]
+
     def close(self) -> None:
-        for wire in self._idle:
-            wire.close()
+        for connection in self._idle:
+            connection.close()
         self._idle.clear()

@@ -1,0 +1,115 @@
+"""`fairway bench …`: each measures a platform of its own and shows figures, or prints JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cyclopts import App
+
+app = App(
+    name="bench",
+    help_format="plaintext",
+    help="Measure this machine with this version; ratios within one run.",
+)
+
+
+@app.command
+def engine(
+    *,
+    json: bool = False,
+    tenants: int = 10_000,
+    seconds: float = 10.0,
+    burn_jobs: int = 300_000,
+) -> int:
+    """Store alone, batches, single posts, a queue filled beforehand; all on this machine.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    tenants
+        Tenants with a 100-fold skew.
+    seconds
+        Length of each timed part.
+    burn_jobs
+        Jobs queued before the draining part.
+    """
+    from fairway.bench import engine as command
+
+    return command.run(json_output=json, tenants=tenants, seconds=seconds, burn_jobs=burn_jobs)
+
+
+@app.command
+def fairness(*, json: bool = False, scale: float = 1.0, plots: Path | None = None) -> int:
+    """Shares, waits and cost of fair sharing, by real runs through the front door.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    scale
+        Shortens (or lengthens) every part; below 0.5 the figures are only a look.
+    plots
+        A folder to draw the shares into (needs matplotlib).
+    """
+    from fairway.bench import fairness as command
+
+    return command.run(json_output=json, scale=scale, plots=plots)
+
+
+@app.command
+def herd(
+    *, json: bool = False, jobs: int = 1_000_000, seconds: float = 20.0, per_second: int = 1500
+) -> int:
+    """A herd of jobs due at the same second: what others notice, and what a crash loses.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    jobs
+        Jobs in the herd.
+    seconds
+        Length of each timed part.
+    per_second
+        The promoter's cap.
+    """
+    from fairway.bench import herd as command
+
+    return command.run(json_output=json, jobs=jobs, seconds=seconds, per_second=per_second)
+
+
+@app.command
+def pools(*, json: bool = False, seconds: float = 20.0, per_second: float = 200.0) -> int:
+    """Short jobs alone, and beside medium and long ones: do they notice?
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    seconds
+        Length of each turn; there are three of each kind.
+    per_second
+        Jobs a second, of all pools together.
+    """
+    from fairway.bench import pools as command
+
+    return command.run(json_output=json, seconds=seconds, per_second=per_second)
+
+
+@app.command
+def depth(
+    *, json: bool = False, tenants: int = 10_000, seconds: float = 10.0, jobs: int = 1_000_000
+) -> int:
+    """The same load with a shallow queue and with a deep one; and the server's memory.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object.
+    jobs
+        How deep the deep queue is.
+    """
+    from fairway.bench import depth as command
+
+    return command.run(json_output=json, tenants=tenants, seconds=seconds, jobs=jobs)

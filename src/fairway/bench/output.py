@@ -1,0 +1,55 @@
+"""What the commands of the bench share: how one runs, and how its figures are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+
+from fairway.rig.run import run
+from fairway.runtime.telemetry import configure_logging
+
+screen = Console(stderr=True, highlight=False)
+
+FoundT = TypeVar("FoundT")
+
+
+class Aim(NamedTuple):
+    """What a figure is to reach, in words, and whether it does."""
+
+    text: str
+    holds: Callable[[float], bool]
+
+
+def measured(measuring: Coroutine[Any, Any, FoundT]) -> FoundT:
+    configure_logging(json_lines=False)
+    return run(measuring)
+
+
+@contextmanager
+def part(name: str) -> Iterator[None]:
+    with screen.status(f"measuring: {name} …"):
+        yield
+
+
+def show(figures: Mapping[str, float], *, json_output: bool) -> None:
+    if json_output:
+        print(json.dumps(figures))  # noqa: T201  # data goes to stdout
+    else:
+        Console().print(figures)
+
+
+def show_table(title: str, figures: Mapping[str, float], aims: Mapping[str, Aim]) -> None:
+    table = Table(title=title)
+    table.add_column("figure")
+    table.add_column("measured", justify="right")
+    table.add_column("to reach", justify="right")
+    for name, value in figures.items():
+        aim = aims.get(name)
+        colour = "default" if aim is None else "green" if aim.holds(value) else "red"
+        table.add_row(name, f"[{colour}]{value:,.3f}[/]", aim.text if aim else "")
+    Console().print(table)
