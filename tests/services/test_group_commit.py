@@ -11,6 +11,8 @@ from fairway.runtime.clock import SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
 from fairway.services.group_commit import (
     BYTES_MAX,
+    COMPANY_JOBS,
+    FULL_JOBS,
     JOBS_MAX,
     PATIENCE_SECONDS,
     GroupCommit,
@@ -70,6 +72,16 @@ async def turn() -> None:
     """Let everything that is due happen."""
     for _ in range(5):
         await asyncio.sleep(0)
+
+
+async def busy_group_to(disk: Disk, *, linger_seconds: float) -> GroupCommit[int]:
+    """One whose last group was large, so that company is likely; the disk has forgotten it."""
+    group = group_to(disk, linger_seconds=linger_seconds)
+    disk.let_through()
+    group.add_many(list(range(4 * COMPANY_JOBS)))  # a quarter of it counts
+    await group.drain()
+    disk.groups.clear()
+    return group
 
 
 async def test_nobody_waits_when_it_is_quiet(disk: Disk) -> None:
@@ -145,13 +157,15 @@ async def test_a_write_that_fails_does_not_stop_the_next(disk: Disk) -> None:
     assert group.jobs_waiting == 0
 
 
-async def test_drain_waits_for_what_lingers_and_what_is_under_way(disk: Disk) -> None:
-    group = group_to(disk, linger_seconds=30)
-    disk.let_through()
-    for item in range(3):
-        group.add(item)
-    await asyncio.wait_for(group.drain(), 1)
-    assert [item for items in disk.groups for item in items] == [0, 1, 2]
+async def test_drain_does_not_wait_for_the_linger_of_what_lingers(disk: Disk) -> None:
+    group = await busy_group_to(disk, linger_seconds=30)
+    group.add_many([1, 2])
+    group.add(3)
+    await turn()
+    assert disk.groups == [], "they linger"
+    await asyncio.wait_for(group.drain(), 10)
+    assert disk.groups == [[1, 2, 3]]
+    assert group.jobs_waiting == 0
 
 
 async def test_an_item_added_during_the_drain_is_drained_too(disk: Disk) -> None:
@@ -166,17 +180,36 @@ async def test_an_item_added_during_the_drain_is_drained_too(disk: Disk) -> None
 
 
 async def test_company_is_waited_for_only_when_it_is_likely(disk: Disk) -> None:
-    """A lone item goes at once even with a linger; the second of a burst may wait a moment."""
-    group = group_to(disk, linger_seconds=0.02)
+    """Where groups were small lately, an item goes at once, however long others would linger."""
+    quiet = group_to(disk, linger_seconds=30)
     disk.let_through()
-    group.add(1)
+    for item in range(COMPANY_JOBS):
+        quiet.add(item)
+        await quiet.drain()
+    assert disk.groups == [[item] for item in range(COMPANY_JOBS)]
+    disk.groups.clear()
+    quiet.add(1)
     await turn()
     assert disk.groups == [[1]]
-    group.add(2)
-    group.add(3)
-    await asyncio.sleep(0.05)
-    assert [item for items in disk.groups for item in items] == [1, 2, 3]
-    await group.drain()
+
+
+async def test_where_company_is_likely_an_item_waits_for_it_once(disk: Disk) -> None:
+    group = await busy_group_to(disk, linger_seconds=0.05)
+    began = asyncio.get_running_loop().time()
+    for item in range(3):
+        group.add(item)
+        await turn()
+    assert disk.groups == [], "they linger"
+    await until(lambda: bool(disk.groups))
+    assert asyncio.get_running_loop().time() - began >= 0.04
+    assert disk.groups == [[0, 1, 2]], "in one commit, and nobody drained it"
+
+
+async def test_a_full_group_waits_for_nobody(disk: Disk) -> None:
+    group = await busy_group_to(disk, linger_seconds=30)
+    group.add_many(list(range(FULL_JOBS)))
+    await turn()
+    assert [len(some) for some in disk.groups] == [FULL_JOBS]
 
 
 async def test_a_group_that_stands_still_is_passed_by_in_the_next_lane(disk: Disk) -> None:
