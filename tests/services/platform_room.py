@@ -27,6 +27,7 @@ from fairway.services.sessions.sessions import Hello, Holding, Lease, News, Type
 from fairway.services.submit.submission_group import Accepted, NewJob
 
 TERM_SECONDS = 0.6
+HANG_SECONDS = 30.0  # no measure of speed: a machine that is busy with others may take its time
 FOLDER = tempfile.TemporaryDirectory()  # gone at exit; tests that store objects bring their own
 QUICK = Settings(
     data_dir=Path(FOLDER.name),
@@ -82,7 +83,7 @@ async def kill(platform: Platform) -> None:
 
 
 async def until(
-    holds: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = 8
+    holds: Callable[[], bool] | Callable[[], Awaitable[bool]], seconds: float = HANG_SECONDS
 ) -> None:
     """Wait for a fact, looking often; fail when it does not come."""
     async with asyncio.timeout(seconds):
@@ -178,7 +179,7 @@ class Hand:
             )
         )  # fmt: skip
 
-    async def take(self, count: int = 1, seconds: float = 8) -> list[Lease]:
+    async def take(self, count: int = 1, seconds: float = HANG_SECONDS) -> list[Lease]:
         """Say hello and wait until so many leases came."""
         news = await self.say(hello=True)
         assert news is not None
@@ -196,7 +197,9 @@ class Hand:
         word = Word(self.number, lease.job.id, tenant, lease.epoch, lease.token, outcome)
         return replace(word, **changes)
 
-    async def report(self, *reports: Word, seconds: float = 8) -> tuple[set[int], set[int]]:
+    async def report(
+        self, *reports: Word, seconds: float = HANG_SECONDS
+    ) -> tuple[set[int], set[int]]:
         """Report until every number was answered: those recorded, and those refused."""
         recorded: set[int] = set()
         refused: set[int] = set()

@@ -30,8 +30,9 @@ from fairway.services.platform import Platform
 from fairway.services.sessions import session_table
 from fairway.services.sessions.sessions import Lease
 
-SECONDS = 5.0
-PATIENT = replace(QUICK, lease_seconds={"short": 60, "medium": 60, "long": 60})
+LEASE_SECONDS = 120.0
+SOON_SECONDS = 0.25 * LEASE_SECONDS  # so it was not its silence that cost the worker its lease
+PATIENT = replace(QUICK, lease_seconds=dict.fromkeys(("short", "medium", "long"), LEASE_SECONDS))
 
 
 class World:
@@ -75,8 +76,8 @@ async def world(database_url: str) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def granted_anew(platform: Platform, lost: Lease) -> AsyncIterator[None]:
-    """What happens here gives the job to another worker, and soon."""
-    async with asyncio.timeout(SECONDS):
+    """What happens here gives the job to another worker, long before its lease is over."""
+    async with asyncio.timeout(SOON_SECONDS):
         yield
         (again,) = await Hand(platform, medium=1).take()
     assert again.job.id == lost.job.id

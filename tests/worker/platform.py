@@ -115,5 +115,14 @@ async def until(condition: Callable[[], bool], life: asyncio.Task[None], what: s
             await asyncio.sleep(0.02)
 
 
+async def fact(holds: Callable[[], bool]) -> None:
+    """Wait for it, looking often; a minute is no measure of speed."""
+    async with asyncio.timeout(60):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(0.01)
+
+
 def journal_lines(folder: Path) -> int:
     return sum(len(path.read_text().splitlines()) - 1 for path in folder.iterdir())

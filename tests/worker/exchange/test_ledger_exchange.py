@@ -1,0 +1,236 @@
+"""The ledger against a model of the exchange: every end is said until it is heard, none is lost.
+
+Replies are lost, come late and in another order; leases are taken back and granted anew; servers
+forget the session; the worker dies and another life inherits its journal. Whatever the order:
+
+- an end of a run that was not taken back is said until its number comes back;
+- nothing is forgotten that the platform has not recorded or refused;
+- no lease is begun twice, and a run that was given up says nothing under anybody's lease;
+- once the network is well again, every job ends, each recorded once for its newest lease.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.worker.exchange.two_sides import (
+    HEAVY,
+    JOURNALED,
+    UNJOURNALED,
+    Call,
+    Run,
+    Server,
+    Worker,
+)
+
+from fairway.wire.exchange import ExchangeReply
+from fairway.worker.exchange.ledger import End, Ledger
+
+CALLS_MAX = 2  # as the keeper
+JOBS_MAX = 8
+PLACES = st.integers(0, 7)
+ENDS = {"well": End("succeeded"), "large": End("succeeded", result=HEAVY), "bad": End("failed")}
+
+
+class Exchange(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        self.server = Server()
+        self.worker = Worker(Ledger([JOURNALED]), self.calls)
+        self.owed: dict[Run, str] = {}  # ends that must be said until they are heard → kind
+
+    # -- work ----------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.server.jobs) < JOBS_MAX)
+    @rule(pool=st.sampled_from([JOURNALED, UNJOURNALED]))
+    def submit(self, pool: str) -> None:
+        self.server.submit(pool)
+
+    @precondition(lambda self: self.server.is_greeted)
+    @rule()
+    def grant(self) -> None:
+        self.server.grant()
+
+    @precondition(lambda self: self.worker.runs)
+    @rule(place=PLACES, how=st.sampled_from(sorted(ENDS)))
+    def run_ends(self, place: int, how: str) -> None:
+        runs = list(self.worker.runs.items())
+        job, epoch = runs[place % len(runs)]
+        self.owed[job, epoch] = ENDS[how].kind
+        self.worker.end(job, ENDS[how])
+
+    @precondition(lambda self: self.worker.runs)
+    @rule(place=PLACES)
+    def run_progresses(self, place: int) -> None:
+        runs = list(self.worker.runs)
+        self.worker.ledger.progressed(runs[place % len(runs)], End("").result)
+
+    @precondition(lambda self: self.worker.strays)
+    @rule(place=PLACES)
+    def run_that_was_given_up_ends(self, place: int) -> None:
+        before = self._unheard()
+        self.worker.stray_end(self.worker.strays.pop(place % len(self.worker.strays)))
+        assert self._unheard() == before, "nobody may hear of it"
+
+    # -- the network ---------------------------------------------------------------------------
+
+    def _open_calls(self) -> list[Call]:
+        return [one for one in self.calls if not one.is_given_up]
+
+    @precondition(lambda self: sum(not c.is_parcel for c in self._open_calls()) < CALLS_MAX)
+    @rule(naming=st.booleans())
+    def speak(self, naming: bool) -> None:
+        self.worker.speak(naming=naming)
+
+    @precondition(
+        lambda self: (
+            self.worker.parcel
+            and self.worker.is_greeted
+            and not any(c.is_parcel for c in self._open_calls())
+        )
+    )
+    @rule()
+    def send_parcel(self) -> None:
+        self.worker.send_parcel()
+
+    @precondition(lambda self: any(not one.has_arrived for one in self.calls))
+    @rule(place=PLACES)
+    def arrives(self, place: int) -> None:
+        """Calls that their worker gave up arrive, too."""
+        under_way = [one for one in self.calls if not one.has_arrived]
+        self.server.hear(under_way[place % len(under_way)])
+
+    @precondition(lambda self: any(one.has_arrived and not one.reply for one in self.calls))
+    @rule(place=PLACES)
+    def server_answers(self, place: int) -> None:
+        held = [one for one in self.calls if one.has_arrived and not one.reply]
+        self.server.answer(held[place % len(held)])
+
+    @precondition(lambda self: any(one.reply for one in self._open_calls()))
+    @rule(place=PLACES)
+    def reply_comes(self, place: int) -> None:
+        """In any order: one may overtake the other."""
+        replied = [one for one in self._open_calls() if one.reply]
+        call = replied[place % len(replied)]
+        assert call.reply is not None
+        self.worker.hear(call, call.reply)
+
+    @precondition(lambda self: self._open_calls())
+    @rule()
+    def call_breaks(self) -> None:
+        self.worker.fail()
+
+    @precondition(lambda self: any(one.is_given_up and one.has_arrived for one in self.calls))
+    @rule()
+    def forget_what_was_given_up(self) -> None:
+        self.calls[:] = [one for one in self.calls if not (one.is_given_up and one.has_arrived)]
+
+    # -- the other side ------------------------------------------------------------------------
+
+    @rule()
+    def commit(self) -> None:
+        self.server.commit()
+
+    @precondition(lambda self: self.server.leased)
+    @rule(place=PLACES)
+    def lease_is_taken_back(self, place: int) -> None:
+        jobs = sorted(self.server.leased)
+        self.server.take_back(jobs[place % len(jobs)])
+
+    @rule()
+    def server_crashes(self) -> None:
+        self.server.crash()
+        self._break_what_was_held()
+
+    def _break_what_was_held(self) -> None:
+        if any(one.has_arrived and not one.is_given_up for one in self.calls):
+            self.worker.fail()
+        self.calls[:] = [one for one in self.calls if not one.has_arrived]
+
+    @rule()
+    def worker_dies(self) -> None:
+        """Another life inherits what was in the journal; the rest is the platform's to find out."""
+        left = list(self.worker.journal.values())
+        kept = {(one.job, one.epoch) for one in left}
+        heard = {*self.server.recorded, *self.server.refused}
+        self.owed = {run: kind for run, kind in self.owed.items() if run in kept | heard}
+        self.calls.clear()
+        self.server.crash()  # of this session
+        self.worker = Worker(Ledger([JOURNALED]), self.calls)
+        self.worker.journal = {one.n: one for one in self.worker.ledger.inherit(left)}
+        self.worker.parcel = {one.n for one in self.worker.ledger.take_heavy()}
+        unnamed = set(self.server.leased.items()) - kept
+        for job, _ in sorted(unnamed):  # its silence costs it these
+            self.server.take_back(job)
+        self.server.news = ExchangeReply()
+
+    # -- the law -------------------------------------------------------------------------------
+
+    def _unheard(self) -> dict[Run, str]:
+        return {(one.job, one.epoch): one.kind for one in self.worker.ledger.all_unheard()}
+
+    @invariant()
+    def nothing_is_lost_and_nothing_made_up(self) -> None:
+        unheard = self._unheard()
+        answered = {*self.server.recorded, *self.server.refused}
+        forgotten = {run for run in self.owed if run not in unheard and run not in answered}
+        assert not forgotten, "neither said any more, nor on disk"
+        assert unheard.items() <= self.owed.items(), "said, and no run ended so"
+        for run, report in self.server.recorded.items():
+            assert self.owed[run] == report.kind
+
+    @invariant()
+    def numbers_are_unique(self) -> None:
+        numbers = [one.n for one in self.worker.ledger.all_unheard()]
+        assert len(set(numbers)) == len(numbers) == self.worker.ledger.unheard_count
+
+    @invariant()
+    def what_runs_is_what_the_ledger_holds(self) -> None:
+        held = {job: one.epoch for job, one in self.worker.ledger.running.items()}
+        assert held == self.worker.runs
+        assert not self.worker.told_lost & set(self.worker.runs.items())
+
+    def teardown(self) -> None:
+        """The network is well again: a few rounds, and every job has ended."""
+        rounds = 4 * JOBS_MAX
+        while rounds and not self._is_over():
+            self._round()
+            rounds -= 1
+        assert self.worker.ledger.is_settled, (self._unheard(), self.worker.runs)
+        assert not self.server.queued
+        assert not self.server.leased
+        for job, epoch in self.server.jobs.items():
+            assert (job, epoch) in self.server.recorded
+            assert sum(run[0] == job for run in self.server.recorded) == 1
+
+    def _is_over(self) -> bool:
+        is_settled = self.worker.ledger.is_settled and not self.calls
+        return is_settled and not (self.server.queued or self.server.leased)
+
+    def _round(self) -> None:
+        for job, epoch in list(self.worker.runs.items()):
+            self.owed[job, epoch] = "succeeded"
+            self.worker.end(job, End("succeeded"))
+        if not any(not one.is_parcel for one in self._open_calls()):
+            self.worker.speak(naming=False)
+        is_free = self.worker.parcel and not any(c.is_parcel for c in self._open_calls())
+        if is_free and self.worker.is_greeted:
+            self.worker.send_parcel()
+        for call in list(self.calls):
+            if not call.has_arrived:
+                self.server.hear(call)
+            self.server.commit()
+            if self.server.is_greeted:
+                self.server.grant()
+            if call.reply is None:
+                self.server.answer(call)
+            if call.is_given_up:
+                self.calls.remove(call)
+            elif call.reply is not None:
+                self.worker.hear(call, call.reply)
+
+
+Exchange.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestExchange = Exchange.TestCase

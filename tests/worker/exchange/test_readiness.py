@@ -1,0 +1,53 @@
+"""When a worker says that it is of use, what it says until then, and when it asks again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from fairway.core.errors import Unavailable
+from fairway.wire.exchange import ExchangeReply
+from fairway.worker.exchange import readiness
+from fairway.worker.exchange.readiness import Readiness
+
+TYPES, LIMITS = ["a", "b"], {"memory": "watched"}
+
+
+async def test_it_is_ready_once_and_says_so_once() -> None:
+    one = Readiness("w", lambda: None)
+    with capture_logs() as lines:
+        one.failed(Unavailable("nobody listens there"), 0.5)
+        assert not one.is_ready
+        for _ in range(2):
+            one.greeted(ExchangeReply(), TYPES, LIMITS)
+        one.failed(Unavailable("nobody listens there"), 0.5)
+    assert one.is_ready
+    assert [line["event"] for line in lines] == [
+        "worker is not ready", "worker ready", "limits are held by", "exchange failed",
+    ]  # fmt: skip
+    assert lines[0]["retry_in_seconds"] == 0.5
+    assert lines[1]["types"] == TYPES
+
+
+async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(readiness, "GREET_AGAIN_SECONDS", 0.01)
+    asked = asyncio.Event()
+    one = Readiness("w", asked.set)
+    with capture_logs() as lines:
+        for refused in (["b"], ["b"], []):
+            one.greeted(ExchangeReply(refused_types=refused), TYPES, LIMITS)
+            if refused:
+                async with asyncio.timeout(10):
+                    await asked.wait()
+                asked.clear()
+    told = [line for line in lines if "refused" in line["event"]]
+    assert [(line["log_level"], line["types"]) for line in told] == [
+        ("error", ["b"]), ("info", ["b"]),
+    ]  # fmt: skip
+    assert next(line for line in lines if line["event"] == "worker ready")["types"] == ["a"]
+    await asyncio.sleep(0.03)
+    assert not asked.is_set(), "there is nothing more to ask for"
