@@ -114,7 +114,7 @@ class House:
 
 
 async def _until_owned(platform: Platform) -> None:
-    while not (platform.dispatcher.open_shards or platform.ownership.has_peers):  # noqa: ASYNC110  # the server announces it in a log
+    while not (platform.dispatcher.shards.open or platform.ownership.has_peers):  # noqa: ASYNC110  # the server announces it in a log
         await asyncio.sleep(0.01)
 
 

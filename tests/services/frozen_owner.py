@@ -17,7 +17,7 @@ HOLD_SECONDS = 1.0  # less than the server lets a transaction idle
 
 async def hold(dsn: str) -> None:
     async with owner_on(dsn) as platform, platform.database.hot(3600) as connection:
-        (shard, term), *_ = platform.dispatcher.terms.items()
+        (shard, term), *_ = platform.dispatcher.shards.terms.items()
         sys.stdout.write("holding\n")
         sys.stdout.flush()
         while True:

@@ -67,7 +67,7 @@ async def owner_on(dsn: str, settings: Settings = QUICK) -> AsyncIterator[Platfo
 
 
 def owns_all(platform: Platform) -> bool:
-    return len(platform.dispatcher.open_shards) == platform.cluster.shard_count
+    return len(platform.dispatcher.shards.open) == platform.cluster.shard_count
 
 
 async def freeze(platform: Platform) -> None:

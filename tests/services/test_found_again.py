@@ -98,13 +98,13 @@ async def test_a_lease_counts_for_whose_worker_runs_it(
     assert found.running is not None
     assert found.running.kind == kind
     counted = {world.acme.id: 1} if is_own else {}
-    assert second.dispatcher._of_tenant == {}, "it may be dead: it counts when it speaks"
+    assert second.dispatcher.sessions._of_tenant == {}, "it may be dead: it counts when it speaks"
     hand.platform = second
     assert await hand.say(hello=True, running=[holding(lease)]) is not None
-    assert (session.is_claimed, second.dispatcher._of_tenant) == (True, counted)
+    assert (session.is_claimed, second.dispatcher.sessions._of_tenant) == (True, counted)
     assert await hand.report(hand.done(lease)) == ({1}, set())
     await hand.say(goodbye=True)
-    assert second.dispatcher._of_tenant == {}
+    assert second.dispatcher.sessions._of_tenant == {}
 
 
 async def test_only_the_key_that_opened_a_session_claims_it(world: World) -> None:
@@ -150,7 +150,7 @@ async def test_a_key_revoked_after_the_take_over_ends_leases_of_who_was_not_hear
             statement = "UPDATE api_keys SET revoked_at = now() WHERE id = $1"
             await world.execute(statement, hand.api_key)
             await until(lambda: hand.key not in second.dispatcher.sessions)
-        assert second.dispatcher._of_tenant == {}
+        assert second.dispatcher.sessions._of_tenant == {}
 
 
 async def test_a_session_that_the_store_knows_no_opener_of_is_nobodys(world: World) -> None:

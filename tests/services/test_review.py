@@ -22,7 +22,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def review_all(machine: Machine) -> None:
     while machine.dispatcher.backlog.is_reviewing:
-        machine.dispatcher.review()
+        machine.dispatcher.windows().review()
 
 
 def test_a_call_that_is_held_is_answered_once_all_know_their_holds(machine: Machine) -> None:
@@ -42,8 +42,11 @@ def test_a_tenant_whose_streams_are_all_held_is_asleep_when_all_know_it(machine:
     assert not machine.dispatcher.shares[SHORT].has_work
 
 
-def test_whoever_reads_the_store_is_told_to_go_on(machine: Machine) -> None:
+def test_whoever_reads_the_store_is_told_to_go_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[bool] = []
-    machine.dispatcher.want_reads = lambda: told.append(machine.dispatcher.backlog.is_reviewing)
+    backlog = machine.dispatcher.backlog
+    monkeypatch.setattr(machine, "want_reads", lambda: told.append(backlog.is_reviewing))
     machine.dispatcher.set_holds(Holds([Hold(tenant=1)]))
     assert told == [True]

@@ -72,6 +72,6 @@ async def test_a_server_that_refuses_everything_lets_others_own_its_shards(
     await until(lambda: owns_all(second))
     first.database.back()
     first.loops["ownership"].wake()
-    await until(lambda: first.dispatcher.terms == {})
+    await until(lambda: first.dispatcher.shards.terms == {})
     await kill(first)
     await second.stop()

@@ -108,7 +108,7 @@ async def test_a_hello_that_would_wait_too_long_is_asked_to_come_again(
             await hand.say(hello=True, running=[holding(lease)])
         assert told.value.code == "NOT_OWNER"
         slow.go.set()
-        await until(lambda: not second.dispatcher.restoring)
+        await until(lambda: not second.dispatcher.shards.restoring)
         news = await hand.say(hello=True, running=[holding(lease)])
         assert news is not None
         assert (news.leases, news.revoked) == ([], [])
@@ -122,7 +122,7 @@ async def test_a_report_in_the_first_hello_after_a_restart_is_recorded(database_
     hand = Hand(first, medium=1, short=1)
     leases = await hand.take(2)
     async with standby_after(first, second):
-        await until(lambda: bool(second.dispatcher.terms))
+        await until(lambda: bool(second.dispatcher.shards.terms))
         heir = Hand(second, medium=1, short=1)
         words = [heir.done(lease) for lease in leases]
         recorded: set[int] = set()
@@ -142,7 +142,7 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
 ) -> None:
     async with owner_on(database_url) as platform:
         await freeze(platform)
-        dispatcher, term = platform.dispatcher, platform.dispatcher.terms[0]
+        dispatcher, term = platform.dispatcher, platform.dispatcher.shards.terms[0]
         dispatcher.close_shard(0)
         dispatcher.claim_shard(0, term)
         asked, go = asyncio.Event(), asyncio.Event()
@@ -159,7 +159,7 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
             dispatcher.claim_shard(0, term + 1)
         go.set()
         await opening
-        assert dispatcher.open_shards == set()
+        assert dispatcher.shards.open == set()
 
 
 @pytest.mark.parametrize("was_handed_over", [False, True])
@@ -197,8 +197,8 @@ async def test_a_renewal_does_not_undo_a_release(database_url: str) -> None:
 async def test_a_shard_claimed_anew_is_not_open(database_url: str) -> None:
     async with owner_on(database_url) as platform:
         await freeze(platform)
-        platform.dispatcher.claim_shard(0, platform.dispatcher.terms[0] + 1)
-        assert platform.dispatcher.open_shards == set(), "its leases are not known yet"
+        platform.dispatcher.claim_shard(0, platform.dispatcher.shards.terms[0] + 1)
+        assert platform.dispatcher.shards.open == set(), "its leases are not known yet"
 
 
 # -- whose session it is -------------------------------------------------------------------------

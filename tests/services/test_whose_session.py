@@ -118,7 +118,7 @@ async def test_what_an_owner_granted_and_never_wrote_is_believed(database_url: s
     (lease,) = await hand.take()
     assert not lease.written
     await kill(first)
-    await until(lambda: bool(second.dispatcher.terms))
+    await until(lambda: bool(second.dispatcher.shards.terms))
     hand.platform = second
     forged = holding(lease)._replace(job=waiting)
     news = await hand.say(hello=True, running=[holding(lease), forged])

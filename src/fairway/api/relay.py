@@ -71,6 +71,14 @@ class Relay:
         for door in self._doors.values():
             door.close()
 
+    def is_elsewhere(self, shard: int | None) -> bool:
+        """Whether another server must answer for this shard; None: for workers, wherever.
+
+        The one place where the edge asks whose a job is.
+        """
+        dispatcher = self._platform.dispatcher
+        return not (dispatcher.owns_any() if shard is None else dispatcher.owns(shard))
+
     async def pass_on(self, scope: Scope, body: bytes, send: Send, *, shard: int | None) -> None:
         """Let the owner answer this request in our place."""
         if shard is not None and shard >= self._platform.cluster.shard_count:

@@ -11,6 +11,7 @@ import secrets
 
 from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
+from fairway.core.pools import PoolTable
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Loop, Step
@@ -23,11 +24,13 @@ from fairway.services.backpressure.body_memory import BodyRooms
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.backpressure.waiting_places import HeavyLane, waiting_room
-from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
 from fairway.services.dispatch.fair_share_loop import ShareKeeper
 from fairway.services.dispatch.ownership import Ownership
+from fairway.services.dispatch.ports import LatePorts
 from fairway.services.dispatch.reconciler import Sweeper
 from fairway.services.dispatch.refiller import Refiller
+from fairway.services.failure.failure_policy import Aftermath
 from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
@@ -106,30 +109,51 @@ class Platform:
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self.directory = Directory(database, Guesses(self.instruments))
-        self._join_dispatching(scheduler)
+        self._join_dispatcher(scheduler)
+        self._join_dispatching()
         self._join_front_door()
         self._join_answers()
         self._join_schedules()
         self.loops = self._loops()
 
-    def _join_dispatching(self, scheduler: type[PoolShare]) -> None:
-        """Who decides what runs, and those that keep it told."""
-        database, settings = self.database, self.settings
+    def _join_dispatcher(self, scheduler: type[PoolShare]) -> None:
+        """Who decides what runs. Its ports are bound once those behind them are made."""
+        settings = self.settings
         limits = WindowLimits(jobs_total=settings.window_jobs, bytes_total=settings.window_bytes)
-        self.dispatcher = Dispatcher(
-            clock=self.store_clock, metrics=self.metrics, limits=limits, scheduler=scheduler,
+        dispatching = DispatchSettings(
+            limits=limits,
+            tokens=lease_tokens(self.cluster.secret),
+            inline_bytes_max=settings.inline_bytes_max,
+            scheduler=scheduler,
             grace_seconds=settings.timeout_grace_seconds,
+        )
+        self.pools = pools = PoolTable()
+        self.aftermath = Aftermath(
+            self.store_clock, pools, jitter=random.Random().random, on_news=self._restrain
+        )
+        self.lateness = Lateness(self.directory, self.store_clock, self.metrics)
+        self._late_ports = LatePorts.unbound()
+        self.dispatcher = Dispatcher(
+            dispatching, self._late_ports.sorting_by(self.lateness.sort_out), self.aftermath, pools,
+            clock=self.store_clock, metrics=self.metrics,
         )  # fmt: skip
-        self.dispatcher.tokens = lease_tokens(self.cluster.secret)
-        self.dispatcher.aftermath.jitter = random.Random().random
+
+    def _join_dispatching(self) -> None:
+        """Those that keep the dispatcher told, and write down what it decides."""
+        database, settings = self.database, self.settings
         self.directory.on_tenant = self.dispatcher.set_terms
         self.revocation = Revocation(self.dispatcher, self.clock)
-        self.registry = Registry(database, self.directory, self.dispatcher.pools)
+        self.registry = Registry(database, self.directory, self.pools)
         self.registry.on_pools = self._pools_changed
         self.registry.on_unsaid = self.dispatcher.hear_anew
         self.holds = HoldKeeper(database, self.dispatcher)
         self.restraints = RestraintKeeper(
-            database, self.dispatcher, self.directory, self.holds, clock=self.clock
+            database,
+            self.dispatcher,
+            self.aftermath,
+            self.directory,
+            self.holds,
+            clock=self.clock,
         )
         bounds = Bounds(
             self.cluster.shard_count, settings.inline_bytes_max, settings.results_waiting_bytes_max
@@ -141,6 +165,8 @@ class Platform:
             database, self.dispatcher, self.watchers, self.instruments,
             shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
         )  # fmt: skip
+        self._late_ports.record_ends.bind(self.recorder.record)
+        self._late_ports.write_leases.bind(self.lease_writer.write)
         self.measuring = Measuring(
             database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
         )
@@ -166,8 +192,6 @@ class Platform:
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
         self.submissions.follow(self.store_clock)
-        self.lateness = Lateness(self.dispatcher, self.directory, self.store_clock, self.metrics)
-        self.dispatcher.sort_out = self.lateness.sort_out
         self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
         self.storage_tie = StorageTie(self.database, self.objects, self.cluster, self.metrics)
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
@@ -287,21 +311,21 @@ class Platform:
         """The loops, and who wakes which."""
         loops = {name: Loop(name, step, self.clock) for name, step in self._steps().items()}
         self.store_watch.on_back = lambda: _wake(loops)
-        self.dispatcher.want_reads = loops["refiller"].wake
+        self._late_ports.want_reads.bind(loops["refiller"].wake)
+        self._late_ports.check()
         self.ownership.on_news = loops["ownership"].wake
         self.slow_statements.on_news = loops["slow statements"].wake
         self.recorder.on_scheduled = loops["promoter"].wake
-        self.dispatcher.aftermath.on_news = lambda some: self._restrain(some, loops["restraints"])
         self.submissions.on_scheduled = loops["promoter"].wake
         self.control.on_scheduled = self.ticker.on_scheduled = loops["promoter"].wake
         self.schedules.on_change = loops["ticker"].wake
         self.ticker.on_cancel = loops["overlapping runs"].wake
         return loops
 
-    def _restrain(self, tenants: set[int], keeper: Loop) -> None:
+    def _restrain(self, tenants: set[int]) -> None:
         """Streams are held at once; the store and the tenant hear of it a moment later."""
         self.restraints.changed(tenants)
-        keeper.wake()
+        self.loops["restraints"].wake()
 
     async def start(self) -> None:
         await self.directory.run_once(0)
@@ -322,7 +346,7 @@ class Platform:
         """The server is about to stop: another goes on, and every call held open is answered."""
         await shutdown.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
-        for session in self.dispatcher.sessions.values():
+        for session in self.dispatcher.all_sessions():
             session.ring()
 
     async def stop(self) -> None:

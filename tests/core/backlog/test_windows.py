@@ -43,7 +43,7 @@ class World:
             self.backlog.reading.set_patience(tenant, True, streams)
 
     def crowd(self, *pools: int) -> None:
-        self.backlog.reading.is_crowded = lambda pool: pool in pools
+        self.backlog.reading._is_crowded = lambda pool: pool in pools
 
     def read(self, streams_max: int = 10) -> dict[int, int]:
         """One round of reads; answers how many jobs were asked for, by tenant."""

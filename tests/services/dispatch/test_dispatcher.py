@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +14,15 @@ from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.ids import make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.core.pools import PoolTable
 from fairway.core.run.lease import TERM_SHIFT, next_epoch
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.runtime.clock import ManualClock
 from fairway.runtime.random_ids import lease_tokens
 from fairway.runtime.telemetry import Metrics
-from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
+from fairway.services.dispatch.ports import Ports, Sorted
+from fairway.services.failure.failure_policy import Aftermath
 from fairway.services.sessions.sessions import End, Holding, Lease, Session
 
 SHORT, MEDIUM = 1, 2
@@ -30,24 +34,42 @@ TRUST_SECONDS = 10.0
 class Machine:
     """A dispatcher that owns shard 0, and what it would have written."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Dispatcher] = Dispatcher, metrics: Metrics | None = None) -> None:
         self.clock = ManualClock()
         self.clock.advance(60)
         self.ends: list[End] = []
         self.to_write: list[Lease] = []
-        self.dispatcher = Dispatcher(
-            clock=self.clock, metrics=Metrics(), limits=WindowLimits(jobs_total=1000)
+        settings = DispatchSettings(
+            limits=WindowLimits(jobs_total=1000),
+            tokens=lease_tokens(SECRET),
+            inline_bytes_max=sys.maxsize,
         )
-        self.dispatcher.tokens = lease_tokens(SECRET)
-        self.dispatcher.record_ends = self.ends.extend
-        self.dispatcher.write_leases = self.to_write.extend
+        ports = Ports(
+            write_leases=self.to_write.extend,
+            record_ends=self.ends.extend,
+            want_reads=lambda: self.want_reads(),
+            sort_out=lambda leases: Sorted(leases, []),
+        )
+        pools = PoolTable()
+        aftermath = Aftermath(
+            self.clock, pools, jitter=lambda: 0.5, on_news=lambda tenants: self.on_news(tenants)
+        )
+        self.dispatcher = kind(
+            settings, ports, aftermath, pools, clock=self.clock, metrics=metrics or Metrics()
+        )
         self.own(0)
         self._numbers = itertools.count(1)
 
+    def want_reads(self) -> None:
+        """Windows run low."""
+
+    def on_news(self, tenants: set[int]) -> None:
+        """Something restrains jobs of these."""
+
     def own(self, shard: int, term: int = TERM) -> None:
-        self.dispatcher.terms[shard] = term
+        self.dispatcher.shards.terms[shard] = term
         self.dispatcher.open_shard(shard)
-        self.dispatcher.trusted_until_us = self.clock.now_us() + round(TRUST_SECONDS * 1e6)
+        self.dispatcher.shards.trusted_until_us = self.clock.now_us() + round(TRUST_SECONDS * 1e6)
 
     def job(self, *, shard: int = 0, **changes: Any) -> QueuedJob:
         job_id = make_job_id(shard, self.clock.unix_ms(), next(self._numbers), 0)
@@ -199,7 +221,7 @@ def test_no_grant_after_the_trust_ends(machine: Machine) -> None:
 
 
 def test_no_grant_of_a_shard_that_is_not_open(machine: Machine) -> None:
-    machine.dispatcher.terms[1] = TERM
+    machine.dispatcher.shards.terms[1] = TERM
     machine.arrive(machine.job(shard=1), shard=1)
     assert machine.take(machine.worker()) == []
 
@@ -383,7 +405,7 @@ def test_a_closed_shard_is_forgotten_and_nothing_of_it_is_written(machine: Machi
     machine.dispatcher.close_shard(0)
     assert machine.ends == []
     assert machine.dispatcher.lease_of(worker, lease.job.id, lease.epoch, lease.token) is None
-    assert machine.dispatcher.terms == {1: TERM}
+    assert machine.dispatcher.shards.terms == {1: TERM}
     assert [lease.shard for lease in machine.take(worker)] == [1]
     assert machine.take(machine.worker("late")) == []
     machine.arrive(machine.job())

@@ -39,7 +39,7 @@ async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
     async with owner_on(database_url) as first, platform_on(database_url) as second:
         await until(lambda: second.ownership.has_peers)
         assert owns_all(first)
-        assert second.dispatcher.terms == {}
+        assert second.dispatcher.shards.terms == {}
         assert second.ownership.owner_url(0) == first.settings.url
         assert first.ownership.owner_url(0) is None
         assert all((await second.readiness.checks()).values())
@@ -71,7 +71,7 @@ async def test_after_a_hand_over_nobody_waits_for_workers_to_speak(database_url:
         leases = await hand.take(2)
         await silent.say(hello=True)  # a worker that dies now, and never speaks again
         await first.let_go()
-        assert first.dispatcher.terms == {}  # what still comes here is passed on
+        assert first.dispatcher.shards.terms == {}  # what still comes here is passed on
         await until(lambda: owns_all(second))
         await until(lambda: first.ownership.owner_url(0) == second.settings.url)
         hand.platform = second
@@ -100,12 +100,12 @@ async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_
     first, second = await open_pair(database_url)
     tenant = await add_tenant(first)
     (job,) = await submit(first, tenant)
-    old_term = first.dispatcher.terms[0]
+    old_term = first.dispatcher.shards.terms[0]
     began = time.monotonic()
     await kill(first)
     await until(lambda: owns_all(second))
     assert time.monotonic() - began < TERM_SECONDS + 1
-    assert second.dispatcher.terms[0] == old_term + 1
+    assert second.dispatcher.shards.terms[0] == old_term + 1
     (lease,) = await Hand(second).take()
     assert lease.job.id == job
     await second.stop()
@@ -130,7 +130,7 @@ async def test_an_owner_that_was_suspended_grants_and_writes_nothing(database_ur
     assert [await stored(second, job) for job in (waiting, mine)] == before
 
     await first.ownership.run_once(0)  # now it learns what happened
-    assert first.dispatcher.terms == {}
+    assert first.dispatcher.shards.terms == {}
     assert first.dispatcher.leases == {}
     await kill(first)
     await second.stop()
@@ -144,13 +144,13 @@ async def test_the_only_server_never_takes_a_shard_from_itself(database_url: str
         await submit(platform, tenant, new(), new(pool=MEDIUM))
         hand = Hand(platform, short=1, medium=1)
         assert len(await hand.take(2)) == 2
-        before = dict(platform.dispatcher.terms)
+        before = dict(platform.dispatcher.shards.terms)
         for lock in ("FOR KEY SHARE", "FOR UPDATE"):  # a write of its own; somebody in the way
             async with slow.transaction():
                 await slow.fetch(f"SELECT FROM shards {lock}")
                 await held_for(2 * TERM_SECONDS, hand)
-        await until(lambda: platform.clock.now_us() < platform.dispatcher.trusted_until_us)
-        assert platform.dispatcher.terms == before
+        await until(lambda: platform.clock.now_us() < platform.dispatcher.shards.trusted_until_us)
+        assert platform.dispatcher.shards.terms == before
         assert await hand.say() is not None, "nobody has to say hello again"
         assert len(platform.dispatcher.leases) == 2
 
@@ -218,7 +218,7 @@ async def test_an_owner_cut_off_from_the_store_stops_granting_before_its_term_en
         (lease,) = await hand.take()
         asked = time.monotonic()
         await gate.close()
-        await until(lambda: SystemClock().now_us() >= platform.dispatcher.trusted_until_us)
+        await until(lambda: SystemClock().now_us() >= platform.dispatcher.shards.trusted_until_us)
         assert time.monotonic() - asked <= TERM_SECONDS
         platform.dispatcher.revoke(lease)
         news = await hand.say()
@@ -230,7 +230,7 @@ async def test_an_owner_cut_off_from_the_store_stops_granting_before_its_term_en
 
 async def test_shards_are_taken_all_and_every_tenant_finds_its_home(database_url: str) -> None:
     async with owner_on(database_url, replace(QUICK, shard_count=4)) as platform:
-        assert platform.dispatcher.open_shards == {0, 1, 2, 3}
+        assert platform.dispatcher.shards.open == {0, 1, 2, 3}
         tenants = [await add_tenant(platform, f"t{n}") for n in range(5)]
         jobs = [(await submit(platform, tenant))[0] for tenant in tenants]
         leases = await Hand(platform, short=8).take(5)
@@ -263,7 +263,7 @@ async def test_a_living_owner_keeps_its_shards_when_the_stores_clock_goes_back(
     database_url: str,
 ) -> None:
     first, second = await open_pair(database_url)
-    before, times_seen = dict(first.dispatcher.terms), 0
+    before, times_seen = dict(first.dispatcher.shards.terms), 0
     ends = time.monotonic() + 5 * TERM_SECONDS
     async with connected(database_url) as look:
         while time.monotonic() < ends or not times_seen:
@@ -272,6 +272,6 @@ async def test_a_living_owner_keeps_its_shards_when_the_stores_clock_goes_back(
             second.loops["ownership"].wake()
             await asyncio.sleep(0.02)
             times_seen += bool(second.ownership._far_terms._seen)
-    assert (first.dispatcher.terms, second.dispatcher.terms) == (before, {})
+    assert (first.dispatcher.shards.terms, second.dispatcher.shards.terms) == (before, {})
     await second.stop()
     await first.stop()

@@ -84,7 +84,7 @@ async def test_what_is_known_or_leased_is_no_news(platform: Platform, tenant: Te
 
 
 async def test_a_job_whose_end_is_on_its_way_to_disk_is_not_granted_again(
-    platform: Platform, tenant: Tenant
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its row says `queued` until the commit: the sweep must not take that for news."""
     await freeze(platform)
@@ -92,14 +92,14 @@ async def test_a_job_whose_end_is_on_its_way_to_disk_is_not_granted_again(
     hand = Hand(platform, short=5)
     (lease,) = await hand.take()
     ends: list[End] = []
-    write, platform.dispatcher.record_ends = platform.dispatcher.record_ends, ends.extend
+    monkeypatch.setattr(platform._late_ports.record_ends, "_body", ends.extend)
     await hand.say(reports=[hand.done(lease)])
     await sweep(platform)
     news = await hand.say()
     assert news is not None
     assert news.leases == []
-    platform.dispatcher.record_ends = write
-    write(ends)
+    monkeypatch.undo()
+    platform.recorder.record(ends)
     await platform.recorder.drain()
     assert (await sight(platform, tenant, job)).record.state == State.SUCCEEDED
 
@@ -119,7 +119,7 @@ async def test_a_read_that_began_before_an_end_was_recorded_brings_nothing_back(
     seen = [lease.job]  # what the read's snapshot holds
     await hand.report(hand.done(lease))
     backlog.end_read(stream, seen, asked, platform.dispatcher.leases)
-    platform.dispatcher.refilled([key])
+    platform.dispatcher.windows().refilled([key])
     news = await hand.say(hello=True)
     assert news is not None
     assert news.leases == []
@@ -154,7 +154,7 @@ async def test_free_tenants_outside_a_crowded_pool_come_in_a_few_at_a_time(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    platform.dispatcher.backlog.reading.is_crowded = lambda pool: True
+    platform.dispatcher.backlog.reading._is_crowded = lambda pool: True
     platform.dispatcher.set_terms(tenant._replace(fair_group="free"))
     job = await insert(platform, tenant)
     await Hand(platform).say(hello=True)

@@ -85,11 +85,13 @@ async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
     assert max(answers.sizes) <= READ_BYTES_MAX + over_bytes
 
 
-async def test_streams_whose_type_went_learn_of_it_in_parts() -> None:
+async def test_streams_whose_type_went_learn_of_it_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine, count = Machine(), 3 * REVIEWED_AT_ONCE
     worker, wakes = machine.worker(types=(1, 2)), list[bool]()
     machine.arrive(*[machine.job(type=2, lane=lane) for lane in range(count)])
-    machine.dispatcher.want_reads = lambda: wakes.append(True)
+    monkeypatch.setattr(machine, "want_reads", lambda: wakes.append(True))
     worker.types = frozenset({1})
     machine.dispatcher.equip(worker, dict(worker.slots))
     backlog = machine.dispatcher.backlog

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.services.dispatch.test_dispatcher import MEDIUM, SHORT, Machine
 from tests.steps import lines_of
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Metrics
@@ -97,7 +96,7 @@ def test_calls_that_come_and_go_leave_nothing_behind() -> None:
         for session in sessions[1:]:
             machine.dispatcher.hold_open(session)
             machine.dispatcher.let_go(session)
-    held = machine.dispatcher.held
+    held = machine.dispatcher.sessions.held
     lines = held.lines(SHORT)
     assert len(lines) == 2
     assert max(len(line._calls) for line in lines) < 50
@@ -113,9 +112,10 @@ def test_calls_that_come_and_go_leave_nothing_behind() -> None:
 class PlainWalk(Dispatcher):
     """The model: every session whose call is held, one after the other."""
 
-    def __init__(self, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, *given: Any, **parts: Any) -> None:
+        super().__init__(*given, **parts)
         self.waiting: dict[str, Session] = {}
+        self._granting.__dict__["_serve_waiting"] = self._serve_waiting
 
     def hold_open(self, session: Session) -> None:
         self.waiting[session.key] = session
@@ -123,18 +123,18 @@ class PlainWalk(Dispatcher):
     def let_go(self, session: Session) -> None:
         self.waiting.pop(session.key, None)
 
-    def forget_session(self, session: Session) -> None:
-        super().forget_session(session)
+    def drop_session(self, session: Session) -> None:
         self.waiting.pop(session.key, None)
+        super().drop_session(session)
 
     def _serve_waiting(self, pool: int, now_us: int) -> None:
         waiting = list(self.waiting.values())
         for session in waiting:
             if session.warm_types and session.free(pool) > 0:
-                self._serve(session, pool, now_us, session.warm_types)
+                self._granting._serve(session, pool, now_us, session.warm_types)
         for session in waiting:
             if session.free(pool) > 0:
-                self._serve(session, pool, now_us)
+                self._granting._serve(session, pool, now_us)
 
 
 @dataclass
@@ -145,13 +145,7 @@ class World:
     machine: Machine = field(init=False)
 
     def __post_init__(self) -> None:
-        self.machine = machine = Machine()
-        machine.dispatcher = self.kind(
-            clock=machine.clock, metrics=METRICS, limits=WindowLimits(jobs_total=1000)
-        )
-        machine.dispatcher.record_ends = machine.ends.extend
-        machine.dispatcher.write_leases = machine.to_write.extend
-        machine.own(0)
+        self.machine = Machine(self.kind, METRICS)
 
     def session(self, number: int) -> Session | None:
         return self.machine.dispatcher.sessions.get(str(number))
@@ -207,7 +201,7 @@ class World:
 
     def trust(self, *, is_given: bool) -> None:
         later_us = round(1e9) if is_given else 0
-        self.machine.dispatcher.trusted_until_us = self.machine.clock.now_us() + later_us
+        self.machine.dispatcher.shards.trusted_until_us = self.machine.clock.now_us() + later_us
 
     def pass_time(self, seconds: float) -> None:
         self.machine.clock.advance(seconds)
@@ -349,7 +343,7 @@ def test_when_its_tenant_may_run_more(machine: Machine) -> None:
 
 def test_when_it_came_while_the_term_was_in_doubt(machine: Machine) -> None:
     machine.worker("shared", short=0)  # somebody runs what the other tenant brings
-    machine.dispatcher.trusted_until_us = 0
+    machine.dispatcher.shards.trusted_until_us = 0
     machine.arrive(machine.job(tenant=7))
     own = machine.worker("own", tenant=7)
     assert machine.take(own) == []
@@ -375,7 +369,7 @@ def test_when_its_job_came_while_the_term_was_in_doubt(machine: Machine) -> None
     own = machine.worker("own", tenant=7)
     machine.dispatcher.hold_open(own)
     machine.arrive(machine.job(tenant=8))
-    machine.dispatcher.trusted_until_us = 0
+    machine.dispatcher.shards.trusted_until_us = 0
     machine.arrive(machine.job(tenant=7))
     machine.own(0)
     machine.arrive(machine.job(tenant=8))
@@ -391,7 +385,7 @@ def test_beside_a_dead_workers_jobs_one_with_more_slots_is_asked_as_well(machine
     narrow, wide = machine.worker("narrow", short=1), machine.worker("wide", short=2)
     for session in (narrow, wide):
         machine.dispatcher.hold_open(session)
-    machine.dispatcher._headcount.forget(dead.key)
+    machine.dispatcher.sessions.headcount.forget(dead.key)
     machine.dispatcher.recount()
     machine.arrive(machine.job())
     assert (len(narrow.outbox), len(wide.outbox)) == (0, 1)

@@ -49,9 +49,8 @@ class Crowd(Machine):
         super().__init__()
         self.tellings = 0
         self.dispatcher.backlog.limits = WindowLimits()
-        self.dispatcher.aftermath.on_news = self._tell_holds
 
-    def _tell_holds(self, tenants: set[int]) -> None:
+    def on_news(self, tenants: set[int]) -> None:
         self.tellings += 1
         assert tenants == {1}
         self.dispatcher.set_holds(self.open_now())

@@ -25,7 +25,7 @@ from tests.services.platform_room import (
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
-from fairway.services.dispatch.dispatcher import SILENT
+from fairway.services.dispatch.run_ends import SILENT
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
 from fairway.services.workers.lost_leases import LOST_AT_ONCE
@@ -126,13 +126,13 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     hand = Hand(platform, medium=1)
     await hand.take()
     await freeze(platform)
-    dispatcher, term = platform.dispatcher, platform.dispatcher.terms[0]
+    dispatcher, term = platform.dispatcher, platform.dispatcher.shards.terms[0]
     earlier = Rescuer(platform.database, dispatcher, platform.settings)
     await earlier.run_once(platform.clock.now_us())
     dispatcher.close_shard(0)
     dispatcher.sessions.clear()
     dispatcher.claim_shard(0, term)
-    dispatcher.restored_session(hand.key)
+    dispatcher.found_session(hand.key, None)
     async with platform.database.calm() as connection:
         await connection.execute("UPDATE sessions SET seen_at = now() - interval '1 hour'")
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)

@@ -27,7 +27,7 @@ async def cancel_many(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     tenant = await tenant_of(request.scope, platform.directory)
     shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
-    if shard not in platform.dispatcher.terms:
+    if request.app.state.relay.is_elsewhere(shard):
         body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
         return RelayedReply(request.app.state.relay, body, shard)
     filters.check_names(request.query_params, FILTERS)

@@ -22,7 +22,7 @@ from fairway.api.relay import RelayedReply
 from fairway.core.errors import NotFound
 from fairway.core.failure.dead_letter import Action, Cause, DeadFilter
 from fairway.core.failure.fingerprint import as_text
-from fairway.core.ids import LOWEST_JOB_ID, JobId, shard_of
+from fairway.core.ids import LOWEST_JOB_ID, shard_of
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.dead_letters import COUNT_EACH_MAX, COUNT_MAX
 from fairway.services.jobs.lookup import JobSight
@@ -92,7 +92,7 @@ async def show(request: Request) -> Response:
 async def replay_one(request: Request) -> Response:
     platform, tenant = await _asked(request)
     job, counted = job_id(request.path_params["id"]), (platform.bodies.requests, tenant.id)
-    if _is_elsewhere(platform, job):
+    if request.app.state.relay.is_elsewhere(shard_of(job)):
         body = await read_body(request.scope, request.receive, _body_max(platform), counted=counted)
         return RelayedReply(request.app.state.relay, body, shard_of(job))
     wanted = await decoded(request, ReplayOne, _body_max(platform), if_empty=b"{}", counted=counted)
@@ -105,14 +105,10 @@ async def replay_one(request: Request) -> Response:
 async def discard_one(request: Request) -> Response:
     platform, tenant = await _asked(request)
     job = job_id(request.path_params["id"])
-    if _is_elsewhere(platform, job):
+    if request.app.state.relay.is_elsewhere(shard_of(job)):
         return RelayedReply(request.app.state.relay, b"", shard_of(job))
     await platform.dead_letters.discard_one(tenant.id, job)
     return Response(status_code=204)
-
-
-def _is_elsewhere(platform: Platform, job: JobId) -> bool:
-    return shard_of(job) not in platform.dispatcher.terms
 
 
 # -- many ----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class ExplainJob:
         tenant = await tenant_of(scope, platform.directory)
         job = job_id(text)
         shard = shard_of(job)
-        if shard not in platform.dispatcher.terms and shard < platform.cluster.shard_count:
+        if self._relay.is_elsewhere(shard) and shard < platform.cluster.shard_count:
             await self._relay.pass_on(scope, b"", send, shard=shard)
             return
         found = await platform.explainer.explain(tenant.id, job, platform.clock.now_us())

@@ -72,7 +72,7 @@ class OneJob:
             await send_bytes(send, 200, body, headers)
 
     async def _cancel(self, scope: Scope, send: Send, tenant: int, job: JobId) -> None:
-        if shard_of(job) not in self._platform.dispatcher.terms:
+        if self._relay.is_elsewhere(shard_of(job)):
             await self._relay.pass_on(scope, b"", send, shard=shard_of(job))
             return
         sight = await self._platform.control.cancel(tenant, job)
@@ -92,7 +92,7 @@ class OneJob:
         if wanted.execute_at is None and wanted.delay_seconds is None:
             raise InvalidRequest("Give execute_at or delay_seconds.", field="/execute_at")
         wish = due_wish(wanted)
-        if shard_of(job) not in self._platform.dispatcher.terms:
+        if self._relay.is_elsewhere(shard_of(job)):
             await self._relay.pass_on(scope, body, send, shard=shard_of(job))
             return
         sight = await self._platform.control.reschedule(tenant, job, wish)

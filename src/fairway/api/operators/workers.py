@@ -21,7 +21,7 @@ from fairway.wire.operator import WorkerList, WorkerView
 async def list_workers(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     await operator_of(request.scope, platform.directory)
-    if not platform.dispatcher.terms:
+    if request.app.state.relay.is_elsewhere(None):
         return _Relayed(request.app.state.relay)
     return _shown(platform, platform.roster.workers())
 
@@ -29,7 +29,7 @@ async def list_workers(request: Request) -> Response:
 async def drain_worker(request: Request) -> Response:
     platform: Platform = request.app.state.platform
     await operator_of(request.scope, platform.directory)
-    if not platform.dispatcher.terms:
+    if request.app.state.relay.is_elsewhere(None):
         return _Relayed(request.app.state.relay)
     name = request.path_params["name"]
     asked = platform.roster.ask_to_drain(name)

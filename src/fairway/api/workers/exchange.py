@@ -81,13 +81,14 @@ class ExchangeEndpoint:
         tenant = None if principal.tenant is None else principal.tenant.id
         counted = self._platform.bodies.of_worker(tenant, worker)
         body = await read_body(scope, receive, CALL_BYTES_MAX, BODY_SECONDS_MAX, counted=counted)
-        terms = self._platform.dispatcher.terms
-        if not terms:
+        if self._relay.is_elsewhere(None):
             try:
                 await self._relay.pass_on(scope, body, send, shard=None)
                 return
             except Unavailable:
-                if not terms:  # else this server took over while it waited for the other
+                if self._relay.is_elsewhere(
+                    None
+                ):  # else this server took over while it waited for the other
                     raise
         call = await self._call(principal, worker, await self._request(principal, body))
         self._platform.revocation.check(principal.key_id)  # a slow body takes minutes

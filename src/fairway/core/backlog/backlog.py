@@ -27,8 +27,13 @@ SETTLED_PER_TAKE = 4  # streams whose holds changed
 class Backlog(RunnableWindows):
     """All streams of the shards that one owner holds."""
 
-    def __init__(self, limits: WindowLimits, now_us: Callable[[], int] = lambda: 0) -> None:
-        super().__init__(limits, now_us)
+    def __init__(
+        self,
+        limits: WindowLimits,
+        now_us: Callable[[], int] = lambda: 0,
+        is_crowded: Callable[[int], bool] = lambda pool: False,
+    ) -> None:
+        super().__init__(limits, now_us, is_crowded)
         self.has_lanes = False  # whether any tenant gave jobs a fair_key
         self._unsure: dict[str, StreamKey] = {}  # promoted, while an end was on its way to disk
 

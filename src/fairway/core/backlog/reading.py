@@ -45,8 +45,8 @@ def budget_of(wishes: Sequence[tuple[Stream, int]], room_bytes: int) -> Budget:
 
 
 class Reading:
-    def __init__(self) -> None:
-        self.is_crowded: Callable[[int], bool] = lambda pool: False
+    def __init__(self, is_crowded: Callable[[int], bool]) -> None:
+        self._is_crowded = is_crowded  # whether so many wait in a pool that more may wait outside
         self._patient: set[int] = set()  # tenants that wait outside while their pool is crowded
         # By tenant, in the order they began to want a read; whose turn is next comes first.
         self._wanting: dict[int, dict[StreamKey, Stream]] = {}
@@ -67,7 +67,7 @@ class Reading:
 
     def _roomy(self) -> Iterator[dict[StreamKey, Stream]]:
         for pool, streams in self._outside.items():
-            if streams and not self.is_crowded(pool):
+            if streams and not self._is_crowded(pool):
                 yield streams
 
     def set_patience(self, tenant: int, is_patient: bool, streams: Iterable[Stream]) -> None:

@@ -22,7 +22,9 @@ ROOM_MADE = 0.25
 
 
 class Windows(BacklogCounts):
-    def __init__(self, limits: WindowLimits, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self, limits: WindowLimits, now_us: Callable[[], int], is_crowded: Callable[[int], bool]
+    ) -> None:
         super().__init__()
         self.limits = limits
         self.now_us = now_us
@@ -31,7 +33,7 @@ class Windows(BacklogCounts):
         self.coming: set[str] = set()  # being written here: they arrive, a read must not bring them
         self.ending: set[str] = set()  # ran here; the store shows them as queued until it is told
         self.holds = Holds()
-        self.reading = Reading()
+        self.reading = Reading(is_crowded)
         self._room_at_us = 0
 
     def _known(self, key: StreamKey) -> Stream | None:

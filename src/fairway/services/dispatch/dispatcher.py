@@ -1,150 +1,403 @@
 """The dispatcher: who runs what next, for the shards this server owns.
 
 It is the one owner of its state: sessions, leases, windows and fair share live in memory and change
-only here, inside one event loop, in plain synchronous steps; so there are no locks. It does no I/O:
-leases that must be on disk first go to `write_leases`, ends of runs to `record_ends`, and the loops
-beside it read the store and call back. Who goes next is decided in `core/fair_share/fairness.py`.
+only here, inside one event loop, in plain synchronous steps; so there are no locks. Others ask it
+and tell it, by its verbs; nobody reaches into its parts. It does no I/O: what must be written or
+read goes out through its `Ports`, and the loops beside it read the store and call back. Who goes
+next is decided in `core/fair_share/fairness.py`, what follows a failure in `services/failure`.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
 
-from msgspec.structs import replace
-
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Holds
-from fairway.core.backlog.streams import key_of
-from fairway.core.fair_share.capacity import Said
+from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
+from fairway.core.fair_share.fairness import PoolShare
+from fairway.core.fair_share.insight import ShareInsight
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
-from fairway.core.lifecycle import State
-from fairway.core.run.lease import may_adopt
-from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.pools import PoolTable
+from fairway.core.run.lease_token import LeaseTokens
+from fairway.core.run.outcome import Outcome
 from fairway.core.tenant import Tenant
-from fairway.services.dispatch.granting import Granting
-from fairway.services.sessions.sessions import End, Holding, Lease, Session
+from fairway.runtime.clock import Clock
+from fairway.runtime.telemetry import Metrics
+from fairway.services.dispatch.granting import Granting, Memory
+from fairway.services.dispatch.lease_table import LeaseTable
+from fairway.services.dispatch.owned_shards import OwnedShards
+from fairway.services.dispatch.pool_shares import Shares
+from fairway.services.dispatch.ports import Ports
+from fairway.services.dispatch.presence import Presence
+from fairway.services.dispatch.restored_leases import RestoredLeases
+from fairway.services.dispatch.run_ends import SILENT, RunEnds, requeued
+from fairway.services.dispatch.window_feed import WindowFeed
+from fairway.services.failure.failure_policy import Aftermath
+from fairway.services.sessions.session_table import SessionTable
+from fairway.services.sessions.sessions import End, Holding, Lease, News, Session
 from fairway.store.leases import Origin
 
-SILENT = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}'
-UNNAMED = b'{"type":"WorkerLost","message":"The worker no longer names this among what it runs."}'
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchSettings:
+    limits: WindowLimits
+    tokens: LeaseTokens  # of the cluster: another owner must know them
+    inline_bytes_max: int  # a larger result is a success only when storage has it
+    scheduler: type[PoolShare] = PoolShare
+    grace_seconds: float = 30.0  # past a time limit, or after a silence
 
 
-class Dispatcher(Granting):
-    inline_bytes_max = sys.maxsize  # a larger result is a success only when storage has it
+class Dispatcher:
+    def __init__(
+        self,
+        settings: DispatchSettings,
+        ports: Ports,
+        aftermath: Aftermath,
+        pools: PoolTable,
+        *,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._clock = clock
+        self._metrics = metrics
+        self._ports = ports
+        self._tokens = settings.tokens
+        self._hinted_us: int | None = None  # when another server last told of jobs
+        self.pools = pools
+        self.aftermath = aftermath
+        self.shards = OwnedShards()
+        self.tombstones = Tombstones()
+        self.shares = Shares(pools, settings.scheduler)
+        self.backlog = ProbingBacklog(settings.limits, clock.now_us, self.shares.is_crowded)
+        self.sessions = SessionTable(clock, pools, round(settings.grace_seconds * 1e6))
+        self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held)
+        memory = Memory(pools, self.shards, self.sessions, self.leases, self.backlog, self.shares)
+        self._granting = Granting(memory, settings.tokens, ports, clock, metrics)
+        self._windows = WindowFeed(memory, self._granting, ports, clock)
+        self._presence = Presence(memory, ports, clock)
+        self._restored = RestoredLeases(memory, settings.tokens, clock)
+        self._runs = RunEnds(
+            self.leases, aftermath, ports, settings.inline_bytes_max, clock=clock, metrics=metrics
+        )
 
-    # -- runs end ----------------------------------------------------------------------------
+    # -- shards ------------------------------------------------------------------------------
+
+    def owns(self, shard: int) -> bool:
+        return shard in self.shards.terms
+
+    def owns_any(self) -> bool:
+        return bool(self.shards.terms)
+
+    def term_of(self, shard: int) -> int | None:
+        """Under which this server owns it; None when it does not."""
+        return self.shards.terms.get(shard)
+
+    def restored_term_of(self, shard: int) -> int | None:
+        """As `term_of`, once all written leases of the shard are known here."""
+        return self.shards.restored_term(shard)
+
+    def terms(self) -> Mapping[int, int]:
+        """By shard, as they are at any time; nobody changes them by this."""
+        return self.shards.terms_view
+
+    def is_open(self, shard: int) -> bool:
+        """Whether its jobs are given out: it is owned, and what ran before is known."""
+        return shard in self.shards.open
+
+    def open_shards(self) -> list[int]:
+        return sorted(self.shards.open)
+
+    def restored_shards(self) -> list[int]:
+        """Those owned of which it is known who holds what."""
+        return sorted(self.shards.terms.keys() - self.shards.restoring)
+
+    def is_restoring(self) -> bool:
+        return bool(self.shards.restoring)
+
+    async def until_restored(self) -> None:
+        """While leases are being read from the store nobody can tell what a worker holds."""
+        await self.shards.all_restored.wait()
+
+    def claims(self) -> int:
+        """How often a shard was claimed so far: whoever waits can tell that one came meanwhile."""
+        return self.shards.claims
+
+    def trust_until(self, until_us: int) -> None:
+        """Past this moment another server may own what this one does: nothing is granted then."""
+        self.shards.trusted_until_us = until_us
+
+    def claim_shard(self, shard: int, term: int) -> None:
+        """This server owns it from now on; its leases must be found before anybody is judged.
+
+        Whoever greeted before has not said what it runs of this shard: all say hello again.
+        """
+        self.shards.claim(shard, term)
+        self._presence.forget_greetings()
+
+    def leases_restored(self, shard: int) -> None:
+        """Every written lease of the shard is here, or it is another's: workers may be heard."""
+        self.shards.restored(shard)
+
+    def open_shard(self, shard: int) -> None:
+        self.shards.open.add(shard)
+
+    def close_shard(self, shard: int) -> None:
+        """Another server owns it now: forget all of it, write nothing."""
+        self.shards.close(shard)
+        self.backlog.forget_shard(shard)
+        foreign = [lease for lease in self.leases.values() if lease.shard == shard]
+        self.leases.release(foreign, self._clock.now_us())
+        self._presence.forget_greetings()  # the next owner must hear what they run
+
+    def whole_on_disk(self, handed_over: set[int]) -> set[int]:
+        """Shards of which the next owner finds all in the store: who runs what, and what ended.
+
+        Of one that was not opened yet nobody knows: unless it was handed over like that.
+        """
+        unsure = {lease.shard for lease in self.leases.values() if not lease.written}
+        unsure |= {shard_of(job_id) for job_id in self.backlog.ending}
+        known = self.shards.open | handed_over
+        return (known & self.shards.terms.keys()) - unsure
+
+    # -- jobs arrive -------------------------------------------------------------------------
+
+    def coming(self, ids: Iterable[str]) -> None:
+        """These are being written here: a read must not bring them before they are announced."""
+        self.backlog.coming.update(ids)
+
+    def came(self, ids: Iterable[str]) -> None:
+        """They are written and announced, or they are not written."""
+        self.backlog.coming.difference_update(ids)
+
+    def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
+        """Jobs of one shard are on disk and due."""
+        if shard in self.shards.open:
+            self._granting.wake(self.backlog.arrived(self.tombstones.without_dead(jobs)))
+
+    def looking(self) -> AbstractContextManager[int]:
+        """For whoever brings rows otherwise than by a read: what ends meanwhile is remembered."""
+        return self.backlog.reading.looking()
+
+    def promoted(self, shard: int, jobs: Sequence[QueuedJob], look: int) -> None:
+        """Jobs of one shard came due; a read may have brought some of them already."""
+        if shard in self.shards.open:
+            alive = self.tombstones.without_dead(jobs)
+            self._granting.wake(self.backlog.promoted(alive, self.leases, look))
+
+    def hinted(self, shard: int, firsts: Mapping[StreamKey, str]) -> None:
+        """Another server wrote jobs, here the oldest of each stream; they are read from there."""
+        self._hinted_us = self._clock.now_us()
+        if shard in self.shards.open:
+            for key, first in firsts.items():
+                self.backlog.hinted(key, first)
+            self._ports.want_reads()
+
+    def hinted_us(self) -> int | None:
+        """When another server last told of jobs."""
+        return self._hinted_us
+
+    def depth_of(self, tenant: int) -> int:
+        """How many jobs of the tenant wait."""
+        return self.backlog.depth(tenant, self.pools.by_number)
+
+    def windows(self) -> WindowFeed:
+        """For those that read the store into the windows."""
+        return self._windows
+
+    # -- jobs go otherwise than by a run --------------------------------------------------------
+
+    def cancel(self, tenant: int, job: str) -> bool:
+        """Ask the run of a job to stop; False when it does not run."""
+        return self.leases.cancel(tenant, job)
+
+    def cancelled(self, jobs: Sequence[tuple[str, StreamKey]]) -> None:
+        """Waiting jobs are cancelled on disk: they must not start here any more."""
+        now_us = self._clock.now_us()
+        for job, _ in jobs:
+            self.tombstones.raise_for(job, now_us)
+        self.backlog.remove_all(jobs)
+        for job, _ in jobs:
+            lease = self.leases.get(job)
+            if lease is not None:  # granted while that was written: the cancellation stands
+                self.revoke(lease)
+
+    def expired(self, jobs: Sequence[tuple[str, StreamKey]]) -> None:
+        """Waiting jobs were ended on disk, for their last moment has passed."""
+        self.backlog.remove_all(jobs)
+
+    def forget_cancelled(self, now_us: int) -> None:
+        """Upkeep: nobody can bring back what was cancelled a minute ago."""
+        self.tombstones.clear_old(now_us)
+
+    # -- leases ------------------------------------------------------------------------------
 
     def lease_of(self, session: Session, job: str, epoch: int, token: str) -> Lease | None:
         """The lease in force, if this is its holder; anything else can write nothing."""
-        lease = self.leases.get(job)
-        if lease is None or lease.epoch != epoch or lease.token != token:
-            return None
-        return lease if lease.session is session else None
+        return self.leases.held_by(session, job, epoch, token)
+
+    def lease_on(self, job: str) -> Lease | None:
+        """The lease in force of a job, whoever holds it."""
+        return self.leases.get(job)
+
+    def stands(self, lease: Lease) -> bool:
+        """Whether it is still in force."""
+        return self.leases.stands(lease)
+
+    def all_leases(self) -> list[Lease]:
+        return list(self.leases.values())
+
+    def is_underway(self, job: str) -> bool:
+        """Whether it runs, or its end is on its way to disk: the row may show it as waiting."""
+        return job in self.leases or job in self.backlog.ending
+
+    def may_judge(self, job: str) -> bool:
+        """False while its end is on its way to disk, and in shards that are not (yet) known."""
+        is_known = self.shards.restored_term(shard_of(job)) is not None
+        return is_known and job not in self.backlog.ending
+
+    def is_real(self, job: str, epoch: int, token: str) -> bool:
+        """Whether a server of this cluster granted such a lease."""
+        return self._tokens.is_real(job, epoch, token)
+
+    def take_over(self, session: Session, job: str, epoch: int, token: str) -> None:
+        """The next life of a worker shows the token of a lease: it is this session's now."""
+        self.leases.take_over(session, job, epoch, token)
+
+    def note_progress(self, session: Session, holding: Holding) -> bool:
+        """What a run says of itself; False when it says nothing, or its lease is another's."""
+        return self.leases.note_progress(session, holding)
+
+    def unnamed(self, session: Session, named: Collection[tuple[str, int]]) -> list[Lease]:
+        """A worker listed all (job, epoch) that it runs: what it was sent and never names."""
+        return self.leases.unnamed(session, named, self._clock.now_us())
+
+    def written(self, lease: Lease) -> None:
+        """The lease is on disk: now its worker may hear of it."""
+        if not self.leases.stands(lease):
+            return  # its worker is gone since, and the lease with it
+        lease.written = True
+        if lease.cancelling:  # asked to stop before it began: it never does
+            self._runs.never_began(lease)
+            return
+        lease.session.send(lease)
+        lease.session.ring()
+
+    def not_written(self, lease: Lease) -> None:
+        """The job was no longer free to run; nobody heard of this lease."""
+        self.leases.release([lease], self._clock.now_us())
+
+    def written_late(self, lease: Lease, *, is_written: bool) -> None:
+        """The lease of a run that goes on was written down, or found its job cancelled."""
+        lease.written = is_written
+        if not is_written and self.leases.stands(lease) and self.owns(lease.shard):
+            self.revoke(lease)
+
+    def unwritten(self) -> list[Lease]:
+        return [lease for lease in self.leases.values() if not lease.written]
+
+    def take_stale_leases(self, older_than_us: int) -> list[Lease]:
+        """Lazily granted leases that still run and are due to be written down."""
+        return self.leases.take_stale(older_than_us)
+
+    def withdraw_unheard(self) -> None:
+        """Grants that no worker heard of and the store does not know are as if they never were."""
+        for session in self.sessions.values():
+            self.leases.release(session.withdraw_unwritten(), self._clock.now_us())
+
+    def send_whole(self, lease: Lease, payload: bytes) -> None:
+        """A lease that never reached its worker goes out again; its payload was read anew."""
+        self.leases.send_whole(lease, payload)
+
+    def revoke(self, lease: Lease) -> None:
+        """The job is no longer this worker's to run; tell it so."""
+        self.leases.release([lease], self._clock.now_us())
+        lease.session.revoke(lease.job.id, lease.epoch)
+        lease.session.ring()
+
+    def outlasts(self, lease: Lease) -> bool:
+        """It outlasts its pool, where it counts until there is room for it; True the first time."""
+        return self.leases.outlasts(lease)
+
+    def rehome(self, lease: Lease, pool: int, now_us: int) -> None:
+        """Count a run's slot in another pool, if its worker has one there to give."""
+        session = lease.session
+        if not session.has_slot(pool):
+            return
+        self.leases.rehome(lease, pool, now_us)
+        self._granting.serve(session)
+        if session.outbox:
+            session.ring()
+
+    def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
+        """A worker runs a job under a lease that an earlier owner granted and never wrote."""
+        return self._restored.adopt(session, job, holding)
+
+    def restore_written(
+        self, session: Session, job: QueuedJob, token: str, running_seconds: float
+    ) -> None:
+        """A lease that the store has and this memory lacks: it stands."""
+        lease = self._restored.written(session, job, token, running_seconds)
+        if not session.may_run(job.tenant):
+            self.lost([lease])  # its session is another tenant's worker by now: nobody runs it
+
+    # -- runs end ----------------------------------------------------------------------------
 
     def succeeded(self, ends: list[End]) -> None:
         """Runs that ended well, as one session says."""
-        self._end([end.lease for end in ends], self._clock.now_us())
-        numbers = [end.number for end in ends if end.number is not None]
-        ends[0].lease.session.recording.update(numbers)
-        if self.aftermath.watched:
-            most = self.inline_bytes_max
-            kept = (end for end in ends if end.result is None or len(end.result) <= most)
-            self.aftermath.succeeded(end.lease.job for end in kept)
-        self.record_ends(ends)
+        self._runs.succeeded(ends)
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """A run ended otherwise than by success."""
-        end = self.aftermath.end_of(lease, number, outcome)  # should it fail, nothing is gone yet
-        self._end([lease], self._clock.now_us())
-        lease.session.recording.add(number)
-        self.record_ends([end])
+        self._runs.ended(lease, number, outcome)
 
     def reported(self, lease: Lease) -> None:
         """A run is over, and its end cannot be taken yet: its lease stands, others use its slot."""
-        if lease.reported or self.leases.get(lease.job.id) is not lease:
-            return
-        lease.session.free_slot(lease)
-        lease.reported = True
-        if self.backlog.has_lanes:
-            self.backlog.run_ended(lease.job)
-        if lease.running is not None:
-            pool = lease.moved_to or lease.job.pool
-            self.shares[pool].finish(lease.running, self._clock.now_us())
-            lease.running = None
-            self.held.stir(pool, lease.job.tenant)
+        self._runs.reported(lease)
 
     def given_up(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """The end that was reported cannot be taken at all; unless the lease is over by now."""
-        if self.leases.get(lease.job.id) is lease and lease.reported:
-            self.ended(lease, number, outcome)
+        self._runs.given_up(lease, number, outcome)
 
     def lost(self, leases: Iterable[Lease], error: bytes = SILENT) -> None:
         """Nobody runs them any more: costs a delivery, never an attempt."""
-        now_us, lost = self._clock.now_us(), list(leases)
-        for lease in lost:
-            outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0), error=error)
-            end = self.aftermath.end_of(lease, None, outcome)
-            self._end([lease], now_us)
-            self.record_ends([end])
-            self._metrics.lost.inc()
+        self._runs.lost(leases, error)
 
     def take_back(self, lease: Lease, outcome: Outcome) -> None:
         """End a run on the platform's own word; its worker is told to stop it."""
-        if self.leases.get(lease.job.id) is not lease:
-            return  # over since
-        end = self.aftermath.end_of(lease, None, outcome)
-        self._end([lease], self._clock.now_us())
-        if lease.delivered:
-            lease.session.revoke(lease.job.id, lease.epoch)
-            lease.session.ring()
-        self.record_ends([end])
+        self._runs.taken_back(lease, outcome)
+
+    def result_kept(self, lease: Lease) -> None:
+        """A large result is in storage: its run counts as a success from now on."""
+        if self.aftermath.watched:
+            self.aftermath.succeeded([lease.job])
+
+    def result_not_kept(self, lease: Lease, number: int | None, outcome: Outcome) -> End:
+        """A large result cannot be kept: how its run ends instead."""
+        return self.aftermath.end_of(lease, number, outcome)
+
+    def recorded(self, ids: Sequence[str]) -> None:
+        """The ends of these jobs' runs are on disk, or were refused there."""
+        self.backlog.ended(ids)
 
     def settled(self, end: End) -> None:
         """The end of a run is on disk; a job that goes back to its queue is free again."""
-        decision = end.decision
-        if decision is not None and decision.state is State.QUEUED:
-            tally = decision.tally
-            job = replace(
-                end.lease.job,
-                epoch=end.lease.epoch,
-                attempts=tally.attempts,
-                deliveries=tally.deliveries,
-                failures=tally.failures,
-                place=None,  # its row was just written anew
-            )
-            if end.lease.shard in self.open_shards and job.id not in self.tombstones:
-                self.backlog.put_back(job)
-                self._wake([(job.pool, job.tenant)])
+        job = requeued(end)
+        if job is not None and self.is_open(end.lease.shard) and job.id not in self.tombstones:
+            self.backlog.put_back(job)
+            self._granting.wake([(job.pool, job.tenant)])
 
     # -- sessions ----------------------------------------------------------------------------
 
-    def equip(self, session: Session, slots: dict[int, int]) -> None:
-        """A session has said hello: its slots count towards the capacity of the pools."""
-        session.equip(slots)
-        session.greeted = True
-        if session.there_since_us is None:
-            session.there_since_us = self._clock.now_us()
-        if self.sessions.get(session.key) is session:  # else it ended while its hello was read
-            self.held.review(session)
-            # A tenant's own workers add nothing to what all tenants share.
-            shared = slots if session.tenant is None else {}
-            self._headcount.count(session.key, Said(session.tenant, session.types, shared))
-        self.recount()
-
-    def end_session(self, session: Session) -> None:
-        """Its process is gone: whatever it still held is lost."""
-        self.drop_session(session)
-        self.recount()
-
-    def drop_session(self, session: Session) -> None:
-        """As `end_session`, of many: whoever ends them recounts once."""
-        self.forget_session(session)
-        self._headcount.forget(session.key)
-        self.lost(session.leases.values())
-        session.outbox = []  # leases know their session: what was never sent must not keep it
-        session.ring()
+    def session(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
+        """The session of this name, whose worker speaks just now; a new one must find a place."""
+        return self.sessions.heard(key, worker, tenant, opener)
 
     def found_session(self, key: str, origin: Origin | None) -> Session:
         """The session of a lease that the store has; `origin` is who opened it, if that is known.
@@ -154,140 +407,135 @@ class Dispatcher(Granting):
         """
         known = self.sessions.get(key)
         if origin is None or known is None:
-            return self.restored_session(key, origin)
+            return self.sessions.restored(key, origin)
         if known.is_known and known.opener != origin.opener:
             self.end_session(known)
-        return self.restored_session(key, origin)
+        return self.sessions.restored(key, origin)
+
+    def session_of(self, key: str) -> Session | None:
+        return self.sessions.get(key)
+
+    def grace_us(self) -> int:
+        """Past a time limit, or after a silence."""
+        return self.sessions.grace_us
+
+    def has(self, session: Session) -> bool:
+        """Whether the session is here still."""
+        return self.sessions.has(session)
+
+    def all_sessions(self) -> list[Session]:
+        return list(self.sessions.values())
+
+    def offer_slots(self, session: Session, slots: int) -> None:
+        """A hello names so many: those of one tenant's own workers are bounded together."""
+        self.sessions.offer_slots(session, slots)
+
+    def equip(self, session: Session, slots: dict[int, int]) -> None:
+        """A session has said hello: its slots count towards the capacity of the pools."""
+        self._presence.equip(session, slots)
+
+    def serve(self, session: Session) -> None:
+        """Give a session what its free slots can start."""
+        self._granting.serve(session)
+
+    def hold_open(self, session: Session) -> None:
+        """Its call is held: an arrival may answer it."""
+        self.sessions.held.hold(session)
+
+    def let_go(self, session: Session) -> None:
+        self.sessions.held.let_go(session)
+
+    def news(self, session: Session) -> News:
+        """What there is to say to a session, once."""
+        return self.sessions.news(session)
+
+    def end_session(self, session: Session) -> None:
+        """Its process is gone: whatever it still held is lost."""
+        self.drop_session(session)
+        self.recount()
+
+    def drop_session(self, session: Session) -> None:
+        """As `end_session`, of many: whoever ends them recounts once."""
+        self.sessions.forget(session)
+        self.lost(session.leases.values())
+        session.ended()
 
     def recount(self) -> None:
         """Let what workers came and went change who gets how much, and what may wait in memory."""
-        now_us, changes = self._clock.now_us(), self._headcount.changes()
-        for number, slots in changes.capacity.items():
-            self.shares[number].set_capacity(slots, now_us)
-        if changes.types:
-            self.backlog.set_runnable(changes.types)
-        if self.backlog.wants_reads or self.backlog.is_reviewing:
-            self.want_reads()
+        self._presence.recount()
 
     def hear_anew(self, types: set[int]) -> None:
         """These were let go while nobody was seen to run them: whoever does says so again.
 
         Its hello counts them and learns their numbers, which may be new.
         """
-        self.lapses += 1
-        for session in self.sessions.values():
-            if not session.types.isdisjoint(types):
-                session.doubt()
+        self._presence.hear_anew(types)
 
-    def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
-        """A worker runs a job under a lease that an earlier owner granted and never wrote.
+    def lapses(self) -> int:
+        """How often names were let go so far: a hello can tell that one was meanwhile."""
+        return self._presence.lapses
 
-        Its token proves the grant: what nobody was given, nobody can have run.
-        """
-        term = self.terms.get(shard_of(job.id))
-        if not session.may_run(job.tenant) or term is None or job.id in self.leases:
-            return False
-        if not may_adopt(job.epoch, holding.epoch, term):
-            return False
-        if not self.tokens.is_real(job.id, holding.epoch, holding.token):
-            return False
-        self.backlog.remove(job.id, key_of(job))  # perhaps read as waiting before this was said
-        self.restore(session, job, holding.epoch, holding.token, running_seconds=0.0)
-        return True
+    def is_run(self, type_id: int, pool: int, tenant: int) -> bool:
+        """Whether a live worker could run such a job of this tenant."""
+        return self.sessions.is_run(type_id, pool, tenant)
 
-    def restore_written(
-        self, session: Session, job: QueuedJob, token: str, running_seconds: float
-    ) -> None:
-        """A lease that the store has and this memory lacks: it stands."""
-        lease = self.restore(session, job, job.epoch, token, running_seconds=running_seconds)
-        lease.written = True
-        if not session.may_run(job.tenant):
-            self.lost([lease])  # its session is another tenant's worker by now: nobody runs it
+    def lacking_labels(self, type_id: int, pool: int, tenant: int) -> tuple[str, ...]:
+        """What the nearest worker that offers the pool for this type lacks to serve it."""
+        return self.sessions.lacking_labels(type_id, pool, tenant)
 
-    def restore(
-        self, session: Session, job: QueuedJob, epoch: int, token: str, *, running_seconds: float
-    ) -> Lease:
-        """Put a lease of an earlier owner into force here."""
-        now_us = self._clock.now_us()
-        lease = Lease(job, epoch, token, session, now_us - round(running_seconds * 1e6))
-        lease.delivered = True
-        lease.running = self.shares[job.pool].adopt(
-            job.tenant, job.type, lease.granted_us, now_us, own=session.tenant is not None
-        )
-        self.leases[job.id] = lease
-        session.hold(lease)
-        self.fresh.append([lease])
-        return lease
+    def free_slots(self, pool: int) -> int:
+        """Slots that nothing runs on, of workers that serve all tenants."""
+        return self.sessions.free_slots(pool)
 
-    # -- shards ------------------------------------------------------------------------------
-
-    def claim_shard(self, shard: int, term: int) -> None:
-        """This server owns it from now on; its leases must be found before anybody is judged.
-
-        Whoever greeted before has not said what it runs of this shard: all say hello again.
-        """
-        self.terms[shard] = term
-        self.open_shards.discard(shard)  # nothing of an earlier term holds
-        self.claims += 1
-        self.restoring.add(shard)
-        self.all_restored.clear()
-        self._forget_greetings()
-
-    def _forget_greetings(self) -> None:
-        for session in self.sessions.values():
-            session.there_since_us = None  # what ended meanwhile is said after the hello
-        if any(session.greeted for session in self.sessions.values()):
-            for session in self.sessions.values():
-                session.doubt()
-            self._headcount.forget_all()
-            self.recount()
-
-    def leases_restored(self, shard: int) -> None:
-        """Every written lease of the shard is here, or it is another's: workers may be heard."""
-        self.restoring.discard(shard)
-        if not self.restoring:
-            self.all_restored.set()
-
-    def open_shard(self, shard: int) -> None:
-        self.open_shards.add(shard)
-
-    def close_shard(self, shard: int) -> None:
-        """Another server owns it now: forget all of it, write nothing."""
-        self.open_shards.discard(shard)
-        self.leases_restored(shard)
-        self.terms.pop(shard, None)
-        self.backlog.forget_shard(shard)
-        foreign = [lease for lease in self.leases.values() if lease.shard == shard]
-        self._release(foreign, self._clock.now_us())
-        self._forget_greetings()  # the next owner, be it this server, must hear what they run
-
-    # -- what operators decide -----------------------------------------------------------------
+    # -- what operators and failures decide ------------------------------------------------------
 
     def set_terms(self, tenant: Tenant) -> None:
         """A tenant's terms, for the backlog already queued too."""
         self.shares.set_terms(tenant, self._clock.now_us())
         for pool in self.pools.by_number:
-            self.held.stir(pool, tenant.id)  # it may run more than before
+            self.sessions.held.stir(pool, tenant.id)  # it may run more than before
         streams = self.backlog.streams_of(tenant.id, self.pools.by_number)
         self.backlog.reading.set_patience(tenant.id, tenant.fair_group == FREE, streams)
 
+    def holds(self) -> Holds:
+        """What must not start."""
+        return self.backlog.holds
+
     def set_holds(self, holds: Holds) -> None:
         """What must not start from now on; what runs, runs on."""
-        self._sleep(self.backlog.set_holds(holds))
-        if self.backlog.wants_reads or self.backlog.is_reviewing:
-            self.want_reads()
-
-    def review(self) -> None:
-        """Go on with what changed for very many streams: whoever reads the store calls this."""
-        asleep, awake = self.backlog.review()
-        self._sleep(asleep)
-        if awake:
-            self._wake(awake)
-
-    def _sleep(self, places: Iterable[tuple[int, int]]) -> None:
         now_us = self._clock.now_us()
-        for pool, tenant in places:
+        for pool, tenant in self.backlog.set_holds(holds):
             self.shares[pool].sleep(tenant, now_us)
+        if self.backlog.wants_reads or self.backlog.is_reviewing:
+            self._ports.want_reads()
 
+    def asks_for_policies(self, tenant: int | None, policies: Mapping[int, dict[str, Any]]) -> None:
+        """How often a job of each type may fail, as its workers say."""
+        self.aftermath.policies.asked(tenant, policies)
 
-_LOST = Outcome(OutcomeKind.FAILED, 0, failure=FailureClass.WORKER_CRASH)
+    def together(self) -> AbstractContextManager[None]:
+        """What many ends lead to is told once, after the last."""
+        return self.aftermath.together()
+
+    def worker_died(self, jobs: list[QueuedJob]) -> None:
+        """A runner died under these jobs."""
+        self.aftermath.worker_died(jobs)
+
+    def counting_restraints(self, found: dict[str, int]) -> Iterator[None]:
+        """Add how many of each kind of restraint are in force."""
+        return self.aftermath.counting(found)
+
+    # -- fair share ----------------------------------------------------------------------------
+
+    def share_of(self, pool: int) -> ShareInsight:
+        """What there is to know of how a pool is shared out."""
+        return self.shares[pool].insight
+
+    def all_shares(self) -> list[tuple[int, PoolShare]]:
+        """By pool, for those who keep them going."""
+        return list(self.shares.items())
+
+    def forget_type(self, type_id: int) -> None:
+        """Nobody uses this job type any more."""
+        for share in self.shares.values():
+            share.forget_type(type_id)

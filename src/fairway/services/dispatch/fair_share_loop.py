@@ -35,7 +35,7 @@ class ShareKeeper:
 
     async def run_once(self, now_us: int) -> float:
         """Start charging what outlived its prepayment; now and then, look at every tenant."""
-        for share in self._dispatcher.shares.values():
+        for _, share in self._dispatcher.all_shares():
             share.tick(now_us)
         if now_us >= self._pass_due_us:
             effort = Effort()
@@ -52,12 +52,12 @@ class ShareKeeper:
         by_pool: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for debt in debts:
             by_pool[debt.pool].append((debt.tenant, debt.debt_us))
-        for pool, rows in by_pool.items():
-            if pool in self._dispatcher.shares:
-                self._dispatcher.shares[pool].restore(rows, self._clock.now_us())
+        for pool, share in self._dispatcher.all_shares():
+            if rows := by_pool.get(pool):
+                share.restore(rows, self._clock.now_us())
 
     async def _look_at_all(self) -> None:
-        for pool, share in list(self._dispatcher.shares.items()):
+        for pool, share in self._dispatcher.all_shares():
             history = self.history[pool]
             history.turn(self._clock.now_us())
             async for some in in_slices(share.tenants()):
@@ -69,7 +69,7 @@ class ShareKeeper:
     async def _write(self) -> None:
         """Each shard's debts with its term; the free group's with every shard."""
         debts, self._unwritten = self._unwritten, {}
-        terms = dict(self._dispatcher.terms)
+        terms = dict(self._dispatcher.terms())
         by_shard: dict[int, list[Debt]] = defaultdict(list)
         for debt in debts.values():
             homes = [shard_for_tenant(debt.tenant, self._shard_count)] if debt.tenant else terms

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.far_terms import FAR_TERMS, PATIENCE_TERMS, FarTerms
-from fairway.core.ids import LOWEST_JOB_ID, shard_of
+from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.pools import SHORT
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
@@ -102,7 +102,7 @@ class Ownership:
     def stop_granting(self) -> None:
         """About to stop: nothing more is granted or taken; terms hold until they are let go."""
         self.is_resigned = True
-        self._dispatcher.trusted_until_us = 0
+        self._dispatcher.trust_until(0)
 
     async def resign(self) -> None:
         """Let go at once: a clean stop need not make others wait for the term to end.
@@ -111,25 +111,14 @@ class Ownership:
         """
         self.stop_granting()
         async with self._speaking:  # no renewal or claim of ours is under way
-            self._letting_go |= self._dispatcher.terms
-            self._written |= self._whole_on_disk()
-            for shard in list(self._dispatcher.terms):
+            self._letting_go |= self._dispatcher.terms()
+            self._written |= self._dispatcher.whole_on_disk(self._handed_over)
+            for shard in list(self._dispatcher.terms()):
                 self._dispatcher.close_shard(shard)  # in one step with the look at what is written
             if self._letting_go:
                 async with self._database.calm() as connection:
                     await store.release_shards(connection, self._letting_go, written=self._written)
                 self._letting_go.clear()
-
-    def _whole_on_disk(self) -> set[int]:
-        """Shards of which the next owner finds all in the store: who runs what, and what ended.
-
-        Of one that was not opened yet nobody knows: unless it came to us like that.
-        """
-        leases, ending = self._dispatcher.leases.values(), self._dispatcher.backlog.ending
-        unsure = {lease.shard for lease in leases if not lease.written}
-        unsure |= {shard_of(job_id) for job_id in ending}
-        known = self._dispatcher.open_shards | self._handed_over
-        return (known & self._dispatcher.terms.keys()) - unsure
 
     async def close(self) -> None:
         for task in self._takeovers:
@@ -163,14 +152,14 @@ class Ownership:
         self.on_news()
 
     async def _renew(self, connection: Connection, asked_us: int) -> None:
-        held = dict(self._dispatcher.terms)
+        held = dict(self._dispatcher.terms())
         term_seconds = self._settings.term_seconds
         renewed = await store.renew_shards(connection, held, term_seconds) if held else {}
         for shard in held.keys() - renewed.keys():
             log.warning("shard lost to another owner", shard=shard, term=held[shard])
             self._dispatcher.close_shard(shard)
         if not self.is_resigned:
-            self._dispatcher.trusted_until_us = asked_us + round(term_seconds * TRUST_PART * 1e6)
+            self._dispatcher.trust_until(asked_us + round(term_seconds * TRUST_PART * 1e6))
 
     async def _claim(self, connection: Connection) -> None:
         if self.is_resigned:
@@ -178,7 +167,7 @@ class Ownership:
         unrenewed = await self._unrenewed(connection)
         taken = await store.claim_shards(
             connection, self.server_name, self._settings.url, self._settings.term_seconds,
-            held=self._dispatcher.terms.keys(),  # renewed a moment ago, however late
+            held=self._dispatcher.terms().keys(),  # renewed a moment ago, however late
             unrenewed=unrenewed,
         )  # fmt: skip
         for shard in taken.keys() & unrenewed.keys():
@@ -223,10 +212,10 @@ class Ownership:
         pause_seconds: float = 0.2,
     ) -> bool:
         """Do a step of the take-over; False when the shard went to another owner meanwhile."""
-        while self._dispatcher.terms.get(shard) == term:
+        while self._dispatcher.term_of(shard) == term:
             try:
                 await step(shard)
-                return self._dispatcher.terms.get(shard) == term
+                return self._dispatcher.term_of(shard) == term
             except Exception as error:
                 log.warning(
                     "take-over tries again", shard=shard, step=step.__name__, error=repr(error)
@@ -239,18 +228,18 @@ class Ownership:
 
         Those of keys that were revoked before this server knew of them end at once.
         """
-        term, after = self._dispatcher.terms.get(shard), str(LOWEST_JOB_ID)
+        term, after = self._dispatcher.term_of(shard), str(LOWEST_JOB_ID)
         revoked: set[str] = set()
         while True:
             async with self._database.hot() as connection:
                 page = await lease_store.read_running(connection, shard, after, RUNNING_PAGE)
                 keys = {found.session for found in page}
                 origins = await lease_store.whose_sessions(connection, shard, keys)
-            if self._dispatcher.terms.get(shard) != term:
+            if self._dispatcher.term_of(shard) != term:
                 return
             revoked |= {origin.opener for origin in origins.values() if origin.is_revoked}
             for found in page:
-                if found.job.id not in self._dispatcher.leases:
+                if self._dispatcher.lease_on(found.job.id) is None:
                     origin = origins.get(found.session)
                     session = self._dispatcher.found_session(found.session, origin)
                     self._dispatcher.restore_written(
@@ -271,25 +260,23 @@ class Ownership:
         await self._hear_from(live)
 
     async def _open(self, shard: int) -> None:
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         await self.before_open(shard)
-        if term is not None and self._dispatcher.terms.get(shard) == term:
+        if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
 
     async def _discover(self, shard: int) -> None:
         """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         after: StreamKey | None = None
         while True:
             async with self._database.hot() as connection:
                 heads = await backlog_store.streams_with_work(
                     connection, shard, after, STREAMS_PAGE
                 )
-            if self._dispatcher.terms.get(shard) != term:
+            if self._dispatcher.term_of(shard) != term:
                 return  # what another owns is not ours to offer
-            for key, first in heads.items():
-                self._dispatcher.backlog.noticed(key, first)
-            self._dispatcher.want_reads()
+            self._dispatcher.windows().noticed(heads)
             if len(heads) < STREAMS_PAGE:
                 return
             after = next(reversed(heads))
@@ -297,11 +284,11 @@ class Ownership:
 
     async def _count(self, shard: int) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         async with self._database.calm() as connection:
             depths = await backlog_store.count_queued(connection, shard)
-        if self._dispatcher.terms.get(shard) == term:
-            self._dispatcher.backlog.counted(depths)
+        if self._dispatcher.term_of(shard) == term:
+            self._dispatcher.windows().counted(depths)
 
     async def _hear_from(self, live: set[str]) -> None:
         """Wait for workers that were alive a moment ago; they hold leases nobody wrote."""
@@ -310,8 +297,8 @@ class Ownership:
             await pause(0.02)
 
     def _all_greeted(self, live: set[str]) -> bool:
-        sessions = self._dispatcher.sessions
-        return all(key in sessions and sessions[key].greeted for key in live)
+        found = map(self._dispatcher.session_of, live)
+        return all(session is not None and session.greeted for session in found)
 
 
 async def _nothing(_: object) -> None:

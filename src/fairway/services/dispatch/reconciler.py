@@ -6,10 +6,7 @@ news. Whatever was missed becomes a head sooner or later, so nothing is missed f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import JobId
 from fairway.runtime.loops import Effort, pause, step_by_step
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ownership import Ownership
@@ -27,20 +24,21 @@ class Sweeper:
     def __init__(self, database: Database, dispatcher: Dispatcher, ownership: Ownership) -> None:
         self._database = database
         self._dispatcher = dispatcher
+        self._windows = dispatcher.windows()
         self._ownership = ownership
 
     async def run_once(self, now_us: int) -> float:
         effort = Effort()
-        for shard in list(self._dispatcher.open_shards):
+        for shard in self._dispatcher.open_shards():
             await self._sweep(shard)
-        await step_by_step(self._dispatcher.backlog.pruning())
+        await step_by_step(self._windows.pruning())
         if self._ownership.has_peers or self._others_submit(now_us):
             return WITH_PEERS_SECONDS
         return effort.rest_seconds(ALONE_SECONDS)
 
     def _others_submit(self, now_us: int) -> bool:
         """Whether servers that own nothing take jobs in, too: their hints may be lost."""
-        heard_us = self._dispatcher.hinted_us
+        heard_us = self._dispatcher.hinted_us()
         return heard_us is not None and now_us - heard_us < HINTS_COUNT_SECONDS * 1e6
 
     async def _sweep(self, shard: int) -> None:
@@ -49,17 +47,10 @@ class Sweeper:
         while True:
             async with self._database.hot() as connection:
                 heads = await store.streams_with_work(connection, shard, after, PAGE)
-            if shard not in self._dispatcher.open_shards:
+            if not self._dispatcher.is_open(shard):
                 return
-            self._look_at(heads)
+            self._windows.swept(heads)
             if len(heads) < PAGE:
                 return
             after = next(reversed(heads))
             await pause(PAGE_REST_SECONDS)
-
-    def _look_at(self, heads: Mapping[StreamKey, JobId]) -> None:
-        backlog, leases = self._dispatcher.backlog, self._dispatcher.leases
-        for key, first in heads.items():
-            if first not in leases and not backlog.knows(key, first):
-                backlog.noticed(key, first)
-        self._dispatcher.want_reads()

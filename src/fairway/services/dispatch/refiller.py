@@ -35,36 +35,34 @@ IDLE_SECONDS = 1.0
 class Refiller:
     def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
         self._database = database
-        self._dispatcher = dispatcher
+        self._windows = dispatcher.windows()
         self._crowd_at_us = 0
         self._aside: Aside[StreamKey] = Aside()
 
     async def run_once(self, now_us: int) -> float:
-        backlog = self._dispatcher.backlog
-        if backlog.is_reviewing:
-            self._dispatcher.review()
+        self._windows.review()
         rest_seconds = await self._refill(now_us)
-        if backlog.is_reviewing:
+        if self._windows.is_reviewing():
             await pause(REST_SECONDS)
             return 0.0
         return rest_seconds
 
     async def _refill(self, now_us: int) -> float:
-        backlog = self._dispatcher.backlog
-        if backlog.reading.is_waited_for and not backlog.wants_reads:
+        windows = self._windows
+        if windows.is_only_crowd():
             if now_us < self._crowd_at_us:
                 return (self._crowd_at_us - now_us) / 1e6
             self._crowd_at_us = now_us + round(CROWD_SECONDS * 1e6)
-        begun = backlog.begin_reads(STREAMS_PER_READ)
+        begun = windows.begin_reads(STREAMS_PER_READ)
         reads = []
         for wish in begun:
             if self._aside.holds(wish[0].key, now_us):
-                backlog.fail_read(wish[0])
+                windows.fail_read(wish[0])
             else:
                 reads.append(wish)
         if not reads:
             return IDLE_SECONDS
-        budget = backlog.budget_of(reads)
+        budget = windows.budget_of(reads)
         left: dict[tuple[int, bool], list[Wish]] = defaultdict(list)
         for wish in reads:
             left[wish[0].shard, wish[0].heavy].append(wish)
@@ -75,7 +73,7 @@ class Refiller:
                 await each_apart(group, read, partial(self._set_aside, undone, now_us))
         finally:  # what was begun and not read is asked for again
             for stream in undone.values():
-                backlog.fail_read(stream)
+                windows.fail_read(stream)
         if len(begun) == STREAMS_PER_READ:
             await pause(REST_SECONDS)
         return 0.0
@@ -85,13 +83,12 @@ class Refiller:
         stream = wish[0]
         self._aside.put(stream.key, now_us)
         del undone[stream.key]
-        self._dispatcher.backlog.fail_read(stream)
+        self._windows.fail_read(stream)
         log.error("stream cannot be read; set aside", key=str(stream.key), error=reason_of(error))
 
     async def _read(
         self, shard: int, budget: Budget, undone: Streams, group: Sequence[Wish]
     ) -> None:
-        backlog = self._dispatcher.backlog
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:
             if group[0][0].heavy:
@@ -100,12 +97,7 @@ class Refiller:
                 )
             else:
                 found = await store.read_streams(connection, shard, wishes, budget.light_bytes)
-        held = self._dispatcher.leases
-        filled = [
-            wish[0].key
-            for wish, part in zip(group, found, strict=True)
-            if backlog.end_weighed(wish, part, budget, held)
-        ]
+        filled = self._windows.end_reads(group, found, budget)
         for stream, _ in group:
             del undone[stream.key]
-        self._dispatcher.refilled(filled)
+        self._windows.refilled(filled)

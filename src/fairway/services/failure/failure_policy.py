@@ -64,12 +64,20 @@ class Change(NamedTuple):
 
 
 class Aftermath:
-    def __init__(self, clock: Clock, pools: PoolTable) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        pools: PoolTable,
+        *,
+        jitter: Callable[[], float],
+        on_news: Callable[[set[int]], None],
+    ) -> None:
         self._clock = clock
         self._pools = pools
+        self._jitter = jitter  # from 0 to 1: retries of many must not come together
+        self._on_news = on_news  # something restrains these tenants' jobs, or does so no more
         self.circuit_settings = CircuitSettings()
         self.quarantine_settings = QuarantineSettings()
-        self.jitter: Callable[[], float] = lambda: 0.5
         self.policies = Policies()
         self.watched: set[int] = set()  # tenants that had a failure lately
         self.circuits = CircuitBook()
@@ -77,7 +85,6 @@ class Aftermath:
         self.budgets: dict[int, RetryBudget] = {}
         self.recycling: dict[tuple[int, int], Recycling] = {}  # by tenant and pool
         self.news: list[Change] = []
-        self.on_news: Callable[[set[int]], None] = lambda tenants: None  # whom it is about
         self._is_gathering = False
 
     def policy_of(self, job: QueuedJob) -> RetryPolicy:
@@ -109,7 +116,7 @@ class Aftermath:
     def _judge(self, job: QueuedJob, outcome: Outcome, fault: Fault) -> Decision:
         tally = tally_of(job)
         if outcome.kind is not OutcomeKind.FAILED or outcome.failure is None:
-            return decide(self.policy_of(job), tally, outcome, self.jitter())
+            return decide(self.policy_of(job), tally, outcome, self._jitter())
         now_us = self._clock.now_us()
         self.watched.add(job.tenant)
         if self._is_parked(job, outcome, fault, now_us):
@@ -117,7 +124,7 @@ class Aftermath:
         policy = self.policy_of(job)
         if self._is_quarantined(job, outcome.failure, now_us):
             policy = in_quarantine(policy)
-        decision = decide(policy, tally, outcome, self.jitter())
+        decision = decide(policy, tally, outcome, self._jitter())
         return decision if self._is_affordable(job, decision, now_us) else over_budget(decision)
 
     def _is_parked(self, job: QueuedJob, outcome: Outcome, fault: Fault, now_us: int) -> bool:
@@ -210,12 +217,21 @@ class Aftermath:
         finally:
             self._is_gathering = False
             if len(self.news) > told:
-                self.on_news({change.tenant for change in self.news[told:]})
+                self._on_news({change.tenant for change in self.news[told:]})
+
+    def take_news(self) -> list[Change]:
+        """What changed since; told once."""
+        news, self.news = self.news, []
+        return news
+
+    def put_news_back(self, news: list[Change]) -> None:
+        """It could not be written: it comes first the next time."""
+        self.news = news + self.news
 
     def _tell(self, change: Change) -> None:
         self.news.append(change)
         if not self._is_gathering:
-            self.on_news({change.tenant})
+            self._on_news({change.tenant})
 
     # -- all of them: each yields often, for whoever goes through them lets others go on ----------
 

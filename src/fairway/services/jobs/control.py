@@ -58,12 +58,12 @@ class Control:
         sight = await self._insight.job(tenant, job)
         if State(sight.record.state).is_final:
             raise Conflict(f"The job has ended already: it is {State(sight.record.state).label}.")
-        deadline_us = self._dispatcher.backlog.now_us() + round(CANCEL_SECONDS_MAX * 1e6)
+        deadline_us = self._store_clock.now_us() + round(CANCEL_SECONDS_MAX * 1e6)
         while not (
-            self._ask_to_stop(tenant, job) or await self._cancel_waiting(tenant, job, sight)
+            self._dispatcher.cancel(tenant, job) or await self._cancel_waiting(tenant, job, sight)
         ):
             # Its run has ended and that is on its way to disk: then it waits again, or is final.
-            if self._dispatcher.backlog.now_us() >= deadline_us:
+            if self._store_clock.now_us() >= deadline_us:
                 raise Unavailable("The job runs, and its worker is not known yet. Try again.")
             await pause(END_LOOK_SECONDS)
             sight = await self._insight.job(tenant, job)
@@ -94,20 +94,10 @@ class Control:
             raise Unavailable() from error
 
     def _term(self, shard: int) -> int:
-        term = self._dispatcher.terms.get(shard)
-        if term is None or shard in self._dispatcher.restoring:
+        term = self._dispatcher.restored_term_of(shard)
+        if term is None:
             raise Unavailable(code="NOT_OWNER")
         return term
-
-    def _ask_to_stop(self, tenant: int, job: JobId) -> bool:
-        lease = self._dispatcher.leases.get(job)
-        if lease is None or lease.job.tenant != tenant:
-            return False
-        if not lease.cancelling:
-            lease.cancelling = True
-            lease.session.cancels.append(job)
-            lease.session.ring()
-        return True
 
     async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> bool:
         shard = shard_of(job)
@@ -125,14 +115,7 @@ class Control:
 
     def _forget(self, jobs: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs are cancelled on disk: they must not start here any more."""
-        dispatcher = self._dispatcher
-        for job, _ in jobs:
-            dispatcher.tombstones.raise_for(job, dispatcher.backlog.now_us())
-        dispatcher.backlog.remove_all(jobs)
-        for job, _ in jobs:
-            lease = dispatcher.leases.get(job)
-            if lease is not None:  # granted while we wrote: the cancellation stands
-                dispatcher.revoke(lease)
+        self._dispatcher.cancelled(jobs)
         self._watchers.tell([job for job, _ in jobs])
 
     # -- many --------------------------------------------------------------------------------
@@ -140,8 +123,8 @@ class Control:
     async def cancel_all(self, tenant: int, shard: int, wanted: JobFilter) -> Cancelled:
         """Cancel a page of those that match; the rest with another call, from where this ended."""
         page = await self._live(tenant, shard, wanted)
-        asked = sum(self._ask_to_stop(tenant, job.id) for job in page)
-        waiting = [job for job in page if job.id not in self._dispatcher.leases]
+        asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
+        waiting = [job for job in page if self._dispatcher.lease_on(job.id) is None]
         try:
             async with self._turns.page(tenant) as connection:
                 done = await outcomes.cancel_many(
@@ -153,7 +136,7 @@ class Control:
             self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
         for job in waiting:
             if job.id not in done:  # granted, or ended, at the same moment
-                asked += self._ask_to_stop(tenant, job.id)
+                asked += self._dispatcher.cancel(tenant, job.id)
         is_full = len(page) >= wanted.limit
         return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
 

@@ -55,7 +55,7 @@ class Replayer:
 
     async def run_once(self, now_us: int) -> float:
         running: set[str] = set()
-        for shard in list(self._dispatcher.open_shards):
+        for shard in self._dispatcher.open_shards():
             async with self._database.calm() as connection:
                 found = await actions.running(connection, shard, ACTIONS_READ_MAX)
             running.update(action.id for action in found)
@@ -96,21 +96,20 @@ class Replayer:
             self._tries.pop(action.id, None)
 
     async def _give_up(self, shard: int, action: RunningAction, reason: str) -> None:
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         if term is not None:
             async with self._database.calm() as connection:
                 await actions.fail(connection, shard, term, action, reason)
 
     def _has_room(self, action: RunningAction) -> bool:
         tenant = self._directory.tenants.get(action.tenant)
-        depth = self._dispatcher.backlog.depth(action.tenant, self._dispatcher.pools.by_number)
+        depth = self._dispatcher.depth_of(action.tenant)
         return tenant is not None and depth + _batch(action.per_second) <= tenant.depth_limit
 
     async def _advance(self, shard: int, running: RunningAction, now_us: int) -> None:
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         if term is None:
             return
-        coming = self._dispatcher.backlog.coming
         ids: list[JobId] = []
         try:
             async with self._database.calm() as connection, connection.transaction():
@@ -120,7 +119,7 @@ class Replayer:
                 limit = _batch(action.per_second)
                 walk = Walk(action.cursor, action.created_at, limit)
                 ids = await store.next_dead(connection, shard, action.tenant, action.wanted, walk)
-                coming.update(ids)  # a read must not bring them before they are announced
+                self._dispatcher.coming(ids)
                 jobs, count = await self._do(connection, shard, term, action, ids)
                 is_over = len(ids) < limit
                 step = Step(count, ids[-1] if ids else action.cursor, is_over)
@@ -131,7 +130,7 @@ class Replayer:
         except NotOwner:
             return
         finally:
-            coming.difference_update(ids)
+            self._dispatcher.came(ids)
         self._watchers.tell(ids)
         self._next_us[action.id] = now_us + len(ids) * 1_000_000 // action.per_second
         if is_over:

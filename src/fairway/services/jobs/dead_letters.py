@@ -82,8 +82,7 @@ class DeadLetters:
         """Back to the backlog with fresh counters. Only the owner of the job does this."""
         shard, term = shard_of(job), self._term(job)
         wanted = Replay(tenant, [job], payload, self.replay_note())
-        coming = self._dispatcher.backlog.coming
-        coming.add(job)  # a read must not bring it before it is announced
+        self._dispatcher.coming([job])
         try:
             async with self._calm(tenant) as connection:
                 jobs = await store.replay(connection, shard, term, wanted)
@@ -91,7 +90,7 @@ class DeadLetters:
                 raise _no_letter(job)
             self._dispatcher.arrived(shard, jobs)
         finally:
-            coming.discard(job)
+            self._dispatcher.came([job])
         self._watchers.tell([job])
 
     async def discard_one(self, tenant: int, job: JobId) -> None:
@@ -106,7 +105,7 @@ class DeadLetters:
         return note_text(RunNote(0, 0, "replayed", self._store_clock.now()))
 
     def _term(self, job: JobId) -> int:
-        term = self._dispatcher.terms.get(shard_of(job))
+        term = self._dispatcher.term_of(shard_of(job))
         if term is None:
             raise Unavailable(code="NOT_OWNER")
         return term

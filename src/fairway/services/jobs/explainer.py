@@ -55,10 +55,10 @@ class Explainer:
         record = sight.record
         key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         ahead = await self._ahead(key, job) if record.state == State.QUEUED else None
-        share = self._dispatcher.shares[record.pool]
-        standing = share.insight.standing(tenant, now_us)
-        run_us = share.insight.estimate(record.type).mean_us
-        hold = self._dispatcher.backlog.holds.on(key)
+        share = self._dispatcher.share_of(record.pool)
+        standing = share.standing(tenant, now_us)
+        run_us = share.estimate(record.type).mean_us
+        hold = self._dispatcher.holds().on(key)
         facts = Facts(
             state=State(record.state),
             due_in_us=self._due_in_us(sight),
@@ -74,7 +74,7 @@ class Explainer:
             run_us=run_us,
             free_slots=self._dispatcher.free_slots(record.pool),
         )
-        totals = share.insight.totals([tenant], now_us)
+        totals = share.totals([tenant], now_us)
         recent = self._shares.history[record.pool].recent(totals[0]) if totals else None
         return Explanation(
             sight,
@@ -103,8 +103,7 @@ class Explainer:
         """Those ahead that run, though the store shows them as queued for a moment yet."""
         return sum(
             lease.job.id < job and key_of(lease.job) == key
-            for lease in self._dispatcher.leases.values()
-            if not lease.written
+            for lease in self._dispatcher.unwritten()
         )
 
     def _due_in_us(self, sight: JobSight) -> int | None:

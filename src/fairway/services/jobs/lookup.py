@@ -75,7 +75,7 @@ class Insight:
         return self._with_lease(found.record)._replace(checkpoint=found.checkpoint)
 
     def _with_lease(self, record: JobRecord) -> JobSight:
-        lease = self._dispatcher.leases.get(record.id)
+        lease = self._dispatcher.lease_on(record.id)
         if lease is None or record.state not in (State.QUEUED, State.RUNNING):
             return JobSight(record)
         if record.state == State.QUEUED:
@@ -127,7 +127,7 @@ class Insight:
         far = [
             (tenant, job)
             for tenant, job in self._watchers.watched()
-            if shard_of(job) not in self._dispatcher.open_shards
+            if not self._dispatcher.is_open(shard_of(job))
         ]
         self._watchers.tell(job for _, job in far)
         return FAR_POLL_SECONDS if far else 4 * FAR_POLL_SECONDS

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fairway.core.event import NewEvent
+from fairway.core.ids import JobId
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
@@ -28,21 +29,23 @@ class CheckpointWatch:
         self._directory = directory
         self._metrics = metrics
         self.after_seconds = EXPECTED_AFTER_SECONDS
+        self._looked_for: set[tuple[JobId, int]] = set()  # job and epoch of runs in force
 
     async def run_once(self, now_us: int) -> float:
-        by_shard: dict[int, list[Lease]] = defaultdict(list)
-        for lease in self._dispatcher.leases.values():
+        leases, by_shard = self._dispatcher.all_leases(), defaultdict[int, list[Lease]](list)
+        self._looked_for &= {(lease.job.id, lease.epoch) for lease in leases}
+        for lease in leases:
             if self._is_due(lease, now_us):
                 by_shard[lease.shard].append(lease)
-        for shard, leases in by_shard.items():
-            await self._look(shard, leases)
+        for shard, due in by_shard.items():
+            await self._look(shard, due)
         return REST_SECONDS
 
     def _is_due(self, lease: Lease, now_us: int) -> bool:
         pool = self._dispatcher.pools.by_number[lease.job.pool]
         ran_seconds = (now_us - lease.granted_us) / 1e6
         expected = pool.checkpoint == "expected" and ran_seconds >= self.after_seconds
-        return expected and not lease.checkpoint_looked_for
+        return expected and (lease.job.id, lease.epoch) not in self._looked_for
 
     async def _look(self, shard: int, leases: list[Lease]) -> None:
         asked = [(lease.job.tenant, lease.job.id) for lease in leases]
@@ -53,8 +56,7 @@ class CheckpointWatch:
             async with self._database.calm() as connection:
                 await events.add_events(connection, news)
             self._metrics.without_checkpoint.inc(len(news))
-        for lease in leases:
-            lease.checkpoint_looked_for = True
+        self._looked_for.update((lease.job.id, lease.epoch) for lease in leases)
 
     async def _event(self, lease: Lease) -> NewEvent:
         name = await self._directory.type_name(lease.job.type)

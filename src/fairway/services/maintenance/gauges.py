@@ -34,28 +34,28 @@ class Gauges:
             metrics.slots.labels(pool.name).set(slots[pool.number])
             age_ms = self._clock.unix_ms() - waiting.oldest_ms[pool.number]
             metrics.oldest.labels(pool.name).set(max(age_ms, 0) / 1000)
-        metrics.workers.set(len(dispatcher.sessions))
-        metrics.window.set(dispatcher.backlog.jobs_held)
+        metrics.workers.set(len(dispatcher.all_sessions()))
+        metrics.window.set(dispatcher.windows().jobs_held())
         for kind, count in (await self._restraints()).items():
             metrics.restraints.labels(kind).set(count)
-        metrics.shards.set(len(dispatcher.open_shards))
+        metrics.shards.set(len(dispatcher.open_shards()))
         return effort.rest_seconds(REST_SECONDS)
 
     async def _survey(self) -> Survey:
-        backlog, found = self._dispatcher.backlog, Survey()
-        await step_by_step(backlog.surveying(found))
+        found = Survey()
+        await step_by_step(self._dispatcher.windows().surveying(found))
         return found
 
     async def _restraints(self) -> dict[str, int]:
         found = dict.fromkeys(RESTRAINTS, 0)
-        await in_parts(self._dispatcher.aftermath.counting(found))
+        await in_parts(self._dispatcher.counting_restraints(found))
         return found
 
     def _slots(self) -> tuple[dict[int, int], dict[int, int]]:
         """Slots in use and in all, by pool."""
         running: dict[int, int] = defaultdict(int)
         slots: dict[int, int] = defaultdict(int)
-        for session in self._dispatcher.sessions.values():
+        for session in self._dispatcher.all_sessions():
             for number, count in session.in_use.items():
                 running[number] += count
             for number, count in session.slots.items():

@@ -55,8 +55,8 @@ class Pruner:
         self._retirement = Retirement(database, instruments.clock)
 
     async def run_once(self, now_us: int) -> float:
-        self._dispatcher.tombstones.clear_old(now_us)
-        shards = sorted(self._dispatcher.open_shards)
+        self._dispatcher.forget_cancelled(now_us)
+        shards = self._dispatcher.open_shards()
         skew_seconds = self._store_clock.skew_seconds
         self._metrics.clock_skew.set(skew_seconds)
         rests = []

@@ -85,15 +85,14 @@ class Measuring:
     def forget(self, type_id: int) -> None:
         """Nobody uses this type any more."""
         self._classifier.forget(type_id)
-        for share in self._dispatcher.shares.values():
-            share.forget_type(type_id)
+        self._dispatcher.forget_type(type_id)
 
     # -- the loop ------------------------------------------------------------------------------
 
     async def run_once(self, now_us: int) -> float:
         new = []
         for lease in list(self._overruns(now_us)):
-            if lease.moved_to is None:
+            if self._dispatcher.outlasts(lease):
                 self._note(lease, now_us)
                 new.append(lease)
             self._rehome(lease, now_us)
@@ -111,7 +110,7 @@ class Measuring:
         pools = self._dispatcher.pools.by_number
         limits = [pool.overrun_seconds for pool in pools.values() if pool.overrun_seconds]
         earliest_us = now_us - round(min(limits, default=0) * 1e6)
-        for session in self._dispatcher.sessions.values():
+        for session in self._dispatcher.all_sessions():
             for lease in session.leases.values():
                 if lease.granted_us > earliest_us:
                     break  # granted in order: those after it are younger still
@@ -126,30 +125,12 @@ class Measuring:
         self._metrics.violations.labels(self._dispatcher.pools.by_number[job.pool].name).inc()
         if lease.session.tenant is None and lease.session.is_known:  # else it may be anybody's
             self._classifier.violated(job.type, job.pool, job.tenant, now_us)
-        lease.moved_to = job.pool  # where it counts until there is room for it
 
     def _rehome(self, lease: Lease, now_us: int) -> None:
         """It runs on; the slot that it holds is counted in the pool it should have been in."""
-        session = lease.session
         right = self._pool_for(now_us - lease.granted_us)
-        if right is None or right.number == lease.job.pool or not session.has_slot(right.number):
-            return
-        self._recount(lease, right.number, now_us)
-        self._dispatcher.serve(session)
-        if session.outbox:
-            session.ring()
-
-    def _recount(self, lease: Lease, pool: int, now_us: int) -> None:
-        session, job, shares = lease.session, lease.job, self._dispatcher.shares
-        session.in_use[job.pool] -= 1
-        session.in_use[pool] = session.in_use.get(pool, 0) + 1
-        if lease.running is not None:
-            shares[job.pool].finish(lease.running, now_us)
-            self._dispatcher.held.stir(job.pool, job.tenant)
-            lease.running = shares[pool].adopt(
-                job.tenant, job.type, now_us, now_us, own=session.tenant is not None
-            )
-        lease.moved_to = pool
+        if right is not None and right.number != lease.job.pool:
+            self._dispatcher.rehome(lease, right.number, now_us)
 
     def _pool_for(self, ran_us: int) -> Pool | None:
         slower = self._dispatcher.pools.of_duration()

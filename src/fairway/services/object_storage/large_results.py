@@ -209,8 +209,7 @@ class LargeResults:
         for (key, tenant), (session, size_bytes) in self._unheard.items():
             if self._room.fits(tenant, size_bytes):
                 del self._unheard[key, tenant]
-                session.greeted = False
-                session.ring()
+                session.doubt()
                 break
         if self._unheard or self._untaken:
             self._look_soon()

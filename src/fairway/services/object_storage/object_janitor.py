@@ -50,7 +50,7 @@ class Janitor:
         try:
             await self._objects.sweep_parts(self._store_clock.now() - PART_AGE_MAX)
             dropped = await self._drop_finished()
-            if 0 in self._dispatcher.open_shards:
+            if self._dispatcher.is_open(0):
                 await self._sweep_old_days()
         except Unavailable as error:
             log.warning("object storage away, nothing removed", error=error.message)
@@ -60,7 +60,7 @@ class Janitor:
     async def _drop_finished(self) -> int:
         """The rows go first: an object without a row is litter, a row without one is a lie."""
         most = 0
-        for shard in list(self._dispatcher.open_shards):
+        for shard in self._dispatcher.open_shards():
             async with self._database.calm() as connection:
                 names = await checkpoints.drop_finished_checkpoints(
                     connection, shard, ROWS_PER_ROUND

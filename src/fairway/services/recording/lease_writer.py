@@ -37,7 +37,7 @@ class LeaseWriter:
         self._dispatcher = dispatcher
         self._watchers = watchers
         self._lazy_us = lazy_after_ms * 1000
-        self._writer = RowWriter(database, dispatcher.terms)
+        self._writer = RowWriter(database, dispatcher.terms())
         self._writing_lazily = asyncio.Lock()  # a lease that is written twice looks like another's
 
         def at_once(shard: int) -> GroupCommit[Lease]:
@@ -47,7 +47,10 @@ class LeaseWriter:
             )  # fmt: skip
 
         self._at_once = ShardCommits(at_once, _shard_of, shard_count=shard_count)
-        dispatcher.write_leases = self._at_once.add_many
+
+    def write(self, leases: list[Lease]) -> None:
+        """Their workers hear of them once they are on disk."""
+        self._at_once.add_many(leases)
 
     # -- before the worker hears of them -------------------------------------------------------
 
@@ -70,17 +73,13 @@ class LeaseWriter:
         await self._at_once.drain()
         async with self._writing_lazily:
             self._dispatcher.withdraw_unheard()
-            leases = self._dispatcher.leases.values()
-            await self._write_late([lease for lease in leases if not lease.written])
+            await self._write_late(self._dispatcher.unwritten())
 
     async def _write_late(self, leases: list[Lease]) -> None:
         if not leases:
             return
         for lease, is_written in await self._write(leases):
-            lease.written = is_written
-            is_in_force = self._dispatcher.leases.get(lease.job.id) is lease
-            if is_in_force and not is_written and lease.shard in self._dispatcher.terms:
-                self._dispatcher.revoke(lease)  # cancelled under its feet
+            self._dispatcher.written_late(lease, is_written=is_written)
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -117,13 +116,13 @@ class LeaseWriter:
     ) -> set[str]:
         """Whose a session is stands in the store before any lease of it: should this server die,
         the next owner must know whose leases they are, and which key they end with."""
-        known = self._dispatcher.sessions
-        holders = [known[key] for key in {row.session for row in rows} if key in known]
+        found = map(self._dispatcher.session_of, {row.session for row in rows})
+        holders = [session for session in found if session is not None]
         new = [session for session in holders if session.noted_in.get(shard) != term]
         if new:
             await store.see_sessions(connection, shard, [session.row for session in new])
             for session in new:
-                session.noted_in[shard] = term
+                session.note_in(shard, term)
         return await store.write_leases(connection, shard, term, rows)
 
 

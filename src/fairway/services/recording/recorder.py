@@ -27,7 +27,7 @@ from fairway.services.object_storage.large_results import LargeResults
 from fairway.services.recording.outcome_rows import settlement_of
 from fairway.services.recording.refused_outcomes import RefusedEnds, Rewrite
 from fairway.services.recording.row_writer import RowWriter, Write
-from fairway.services.sessions.sessions import End, Session, numbers_by_session, result_bytes
+from fairway.services.sessions.sessions import End, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 from fairway.store.connections.database import Database
@@ -67,13 +67,11 @@ class Recorder:
         self._inline_bytes_max = bounds.inline_bytes_max
         self._waiting_bytes_max = bounds.waiting_bytes_max
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
-        self._writer = RowWriter(database, dispatcher.terms)
+        self._writer = RowWriter(database, dispatcher.terms())
         self.on_scheduled: Callable[[], None] = lambda: None
         self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
         self._join_lanes()
         self._join_asides(bounds.waiting_bytes_max)
-        dispatcher.inline_bytes_max = bounds.inline_bytes_max
-        dispatcher.record_ends = self.record
 
     def _join_lanes(self) -> None:
         """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
@@ -136,19 +134,18 @@ class Recorder:
         """Results too large for a row are kept elsewhere first; the others need not wait."""
         small = [end for end in ends if len(end.result or b"") <= self._inline_bytes_max]
         if small:
-            self._add_successes(small, result_bytes(small))
+            self._add_successes(small, _result_bytes(small))
         for end in ends:
             if len(end.result or b"") > self._inline_bytes_max:
                 self.large_results.add(end)
 
     def _result_kept(self, end: End) -> None:
-        if self._dispatcher.aftermath.watched:
-            self._dispatcher.aftermath.succeeded([end.lease.job])
-        self._add_successes([end], result_bytes([end]))
+        self._dispatcher.result_kept(end.lease)
+        self._add_successes([end], _result_bytes([end]))
 
     def _give_up_result(self, end: End, outcome: Outcome) -> None:
-        aftermath = self._dispatcher.aftermath
-        self._settlements.add_many([aftermath.end_of(end.lease, end.number, outcome)])
+        failed = self._dispatcher.result_not_kept(end.lease, end.number, outcome)
+        self._settlements.add_many([failed])
 
     async def drain_lanes(self) -> None:
         """Wait for ends that are on their way to their rows."""
@@ -171,7 +168,7 @@ class Recorder:
         try:
             await self._write(outcomes.record_successes, shard, ends, rows)
         finally:
-            self.bytes_waiting -= result_bytes(ends)
+            self.bytes_waiting -= _result_bytes(ends)
 
     async def _flush_settlements(self, shard: int, ends: list[End]) -> None:
         packed, rows = [], []
@@ -206,9 +203,9 @@ class Recorder:
 
     def _forget(self, ends: Sequence[End]) -> None:
         """Dropped: another owner's, or ours anew. Their workers say again what they reported."""
-        for session, numbers in numbers_by_session(ends).items():
-            session.recording.difference_update(numbers)
-            if numbers and self._dispatcher.sessions.get(session.key) is session:
+        for session, numbers in _numbers_by_session(ends).items():
+            session.no_longer_recording(numbers)
+            if numbers and self._dispatcher.has(session):
                 session.doubt()
 
     def _as_it_is(self, end: End) -> Rewrite:
@@ -221,16 +218,16 @@ class Recorder:
     def _finish(self, ends: Sequence[End], refused: set[str]) -> None:
         """These are on disk, but for those that the guard refused: their lease was lost."""
         ids = [end.lease.job.id for end in ends]
-        self._dispatcher.backlog.ended(ids)
+        self._dispatcher.recorded(ids)
         written = ends
         if refused:
             written = [end for end in ends if end.lease.job.id not in refused]
             self._refuse([end for end in ends if end.lease.job.id in refused])
-        for session, heard in numbers_by_session(written).items():
+        for session, heard in _numbers_by_session(written).items():
             if heard:
-                session.recording.difference_update(heard)
-                session.recorded += heard
-                self._acknowledge_soon(session)
+                session.no_longer_recording(heard)
+                session.acknowledge(heard)
+                session.answer_soon(ACK_PAUSE_SECONDS)
         if ends[0].decision is not None:  # a group is of one kind
             self._settle(written)
         self._count(ends, len(refused))
@@ -258,10 +255,10 @@ class Recorder:
         self._watchers.tell([end.lease.job.id])
 
     def _refuse(self, ends: Sequence[End]) -> None:
-        for session, numbers in numbers_by_session(ends).items():
-            session.recording.difference_update(numbers)
-            session.refused += numbers
-            self._acknowledge_soon(session)
+        for session, numbers in _numbers_by_session(ends).items():
+            session.no_longer_recording(numbers)
+            session.refuse(numbers)
+            session.answer_soon(ACK_PAUSE_SECONDS)
 
     def _count(self, ends: Sequence[End], refused: int) -> None:
         if refused:
@@ -275,19 +272,22 @@ class Recorder:
         for outcome, count in tally.items():
             self._metrics.recorded.labels(outcome).inc(count)
 
-    def _acknowledge_soon(self, session: Session) -> None:
-        if session.draining:
-            session.ring()
-        elif session.poll is not None and not session.acks_due:
-            session.acks_due = True
-            asyncio.get_running_loop().call_later(ACK_PAUSE_SECONDS, _acknowledge, session)
-
-
-def _acknowledge(session: Session) -> None:
-    session.acks_due = False
-    if session.recorded or session.refused:
-        session.ring()
-
 
 def _shard_of_end(end: End) -> int:
     return end.lease.shard
+
+
+def _result_bytes(ends: Sequence[End]) -> int:
+    return sum([len(end.result or b"") for end in ends])
+
+
+def _numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
+    """In which reports of whom these ends came."""
+    sessions = {end.lease.session for end in ends}
+    if len(sessions) == 1:  # as mostly, and worth its line
+        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
+    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
+    for end in ends:
+        if end.number is not None:
+            numbers[end.lease.session].append(end.number)
+    return numbers

@@ -111,7 +111,7 @@ class NameKeeper:
         if now_us >= self._renew_due_us:
             await self._renew()
             self._renew_due_us = now_us + RENEW_US
-        if 0 in self._dispatcher.open_shards:
+        if self._dispatcher.is_open(0):
             await self._look_at_types()
         return BUSY_SECONDS if await self._look_at_tenants() else REST_SECONDS
 
@@ -137,7 +137,7 @@ class NameKeeper:
         """A worker says its types once and may run for months: while it is there, they stay."""
         shared: set[int] = set()
         own: set[tuple[int, int]] = set()
-        async for part in in_slices(list(self._dispatcher.sessions.values())):
+        async for part in in_slices(self._dispatcher.all_sessions()):
             for session in part:
                 if session.tenant is None:
                     shared |= session.types
@@ -170,7 +170,7 @@ class NameKeeper:
             for tenant in found:
                 self._after = tenant
                 shard = shard_for_tenant(tenant, self._shard_count)
-                if shard not in self._dispatcher.open_shards:
+                if not self._dispatcher.is_open(shard):
                     continue  # its owner looks
                 names = await store.stale_names(connection, shard, tenant, AGES, NAMES_AT_ONCE)
                 if names:

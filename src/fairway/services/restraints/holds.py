@@ -64,7 +64,7 @@ class HoldKeeper:
             told[tenant] = found[tenant]
             if not found[tenant]:
                 del told[tenant]
-        before = self._dispatcher.backlog.holds
+        before = self._dispatcher.holds()
         joined = before.with_those_of({tenant: self._all_of(tenant) for tenant in changed})
         if not joined.says_the_same(before):
             self._dispatcher.set_holds(joined)

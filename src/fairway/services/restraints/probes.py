@@ -99,7 +99,7 @@ def _due_of(aftermath: Aftermath, tenant: int, now_us: int) -> list[Probe]:
 class Prober:
     def __init__(self, database: Database, dispatcher: Dispatcher, clock: Clock) -> None:
         self._database = database
-        self._dispatcher = dispatcher
+        self._windows = dispatcher.windows()
         self._clock = clock
         self._last_tenant = 0  # whose turn it was
 
@@ -126,22 +126,17 @@ class Prober:
 
     async def let_out(self, hold: Hold, count: int) -> None:
         """Let so many of the oldest jobs out that this hold keeps back."""
-        backlog = self._dispatcher.backlog
-        streams = backlog.begin_probe(hold, self._dispatcher.pools.by_number)
+        streams = self._windows.begin_probe(hold)
         read: dict[Stream, list[QueuedJob]] = {stream: [] for stream in streams}
         try:
             oldest = sorted(await self._read(streams, count), key=lambda found: found[1].id)
             for stream, job in oldest[:count]:
                 read[stream].append(job)
         finally:
-            out = [
-                job
-                for stream, jobs in read.items()
-                for job in backlog.end_probe(stream, jobs, self._dispatcher.leases)
-            ]
+            out = self._windows.end_probe(read)
         if out:
             log.info("probes", reason=hold.reason, tenant=hold.tenant, jobs=len(out))
-            self._dispatcher.refilled(map(key_of, out))
+            self._windows.refilled(map(key_of, out))
 
     async def _read(self, streams: list[Stream], count: int) -> list[tuple[Stream, QueuedJob]]:
         by_shard: dict[int, list[Stream]] = defaultdict(list)

@@ -36,23 +36,20 @@ class RestraintKeeper:
         self,
         database: Database,
         dispatcher: Dispatcher,
+        aftermath: Aftermath,
         directory: Directory,
         holds: HoldKeeper,
         *,
         clock: Clock,
     ) -> None:
         self._database = database
-        self._dispatcher = dispatcher
+        self._aftermath = aftermath
         self._directory = directory
         self._holds = holds
         self._clock = clock
         self._prober = Prober(database, dispatcher, clock)
         self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
         self._shared_quarantines: set[tuple[int, int]] = set()
-
-    @property
-    def _aftermath(self) -> Aftermath:
-        return self._dispatcher.aftermath
 
     def changed(self, tenants: Iterable[int]) -> None:
         """Something of these began or ended: streams are held, or not, from this moment."""
@@ -78,7 +75,7 @@ class RestraintKeeper:
     # -- with the store ----------------------------------------------------------------------
 
     async def _write_news(self) -> None:
-        news, self._aftermath.news = self._aftermath.news, []
+        news = self._aftermath.take_news()
         if not news:
             return
         events, work = [], WorkInParts()
@@ -93,7 +90,7 @@ class RestraintKeeper:
                 if events:
                     await add_events(connection, events)
         except DISCONNECTED:
-            self._aftermath.news = news + self._aftermath.news
+            self._aftermath.put_news_back(news)
             raise
         for event in events:
             log.warning(event.kind, tenant=event.tenant, subject=event.subject, why=event.detail)

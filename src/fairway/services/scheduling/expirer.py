@@ -20,6 +20,7 @@ from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness
 from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
 from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.ports import Sorted
 from fairway.services.failure.failure_policy import tally_of
 from fairway.services.jobs.watch import Watchers
 from fairway.services.registry.tenants_and_keys import Directory
@@ -52,46 +53,48 @@ class LateExecution(NamedTuple):
 class Lateness:
     def __init__(
         self,
-        dispatcher: Dispatcher,
         directory: Directory,
         store_clock: StoreClock,
         metrics: Metrics,
     ) -> None:
-        self._dispatcher = dispatcher
         self._directory = directory
         self._store_clock = store_clock
         self._metrics = metrics
         self.news: list[LateExecution] = []  # to be written as events
 
-    def sort_out(self, leases: list[Lease]) -> list[Lease]:
-        """Those that may go out; the others end here, before any worker hears of them."""
+    def sort_out(self, leases: list[Lease]) -> Sorted:
+        """Those that may go out, and how the others end, before any worker hears of them."""
         now_ms = self._store_clock.unix_ms()
-        return [lease for lease in leases if self._may_go(lease, now_ms)]
+        found = Sorted([], [])
+        for lease in leases:
+            end = self._end_of_late(lease, now_ms)
+            if end is None:
+                found.in_time.append(lease)
+            else:
+                found.late.append(end)
+        return found
 
-    def _may_go(self, lease: Lease, now_ms: int) -> bool:
+    def _end_of_late(self, lease: Lease, now_ms: int) -> End | None:
+        """None: it may go out."""
         if lease.job.timing is None:
-            return True
+            return None
         timing = Timing.of(lease.job.timing)
         late_ms = lateness_ms(timing, now_ms)
         if not may_start(timing, now_ms):
-            self._skip(lease, late_ms)
-            return False
+            return self._skip(lease, late_ms)
         name = self._directory.type_names.get(lease.job.type, "")
         # Labels are few, and names of tenants' own cost nothing to make up.
         label = name if name in self._directory.names.shared else OTHER_TYPES
         self._metrics.lateness.observe(label, late_ms / 1000)
         if is_too_late(timing, now_ms):
             self.tell(_action(timing), lease.job.tenant, lease.job.id, late_ms)
-        return True
+        return None
 
-    def _skip(self, lease: Lease, late_ms: int) -> None:
+    def _skip(self, lease: Lease, late_ms: int) -> End:
         job = lease.job
         decision = Decision(State.EXPIRED, tally_of(job), 0, "too_late")
-        self._dispatcher.backlog.ending.add(job.id)  # the store shows it as queued until then
-        self._dispatcher.not_written(lease)
-        end = End(lease, None, 0, None, decision, TOO_LATE, said="skipped")
-        self._dispatcher.record_ends([end])
         self.tell("skipped", job.tenant, job.id, late_ms)
+        return End(lease, None, 0, None, decision, TOO_LATE, said="skipped")
 
     def tell(self, action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
         self._metrics.late.labels(action).inc()
@@ -116,24 +119,21 @@ class Expirer:
         self._aside: Aside[JobId] = Aside()
 
     async def run_once(self, now_us: int) -> float:
-        counts = await in_each_shard(self._dispatcher.open_shards, self._expire)
+        counts = await in_each_shard(self._dispatcher.open_shards(), self._expire)
         await self._write_news()
         return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
 
     async def _expire(self, shard: int) -> int:
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         if term is None:
             return 0
         async with self._database.hot() as connection:
             found = await store.passed_last_moments(connection, shard, JOBS_PER_ROUND)
             # A short job that runs may not be written as running; from now on none is granted.
-            busy = (self._dispatcher.leases, self._dispatcher.backlog.ending)
+            is_busy = self._dispatcher.is_underway
             now_us = time.monotonic_ns() // 1000
             late = [
-                job
-                for job in found
-                if not any(job.id in held for held in busy)
-                and not self._aside.holds(job.id, now_us)
+                job for job in found if not (is_busy(job.id) or self._aside.holds(job.id, now_us))
             ]
             expired: set[str] = set()
 
@@ -143,7 +143,7 @@ class Expirer:
             if late:
                 await each_apart(late, expire, self._set_aside)
         gone = [job for job in late if job.id in expired]
-        self._dispatcher.backlog.remove_all([(job.id, job.key) for job in gone])
+        self._dispatcher.expired([(job.id, job.key) for job in gone])
         for job in gone:
             self._lateness.tell("skipped", job.key.tenant, job.id, None)
         self._watchers.tell(JobId(job) for job in expired)

@@ -76,13 +76,13 @@ class Promoter:
         self._progress: dict[int, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
-        rounds = await in_each_shard(self._dispatcher.open_shards, self._round)
+        rounds = await in_each_shard(self._dispatcher.open_shards(), self._round)
         oldest_ms = max((found.oldest_age_ms for found in rounds), default=0)
         self._metrics.oldest_due.set(oldest_ms / 1000)
         return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)
 
     async def _round(self, shard: int) -> Round:
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         if term is None:
             return Round(REST_MAX_SECONDS, 0)
         now_us = self._clock.now_us()
@@ -122,7 +122,7 @@ class Promoter:
             left = {one: n for one in tenants if (n := shares.get(one, 0) - promoted[one]) > 0}
             if not left:
                 return
-            with self._dispatcher.backlog.reading.looking() as look:
+            with self._dispatcher.looking() as look:
                 jobs = await store.promote_due(connection, shard, progress.term, some, left)
                 if jobs:
                     self._dispatcher.promoted(shard, jobs, look)

@@ -105,11 +105,11 @@ class Ticker:
         self.on_cancel: Callable[[], None] = lambda: None
 
     async def run_once(self, now_us: int) -> float:
-        rests = await in_each_shard(self._dispatcher.open_shards, self._round)
+        rests = await in_each_shard(self._dispatcher.open_shards(), self._round)
         return min(rests, default=REST_MAX_SECONDS)
 
     async def _round(self, shard: int) -> float:
-        term = self._dispatcher.terms.get(shard)
+        term = self._dispatcher.term_of(shard)
         if term is None:
             return REST_MAX_SECONDS
         reckoned = await self._reckon(shard, term)

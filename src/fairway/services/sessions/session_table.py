@@ -26,26 +26,28 @@ SESSIONS_MAX = 10_000
 RETRY_SECONDS = 5  # a session that ended without a word is forgotten after some seconds
 
 
-class SessionBook:
-    def __init__(self, clock: Clock, grace_seconds: float) -> None:
+class SessionTable(dict[str, Session]):
+    """By the session's key."""
+
+    def __init__(self, clock: Clock, pools: PoolTable, grace_us: int) -> None:
+        super().__init__()
         self._clock = clock
-        self.grace_us = round(grace_seconds * 1e6)  # past a time limit, or after a silence
-        self.pools = PoolTable()
-        self.sessions: dict[str, Session] = {}
+        self._pools = pools
+        self.grace_us = grace_us  # past a time limit, or after a silence
         self.held = HeldCalls()
         self._of_tenant: Counter[int] = Counter()  # tenant → sessions of its own workers
         self._of_tenants = 0  # of all of them
         self._own_slots = OwnSlots()
-        self._headcount = Headcount()
+        self.headcount = Headcount()
 
-    def session(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
+    def heard(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
         """The session of this name, whose worker speaks just now; a new one must find a place.
 
         `opener` is the id of the API key that it showed, and `tenant` whose key that is.
         """
-        if key not in self.sessions:
+        if key not in self:
             self._check_room(tenant)
-        session = self.restored_session(key)
+        session = self.restored(key)
         before = session.tenant if session.is_claimed else None
         session.claim(worker, tenant, opener)
         if before != tenant:
@@ -58,12 +60,17 @@ class SessionBook:
         session.heard(self._clock.now_us(), self.grace_us)
         return session
 
-    def forget_session(self, session: Session) -> None:
-        if self.sessions.pop(session.key, None) is not None:
+    def has(self, session: Session) -> bool:
+        """Whether it is here still; another of the same name may have come since."""
+        return self.get(session.key) is session
+
+    def forget(self, session: Session) -> None:
+        if self.pop(session.key, None) is not None:
             if session.is_claimed:
                 self._count_tenant(session.tenant, -1)
             self._own_slots.forget(session.key)
         self.held.forget(session)
+        self.headcount.forget(session.key)
 
     def _count_tenant(self, tenant: int | None, change: int) -> None:
         if tenant is None:
@@ -82,12 +89,12 @@ class SessionBook:
                 retry_after_seconds=RETRY_SECONDS,
             )
         is_full = tenant is not None and self._of_tenants >= TENANTS_SESSIONS_MAX
-        if is_full or len(self.sessions) >= SESSIONS_MAX:
+        if is_full or len(self) >= SESSIONS_MAX:
             raise Unavailable("As many workers are here as may be.", code="OVERLOADED")
 
     def offer_slots(self, session: Session, slots: int) -> None:
         """A hello names so many: those of one tenant's own workers are bounded together."""
-        if session.tenant is None or self.sessions.get(session.key) is not session:
+        if session.tenant is None or not self.has(session):
             return
         if not self._own_slots.offer(session.key, session.tenant, slots):
             raise LimitReached(
@@ -98,16 +105,16 @@ class SessionBook:
                 retry_after_seconds=RETRY_SECONDS,
             )
 
-    def restored_session(self, key: str, origin: Origin | None = None) -> Session:
+    def restored(self, key: str, origin: Origin | None = None) -> Session:
         """The session as it is. One that leases are found of and that is not here is of whom the
         store says, who alone can claim it; and nobody's, where the store does not know.
 
         It counts towards its tenant's sessions when it speaks: it may be dead, and its next life
         must find a place.
         """
-        session = self.sessions.get(key)
+        session = self.get(key)
         if session is None:
-            session = self.sessions[key] = Session(key, self._clock.now_us())
+            session = self[key] = Session(key, self._clock.now_us())
         if origin is not None and not session.is_known:
             session.worker, session.tenant, session.opener, _ = origin
         return session
@@ -117,15 +124,15 @@ class SessionBook:
         return any(
             one.greeted and type_id in one.types and one.slots.get(pool, 0) > 0
             and one.tenant in (None, tenant)
-            for one in self.sessions.values()
+            for one in self.values()
         )  # fmt: skip
 
     def lacking_labels(self, type_id: int, pool: int, tenant: int) -> tuple[str, ...]:
         """What the nearest worker that offers the pool for this type lacks to serve it."""
-        wanted = self.pools.by_number[pool]
+        wanted = self._pools.by_number[pool]
         lacking = [
             tuple(missing_labels(wanted, one.labels))
-            for one in self.sessions.values()
+            for one in self.values()
             if one.greeted and type_id in one.types and pool in one.slots
             and one.tenant in (None, tenant)
         ]  # fmt: skip
@@ -133,14 +140,8 @@ class SessionBook:
 
     def free_slots(self, pool: int) -> int:
         """Slots that nothing runs on, of workers that serve all tenants."""
-        shared = (one for one in self.sessions.values() if one.greeted and one.tenant is None)
+        shared = (one for one in self.values() if one.greeted and one.tenant is None)
         return sum(max(one.free(pool), 0) for one in shared)
-
-    def hold_open(self, session: Session) -> None:
-        self.held.hold(session)
-
-    def let_go(self, session: Session) -> None:
-        self.held.let_go(session)
 
     def news(self, session: Session) -> News:
         """What there is to say to a session, once; `more` says that it should call again at once.

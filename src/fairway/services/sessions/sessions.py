@@ -17,7 +17,7 @@ from fairway.core.errors import Forbidden
 from fairway.core.failure.retry import Decision
 from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import shard_of
-from fairway.core.job import NO_PAYLOAD, QueuedJob, due_ms_of
+from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.job_type import TypeFacts
 from fairway.core.run.outcome import FailureClass
 from fairway.store.leases import SessionRow
@@ -48,7 +48,6 @@ class Lease(Struct, eq=False, gc=False):
     cancelling: bool = False
     reported: bool = False  # its run is over and its end not taken yet: it has no slot any more
     progress: bytes | None = None
-    checkpoint_looked_for: bool = False
     moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
 
     @property
@@ -188,13 +187,102 @@ class Session:
         refused, self.refused_types = self.refused_types, []
         return refused
 
-    def begin_anew(self) -> None:
-        """A hello says all that it runs and reports: what was to be said of that is found again."""
+    # -- a hello -----------------------------------------------------------------------------
+
+    def begin_hello(self, number: int) -> None:
+        """It says all that it runs and reports: what was to be said of that is found again."""
+        self.hello_number = number
+        self.hellos += 1
         self.revoked, self.refused, self.refused_types = {}, [], []
+
+    def runs(self, types: frozenset[int], refused_types: list[str]) -> None:
+        """Which job types it can be given, and for which names there was no room."""
+        self.types, self.refused_types = types, refused_types
+
+    def describes_itself(self, build: str, limits: dict[str, str]) -> None:
+        self.build, self.limits = build, limits
+
+    def fits(self, labels: tuple[str, ...], warm_types: frozenset[int]) -> None:
+        """What it has that some pools and types ask for."""
+        self.labels, self.warm_types = labels, warm_types
+
+    def beat_every(self, beat_ms: int) -> None:
+        self.beat_ms = beat_ms
+
+    # -- it stops ----------------------------------------------------------------------------
+
+    def drain(self, *, is_draining: bool = True) -> None:
+        """While it drains it is given nothing."""
+        self.draining = is_draining
+
+    def ask_to_drain(self) -> None:
+        """An operator wants it to end when what it runs is over."""
+        self.drain_asked = True
+        self.ring()
+
+    def key_revoked(self) -> None:
+        self.is_revoked = self.draining = True
+
+    # -- what there is to say ------------------------------------------------------------------
+
+    def cancel(self, job: str) -> None:
+        self.cancels.append(job)
+
+    def cancel_again(self) -> None:
+        """Its worker may not have heard which of its runs were to stop."""
+        self.cancels += [one.job.id for one in self.leases.values() if one.cancelling]
+
+    def send(self, lease: Lease) -> None:
+        """It goes out with the next reply."""
+        self.outbox.append(lease)
+
+    def send_again(self, lease: Lease) -> None:
+        """The reply that carried it was lost, so nobody has begun it."""
+        lease.delivered = False
+        self.outbox.append(lease)
+
+    def note_in(self, shard: int, term: int) -> None:
+        """The store knows whose it is, for as long as the shard is owned under this term."""
+        self.noted_in[shard] = term
+
+    def no_longer_recording(self, numbers: Iterable[int]) -> None:
+        """Reports that were on their way to disk are there, or given up."""
+        self.recording.difference_update(numbers)
+
+    def acknowledge(self, numbers: Iterable[int]) -> None:
+        """These reports are recorded."""
+        self.recorded += numbers
+
+    def refuse(self, numbers: Iterable[int]) -> None:
+        """These reports count for nothing: their leases were lost."""
+        self.refused += numbers
 
     @property
     def has_news(self) -> bool:
         return bool(self.outbox or self.cancels or self.revoked or self.refused or self.must_drain)
+
+    def withdraw_unwritten(self) -> list[Lease]:
+        """Leases on their way out that the store does not know: its worker never hears of them."""
+        unwritten = [lease for lease in self.outbox if not lease.written]
+        self.outbox = [lease for lease in self.outbox if lease.written]
+        return unwritten
+
+    def ended(self) -> None:
+        """Leases know their session: what was never sent must not keep it."""
+        self.outbox = []
+        self.ring()
+
+    # -- its held call -------------------------------------------------------------------------
+
+    def hold_call(self, poll: asyncio.Future[None]) -> None:
+        self.poll = poll
+
+    def call_over(self, poll: asyncio.Future[None]) -> bool:
+        """Answers whether it was the newest: then no call of it is held any more."""
+        if self.poll is not poll:
+            return False
+        self.poll = None
+        return True
 
     def doubt(self) -> None:
         """It must say hello again: what it holds, and what it has to report."""
@@ -218,6 +306,19 @@ class Session:
             self.rung_us += GATHER_US
             asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
 
+    def answer_soon(self, pause_seconds: float) -> None:
+        """What became of its reports goes out with what comes within a moment."""
+        if self.draining:
+            self.ring()
+        elif self.poll is not None and not self.acks_due:
+            self.acks_due = True
+            asyncio.get_running_loop().call_later(pause_seconds, self._answer)
+
+    def _answer(self) -> None:
+        self.acks_due = False
+        if self.recorded or self.refused:
+            self.ring()
+
 
 def _of_another_key(why: str) -> Forbidden:
     return Forbidden(
@@ -239,22 +340,6 @@ class End(Struct, frozen=True, gc=False):
     fingerprint: int | None = None  # of the cause, when the job is dead
     said: str = ""  # the outcome in a word
     failure: FailureClass | None = None
-
-
-def result_bytes(ends: Sequence[End]) -> int:
-    return sum([len(end.result or b"") for end in ends])
-
-
-def numbers_by_session(ends: Sequence[End]) -> dict[Session, list[int]]:
-    """In which reports of whom these ends came."""
-    sessions = {end.lease.session for end in ends}
-    if len(sessions) == 1:  # as mostly, and worth its line
-        return {sessions.pop(): [end.number for end in ends if end.number is not None]}
-    numbers: dict[Session, list[int]] = {session: [] for session in sessions}
-    for end in ends:
-        if end.number is not None:
-            numbers[end.lease.session].append(end.number)
-    return numbers
 
 
 class TypeTerms(NamedTuple):
@@ -312,9 +397,3 @@ def shed_payloads(leases: Iterable[Lease]) -> None:
     for lease in leases:
         if len(lease.job.payload) > PAYLOAD_BYTES_KEPT:
             lease.job = replace(lease.job, payload=NO_PAYLOAD)
-
-
-def waits(leases: list[Lease], unix_ms: int) -> list[float]:
-    """Seconds from acceptance or due time to grant: every lease of a few, one in eight of many."""
-    step = 1 if len(leases) < 16 else 8
-    return [max(unix_ms - due_ms_of(lease.job), 0) / 1000 for lease in leases[::step]]

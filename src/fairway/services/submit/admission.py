@@ -107,7 +107,7 @@ class Admission:
         )
 
     def depth(self, tenant: Tenant) -> int:
-        return self._dispatcher.backlog.depth(tenant.id, self._dispatcher.pools.by_number)
+        return self._dispatcher.depth_of(tenant.id)
 
     def count_refusal(self, tenant: Tenant, code: str) -> None:
         """A submission was refused, here or by somebody else."""

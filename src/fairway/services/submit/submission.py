@@ -171,8 +171,7 @@ class Submissions:
         if not group:
             return
         ids = [job.id for item in group for job in item.jobs]
-        coming = self._dispatcher.backlog.coming
-        coming.update(ids)
+        self._dispatcher.coming(ids)
         try:
             taken = await again(
                 lambda seconds: self._write(shard, group, seconds), self._database.wait_seconds
@@ -185,7 +184,7 @@ class Submissions:
         else:
             self._answer(shard, group, taken)
         finally:
-            coming.difference_update(ids)
+            self._dispatcher.came(ids)
 
     async def _write(
         self, shard: int, group: list[Submission], seconds: float
@@ -232,14 +231,14 @@ class Submissions:
         if scheduled := scheduled_in(group):
             fresh = [job for job in fresh if job.id not in scheduled]
             self.wrote_for_later(shard)
-        if shard in self._dispatcher.terms:
+        if self._dispatcher.owns(shard):
             self._dispatcher.arrived(shard, fresh)
         elif fresh:
             self.ring(shard, oldest_by_stream(fresh))
 
     def wrote_for_later(self, shard: int) -> None:
         """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
-        if shard in self._dispatcher.terms:
+        if self._dispatcher.owns(shard):
             self.on_scheduled()
         else:
             self.ring(shard, {})

@@ -71,9 +71,9 @@ class Exchange:
             raise Unavailable() from error
 
     async def _converse(self, call: Call) -> News | None:
-        if call.hello is not None and self._dispatcher.restoring:
+        if call.hello is not None and self._dispatcher.is_restoring():
             await self._until_restored()
-        if call.hello is None and call.session not in self._dispatcher.sessions:
+        if call.hello is None and self._dispatcher.session_of(call.session) is None:
             return None  # only a hello makes a session
         session = self._dispatcher.session(call.session, call.worker, call.tenant, call.api_key)
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
@@ -83,9 +83,7 @@ class Exchange:
         if call.wait_seconds > 0 or call.hello is not None:
             session.ring()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
-            session.hello_number = call.number
-            session.hellos += 1
-            session.begin_anew()
+            session.begin_hello(call.number)
             self._take_over(session, call)
         elif not session.greeted:
             return None
@@ -93,11 +91,11 @@ class Exchange:
         await self._listen(session, call)
         if session.hellos != hellos:
             return _nothing(session)
-        if not session.greeted or self._dispatcher.sessions.get(session.key) is not session:
+        if not session.greeted or not self._dispatcher.has(session):
             return None
-        session.draining = call.draining
+        session.drain(is_draining=call.draining)
         if call.goodbye:
-            session.draining = True  # it gets nothing more while what it held is given up
+            session.drain()  # it gets nothing more while what it held is given up
             await lose_in_parts(self._dispatcher, list(session.leases.values()))
             self._dispatcher.end_session(session)
             return self._dispatcher.news(session)
@@ -127,7 +125,7 @@ class Exchange:
         """While leases are being read from the store nobody can tell what a worker holds."""
         try:
             async with asyncio.timeout(RESTORE_WAIT_SECONDS):
-                await self._dispatcher.all_restored.wait()
+                await self._dispatcher.until_restored()
         except TimeoutError:
             raise Unavailable(code="NOT_OWNER") from None
 
@@ -143,24 +141,24 @@ class Exchange:
 
     async def _greet(self, session: Session, hello: Hello, holdings: list[Holding]) -> None:
         self._dispatcher.offer_slots(session, sum(hello.slots.values()))
-        claims, lapses, hellos = self._dispatcher.claims, self._dispatcher.lapses, session.hellos
+        claims, lapses = self._dispatcher.claims(), self._dispatcher.lapses()
+        hellos = session.hellos
         brought = await self._bring_types(session, hello)
         greeting = await read_greeting(hello.types, brought.ids)
         if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
-            session.types, session.refused_types = frozenset(greeting.types), brought.refused
-            session.build, session.limits = hello.build, hello.limits
-            self._dispatcher.aftermath.policies.asked(session.tenant, greeting.policies)
+            session.runs(frozenset(greeting.types), brought.refused)
+            session.describes_itself(hello.build, hello.limits)
+            self._dispatcher.asks_for_policies(session.tenant, greeting.policies)
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
             await self._registry.register(greeting.facts)
-        session.warm_types = self._registry.warm_types(session.types, hello.warm_keys)
-        session.labels = hello.labels
+        session.fits(hello.labels, self._registry.warm_types(session.types, hello.warm_keys))
         await self._reconciler.greeted(session, holdings)
-        if self._dispatcher.claims != claims:  # a shard came to us meanwhile: begin again
+        if self._dispatcher.claims() != claims:  # a shard came to us meanwhile: begin again
             raise Unavailable(code="NOT_OWNER")
         slots = self._slots(hello)
-        session.beat_ms = self._beat_ms(slots)
+        session.beat_every(self._beat_ms(slots))
         self._dispatcher.equip(session, slots)
-        if self._dispatcher.lapses != lapses:
+        if self._dispatcher.lapses() != lapses:
             session.doubt()  # a name of its own may have been let go meanwhile: it says them again
 
     async def _bring_types(self, session: Session, hello: Hello) -> Brought:
@@ -195,22 +193,14 @@ class Exchange:
         """A worker's next life reports what the last one finished: the token proves its right."""
         reports: list[Success | Reported] = [*call.successes, *call.reports]
         for one in reports:
-            lease = self._dispatcher.leases.get(one.job)
-            if lease is None or (lease.epoch, lease.token) != (one.epoch, one.token):
-                continue
-            if lease.session is not session and session.may_run(lease.job.tenant):
-                session.take_over(lease)
+            self._dispatcher.take_over(session, one.job, one.epoch, one.token)
 
     def _note_running(
         self, session: Session, holdings: list[Holding], *, is_whole: bool
     ) -> list[Holding]:
         """Progress of runs. Answers those of a whole list that the memory does not know."""
-        shown = []
-        for holding in holdings:
-            lease = self._dispatcher.lease_of(session, holding.job, holding.epoch, holding.token)
-            if lease is not None and holding.progress is not None:
-                lease.progress = holding.progress
-                shown.append(holding.job)
+        note = self._dispatcher.note_progress
+        shown = [holding.job for holding in holdings if note(session, holding)]
         self._reconciler.note_ended(session, holdings)
         self._watchers.tell(shown)
         return self._reconciler.unknown(session, holdings) if is_whole else []
@@ -275,7 +265,7 @@ class Exchange:
         by_shard: dict[int, list[Reported]] = defaultdict(list)
         for report in reports:
             if parse_job_id(report.job) is None:
-                session.refused.append(report.number)
+                session.refuse([report.number])
             else:
                 by_shard[shard_of(report.job)].append(report)
         for shard, group in by_shard.items():
@@ -290,15 +280,15 @@ class Exchange:
     ) -> bool:
         """Answers True when it gives no answer and this server must."""
         if row is not None and self._is_proved(session, report, row):
-            stored, term = row.stored, self._dispatcher.terms.get(shard_of(report.job))
+            stored, term = row.stored, self._dispatcher.term_of(shard_of(report.job))
             if stored.epoch == report.epoch and _may_be_from(report, stored.state):
-                session.recorded.append(report.number)
+                session.acknowledge([report.number])
                 return False
             is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
-            is_granted_anew = report.job in self._dispatcher.leases
+            is_granted_anew = self._dispatcher.lease_on(report.job) is not None
             if not (is_over or is_granted_anew or self.is_aside(report.job)):
                 return term is not None  # of a shard that is another's, its owner decides
-        session.refused.append(report.number)
+        session.refuse([report.number])
         self._metrics.fenced.inc()
         return False
 
@@ -308,7 +298,7 @@ class Exchange:
             return False
         if (row.stored.epoch, row.stored.token) == (report.epoch, report.token):
             return True  # written by a server that made tokens in another way
-        return self._dispatcher.tokens.is_real(report.job, report.epoch, report.token)
+        return self._dispatcher.is_real(report.job, report.epoch, report.token)
 
     # -- answer ------------------------------------------------------------------------------
 
@@ -323,15 +313,15 @@ class Exchange:
 
     async def _hold(self, session: Session, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        poll = session.poll = loop.create_future()
+        poll = loop.create_future()
+        session.hold_call(poll)
         over = loop.call_later(seconds, _give_up, poll)
         self._dispatcher.hold_open(session)
         try:
             await poll
         finally:
             over.cancel()
-            if session.poll is poll:
-                session.poll = None
+            if session.call_over(poll):
                 self._dispatcher.let_go(session)
 
 

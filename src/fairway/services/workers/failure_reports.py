@@ -30,18 +30,18 @@ async def hear_failures(
     crashed: list[QueuedJob] = []
     try:
         while left:
-            with dispatcher.aftermath.together():
+            with dispatcher.together():
                 while left:
                     _hear(dispatcher, session, left.popleft(), doubtful, crashed)
                     if work.is_long:
                         break
             if left:
                 await work.let_others()
-                if dispatcher.sessions.get(session.key) is not session:
+                if not dispatcher.has(session):
                     return []
     finally:  # also when its worker hangs up between two parts: those it killed are dead
         if crashed:  # what a worker says in one breath died together
-            dispatcher.aftermath.worker_died(crashed)
+            dispatcher.worker_died(crashed)
     return doubtful
 
 

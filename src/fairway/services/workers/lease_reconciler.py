@@ -13,15 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from msgspec.structs import replace
-
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD
-from fairway.core.run.lease import Standing, judge_naming, standing_of
+from fairway.core.run.lease import Standing, standing_of
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.connection_turns import HotTurns
-from fairway.services.dispatch.dispatcher import UNNAMED, Dispatcher
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.run_ends import UNNAMED
 from fairway.services.sessions.sessions import Holding, Lease, Session
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.store import leases as store
@@ -49,25 +48,17 @@ class Reconciler:
             for lease in session.leases.values()
             if lease.delivered and (lease.job.id, lease.epoch) not in named
         ]
-        session.cancels += [one.job.id for one in session.leases.values() if one.cancelling]
+        session.cancel_again()
         await self._send_again(session, missing)
 
     async def agree(
         self, session: Session, holdings: Collection[Holding], unknown: Sequence[Holding]
     ) -> None:
         """A list of all that a worker runs: what it was sent and never names is lost."""
-        now_us = self._dispatcher.backlog.now_us()
-        found = judge_naming(
-            [(one.job.id, one.epoch) for one in session.leases.values() if one.delivered],
-            {(one.job, one.epoch) for one in holdings},
-            session.missed_since_us,
-            now_us,
-            session.beat_ms * 1000,
-        )
-        session.missed_since_us = found.missed_since_us
-        if found.lost:
-            log.warning("worker names leases no more", worker=session.worker, jobs=len(found.lost))
-            unnamed = [session.leases[job] for job in found.lost]
+        named = {(one.job, one.epoch) for one in holdings}
+        unnamed = self._dispatcher.unnamed(session, named)
+        if unnamed:
+            log.warning("worker names leases no more", worker=session.worker, jobs=len(unnamed))
             lost = await lose_in_parts(self._dispatcher, unnamed, UNNAMED)
             for lease in lost:
                 session.revoke(lease.job.id, lease.epoch)
@@ -108,19 +99,13 @@ class Reconciler:
         """
         asked = []
         for holding in holdings:
-            lease = self._dispatcher.leases.get(holding.job)
+            lease = self._dispatcher.lease_on(holding.job)
             if lease is None:
-                if self._is_ours_to_judge(holding.job):
+                if self._dispatcher.may_judge(holding.job):
                     asked.append(holding)
             elif lease.session is not session or (is_hello and lease.epoch != holding.epoch):
                 session.revoke(holding.job, holding.epoch)
         return asked
-
-    def _is_ours_to_judge(self, job: str) -> bool:
-        """False while its end is on its way to disk, and in shards that we do not (yet) know."""
-        dispatcher, shard = self._dispatcher, shard_of(job)
-        is_known = shard in dispatcher.terms and shard not in dispatcher.restoring
-        return is_known and job not in dispatcher.backlog.ending
 
     async def adopt(self, session: Session, holdings: Sequence[Holding]) -> None:
         """Put into force what stands; the worker is told of the rest."""
@@ -138,14 +123,14 @@ class Reconciler:
 
     def _judge(self, session: Session, holding: Holding, row: store.HeldJob | None) -> None:
         dispatcher = self._dispatcher
-        if dispatcher.sessions.get(session.key) is not session:
+        if not dispatcher.has(session):
             return  # given up while we asked: a lease that it got now would be nobody's for ever
-        if holding.job in session.leases or not self._is_ours_to_judge(holding.job):
+        if holding.job in session.leases or not dispatcher.may_judge(holding.job):
             return  # it changed while we asked
-        term = dispatcher.terms[shard_of(holding.job)]
+        term = dispatcher.term_of(shard_of(holding.job))
         stored = row.stored if row is not None else None
         standing = standing_of(stored, holding.epoch, holding.token, term)
-        is_another = holding.job in dispatcher.leases
+        is_another = dispatcher.lease_on(holding.job) is not None
         if row is None or is_another or not session.may_run(row.job.tenant):
             session.revoke(holding.job, holding.epoch)
         elif standing is Standing.WRITTEN:
@@ -157,11 +142,12 @@ class Reconciler:
 
     async def _send_again(self, session: Session, missing: list[Lease]) -> None:
         """The replies that carried these were lost, so nobody has begun them."""
-        _put_out(session, [lease for lease in missing if lease.job.payload != NO_PAYLOAD])
         bare: dict[int, list[Lease]] = defaultdict(list)
         for lease in missing:
             if lease.job.payload == NO_PAYLOAD:
                 bare[lease.shard].append(lease)
+            else:
+                session.send_again(lease)
         for shard, group in bare.items():
             for part in _slices(group, PAYLOAD_SLICE):
                 wanted = [(one.job.tenant, one.job.id) for one in part]
@@ -171,22 +157,15 @@ class Reconciler:
                     self._send_whole(lease, rows.get(lease.job.id))
 
     def _send_whole(self, lease: Lease, row: store.HeldJob | None) -> None:
-        term = self._dispatcher.terms.get(lease.shard)
-        if term is None or self._dispatcher.leases.get(lease.job.id) is not lease:
+        term = self._dispatcher.term_of(lease.shard)
+        if term is None or not self._dispatcher.stands(lease):
             return
         stored = row.stored if row is not None else None
         granter = term if lease.written else None  # one that was never written is of this owner
         if row is None or standing_of(stored, lease.epoch, lease.token, granter) is Standing.OVER:
             self._dispatcher.not_written(lease)
         else:
-            lease.job = replace(lease.job, payload=row.job.payload)
-            _put_out(lease.session, [lease])
-
-
-def _put_out(session: Session, leases: Iterable[Lease]) -> None:
-    for lease in leases:
-        lease.delivered = False
-        session.outbox.append(lease)
+            self._dispatcher.send_whole(lease, row.job.payload)
 
 
 def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

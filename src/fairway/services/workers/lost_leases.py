@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fairway.runtime.loops import WorkInParts
-from fairway.services.dispatch.dispatcher import SILENT, Dispatcher
+from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.dispatch.run_ends import SILENT
 from fairway.services.sessions.sessions import Lease
 
 LOST_AT_ONCE = 50  # some two milliseconds
@@ -24,9 +25,8 @@ async def lose_in_parts(
             await work.let_others()
         if not is_still_so():
             break
-        held = dispatcher.leases
         some = leases[start : start + LOST_AT_ONCE]
-        standing = [one for one in some if held.get(one.job.id) is one]
+        standing = [one for one in some if dispatcher.stands(one)]
         dispatcher.lost(standing, error)
         lost += standing
     return lost

@@ -42,13 +42,11 @@ class Rescuer:
         return min(1.0, self._shortest / 5)
 
     async def run_once(self, now_us: int) -> float:
-        heard = [
-            session for session in self._dispatcher.sessions.values() if self._is_news(session)
-        ]
+        heard = [session for session in self._dispatcher.all_sessions() if self._is_news(session)]
         rows = [session.row for session in heard]
         shortest = self._shortest
-        restoring = set(self._dispatcher.restoring)  # who holds what is not known there yet
-        for shard in self._dispatcher.terms.keys() - restoring:
+        is_restoring = self._dispatcher.is_restoring()  # who holds what is not known everywhere yet
+        for shard in self._dispatcher.restored_shards():
             async with self._database.hot() as connection:
                 if rows:
                     await store.see_sessions(connection, shard, rows)
@@ -58,10 +56,12 @@ class Rescuer:
                 async with self._database.hot() as connection:
                     await store.forget_sessions(connection, shard, forgotten)
         await self._end_gone(now_us)
-        if not restoring:  # else they are still to be written down there
+        if not is_restoring:  # else they are still to be written down there
             self._noted_us.update((session.key, now_us) for session in heard)
         self._noted_us = {
-            key: noted for key, noted in self._noted_us.items() if key in self._dispatcher.sessions
+            key: noted
+            for key, noted in self._noted_us.items()
+            if self._dispatcher.session_of(key) is not None
         }
         return self.rest_seconds
 
@@ -79,9 +79,9 @@ class Rescuer:
         """
         longest = max(map(self._lease_seconds, self._dispatcher.pools.by_number))
         since_us = now_us - round(longest * 1e6)
-        work, sessions = WorkInParts(), self._dispatcher.sessions
+        work = WorkInParts()
         try:
-            for session in list(sessions.values()):
+            for session in self._dispatcher.all_sessions():
                 if not session.leases and session.poll is None and session.seen_us <= since_us:
                     self._dispatcher.drop_session(session)
                 await work.let_others()
@@ -98,11 +98,12 @@ class Rescuer:
                 await work.let_others()
         finally:
             self._dispatcher.recount()
-        return [key for key in gone if key not in self._dispatcher.sessions]  # else it is back
+        is_back = self._dispatcher.session_of
+        return [key for key in gone if is_back(key) is None]
 
     async def _give_up(self, key: str, silent_seconds: float, now_us: int) -> bool:
         """Take away what a silent session held for too long; True when nothing is left of it."""
-        session = self._dispatcher.sessions.get(key)
+        session = self._dispatcher.session_of(key)
         if session is None:
             return True
         # One that spoke to this server was heard when it was heard; what is written lags a little.

@@ -66,15 +66,15 @@ class Revocation:
             self._told_us[key_id] = now_us
             for until in self._held.pop(key_id, ()):
                 until.reschedule(0)  # in the past: it is over with the next turn of the loop
-        for session in list(self._dispatcher.sessions.values()):
+        for session in self._dispatcher.all_sessions():
             if session.opener in key_ids:
                 await self._end(session)
 
     async def _end(self, session: Session) -> None:
         log.warning("worker's key revoked", worker=session.worker, jobs=len(session.leases))
-        session.is_revoked = session.draining = True  # it is given nothing meanwhile
+        session.key_revoked()  # it is given nothing meanwhile
         await lose_in_parts(self._dispatcher, list(session.leases.values()), REVOKED)
-        if self._dispatcher.sessions.get(session.key) is session:
+        if self._dispatcher.has(session):
             self._dispatcher.end_session(session)
 
 

@@ -31,7 +31,7 @@ class Overtime:
 
     async def run_once(self, now_us: int) -> float:
         effort = Effort()
-        async for some in in_slices(list(self._dispatcher.leases.values())):
+        async for some in in_slices(self._dispatcher.all_leases()):
             for lease in some:
                 timeout_ms = lease.job.timeout_ms
                 if timeout_ms is not None and self._is_over(lease, timeout_ms, now_us):
@@ -41,7 +41,7 @@ class Overtime:
     def _is_over(self, lease: Lease, timeout_ms: int, now_us: int) -> bool:
         if not lease.delivered or lease.reported:
             return False  # it does not run: its worker has not heard of it, or has said its end
-        if self._dispatcher.leases.get(lease.job.id) is not lease:
+        if not self._dispatcher.stands(lease):
             return False  # over since
         payload = lease.job.payload
         large = referred(payload) if payload[:1] == MARK else None
@@ -52,7 +52,7 @@ class Overtime:
         spoken_us = None if since_us is None else now_us - since_us
         # A lease may wait for the store before it is sent, and be sent again when a reply was lost.
         heard_us = session.seen_us - max(lease.granted_us, lease.sent_us)
-        return is_overtime(heard_us, limit_us, spoken_us, self._dispatcher.grace_us)
+        return is_overtime(heard_us, limit_us, spoken_us, self._dispatcher.grace_us())
 
     def _take_back(self, lease: Lease, timeout_ms: int, now_us: int) -> None:
         worker = lease.session.worker

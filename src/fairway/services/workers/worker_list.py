@@ -36,19 +36,18 @@ class Roster:
         self._clock = clock
 
     def workers(self) -> list[WorkerSight]:
-        here = [one for one in self._dispatcher.sessions.values() if one.greeted]
+        here = [one for one in self._dispatcher.all_sessions() if one.greeted]
         return sorted((self._sight(session) for session in here), key=lambda one: one.name)
 
     def ask_to_drain(self, name: str) -> list[WorkerSight]:
         """Every life of that name, or the one life; none when it is not heard of here."""
         found = [
             session
-            for session in self._dispatcher.sessions.values()
+            for session in self._dispatcher.all_sessions()
             if session.greeted and name in (session.worker, life_of(session.key))
         ]
         for session in found:
-            session.drain_asked = True
-            session.ring()
+            session.ask_to_drain()
         return [self._sight(session) for session in found]
 
     def _sight(self, session: Session) -> WorkerSight:

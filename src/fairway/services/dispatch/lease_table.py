@@ -1,0 +1,160 @@
+"""All leases in force, by job, and what is given back when one is over: slot, share and lane.
+
+Plain state in one event loop; who gets a lease is decided in `granting.py`, what its end means in
+`dispatcher.py`. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+
+from msgspec.structs import replace
+
+from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.run.lease import judge_naming
+from fairway.services.dispatch.pool_shares import Shares
+from fairway.services.sessions.held_calls import HeldCalls
+from fairway.services.sessions.sessions import Holding, Lease, Session
+
+
+class LeaseTable(dict[str, Lease]):
+    """By the job's id."""
+
+    def __init__(self, backlog: ProbingBacklog, shares: Shares, held: HeldCalls) -> None:
+        super().__init__()
+        self._backlog = backlog
+        self._shares = shares
+        self._held = held
+        self._fresh: deque[list[Lease]] = deque()  # granted lazily together, oldest first
+
+    def stands(self, lease: Lease) -> bool:
+        """Whether it is still in force; the job may have been granted anew since."""
+        return self.get(lease.job.id) is lease
+
+    def held_by(self, session: Session, job: str, epoch: int, token: str) -> Lease | None:
+        """The lease in force, if this is its holder."""
+        lease = self.get(job)
+        if lease is None or lease.epoch != epoch or lease.token != token:
+            return None
+        return lease if lease.session is session else None
+
+    def take_over(self, session: Session, job: str, epoch: int, token: str) -> None:
+        """The next life of a worker shows the token of a lease: it is this session's now."""
+        lease = self.get(job)
+        if lease is None or (lease.epoch, lease.token) != (epoch, token):
+            return
+        if lease.session is not session and session.may_run(lease.job.tenant):
+            session.take_over(lease)
+
+    def cancel(self, tenant: int, job: str) -> bool:
+        """Ask a run to stop; False when there is none of this tenant's."""
+        lease = self.get(job)
+        if lease is None or lease.job.tenant != tenant:
+            return False
+        if not lease.cancelling:
+            lease.cancelling = True
+            lease.session.cancel(job)
+            lease.session.ring()
+        return True
+
+    def note_progress(self, session: Session, holding: Holding) -> bool:
+        """What a run says of itself; False when it says nothing, or its lease is another's."""
+        lease = self.held_by(session, holding.job, holding.epoch, holding.token)
+        if lease is None or holding.progress is None:
+            return False
+        lease.progress = holding.progress
+        return True
+
+    def unnamed(
+        self, session: Session, named: Collection[tuple[str, int]], now_us: int
+    ) -> list[Lease]:
+        """What a session was sent and has named in no list of all it runs, for too long."""
+        sent = [(one.job.id, one.epoch) for one in session.leases.values() if one.delivered]
+        grace_us = session.beat_ms * 1000
+        found = judge_naming(sent, named, session.missed_since_us, now_us, grace_us)
+        session.missed_since_us = found.missed_since_us
+        return [session.leases[job] for job in found.lost]
+
+    def send_whole(self, lease: Lease, payload: bytes) -> None:
+        """It never reached its worker; its payload was read anew."""
+        lease.job = replace(lease.job, payload=payload)
+        lease.session.send_again(lease)
+
+    def write_later(self, leases: list[Lease]) -> None:
+        """Granted together, and not on disk: should they still run in a while, they are written."""
+        self._fresh.append(leases)
+
+    def take_stale(self, older_than_us: int) -> list[Lease]:
+        """Those of `write_later` that still run and are due."""
+        fresh, stale = self._fresh, list[Lease]()
+        while fresh and fresh[0][0].granted_us <= older_than_us:
+            # Most are over long since.
+            group = fresh.popleft()
+            stale += [one for one in group if (one.running or one.reported) and not one.written]
+        return [lease for lease in stale if self.get(lease.job.id) is lease]
+
+    def restore(self, lease: Lease, now_us: int) -> None:
+        """Put a lease of an earlier owner into force here."""
+        job, session = lease.job, lease.session
+        lease.delivered = True
+        lease.running = self._shares[job.pool].adopt(
+            job.tenant, job.type, lease.granted_us, now_us, own=session.tenant is not None
+        )
+        self[job.id] = lease
+        session.hold(lease)
+        self.write_later([lease])
+
+    def end(self, leases: list[Lease], now_us: int) -> None:
+        """Runs are over; until their ends are on disk the store shows the jobs as they were."""
+        self.release(leases, now_us)
+        self._backlog.ending.update([lease.job.id for lease in leases])
+
+    def release(self, leases: Iterable[Lease], now_us: int) -> None:
+        shares, backlog, own = self._shares, self._backlog, self._held.own
+        for lease in leases:
+            job, running = lease.job, lease.running
+            if self.get(job.id) is not lease:
+                continue  # over since; the job may have been granted anew
+            del self[job.id]
+            lease.session.drop(lease)
+            if backlog.has_lanes:
+                backlog.run_ended(job)
+            if running is not None:
+                pool = lease.moved_to or job.pool
+                shares[pool].finish(running, now_us)
+                lease.running = None
+                if own:
+                    self._held.stir(pool, job.tenant)
+
+    def free_slot(self, lease: Lease, now_us: int) -> None:
+        """Its run is over and its end not taken yet: it stands, and others use its slot."""
+        lease.session.free_slot(lease)
+        lease.reported = True
+        if self._backlog.has_lanes:
+            self._backlog.run_ended(lease.job)
+        if lease.running is not None:
+            pool = lease.moved_to or lease.job.pool
+            self._shares[pool].finish(lease.running, now_us)
+            lease.running = None
+            self._held.stir(pool, lease.job.tenant)
+
+    def outlasts(self, lease: Lease) -> bool:
+        """It outlasts its pool, and counts there until there is room for it; True at first."""
+        if lease.moved_to is not None:
+            return False
+        lease.moved_to = lease.job.pool
+        return True
+
+    def rehome(self, lease: Lease, pool: int, now_us: int) -> None:
+        """It runs on; the slot that it holds is counted in another pool from now on."""
+        session, job = lease.session, lease.job
+        session.in_use[job.pool] -= 1
+        session.in_use[pool] = session.in_use.get(pool, 0) + 1
+        if lease.running is not None:
+            self._shares[job.pool].finish(lease.running, now_us)
+            self._held.stir(job.pool, job.tenant)
+            lease.running = self._shares[pool].adopt(
+                job.tenant, job.type, now_us, now_us, own=session.tenant is not None
+            )
+        lease.moved_to = pool

@@ -1,0 +1,46 @@
+"""The shards that this server owns: under which term, how far each is taken over, for how long.
+
+Facts alone, of this server's own knowledge: whether a term still holds is the store's to say
+(`ownership.py`). Nothing here knows of jobs or workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+
+
+class OwnedShards:
+    def __init__(self) -> None:
+        self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
+        self.terms_view: Mapping[int, int] = MappingProxyType(self.terms)
+        self.open: set[int] = set()  # owned, and past the adoption of running leases
+        self.restoring: set[int] = set()  # owned; their written leases are not all here yet
+        self.all_restored = asyncio.Event()
+        self.all_restored.set()
+        self.claims = 0  # of shards so far
+        self.trusted_until_us = 0  # past this moment another server may have taken over
+
+    def claim(self, shard: int, term: int) -> None:
+        """Ours from now on; its leases must be found before anybody is judged."""
+        self.terms[shard] = term
+        self.open.discard(shard)  # nothing of an earlier term holds
+        self.claims += 1
+        self.restoring.add(shard)
+        self.all_restored.clear()
+
+    def restored(self, shard: int) -> None:
+        """Every written lease of it is here, or it is another's."""
+        self.restoring.discard(shard)
+        if not self.restoring:
+            self.all_restored.set()
+
+    def close(self, shard: int) -> None:
+        self.open.discard(shard)
+        self.restored(shard)
+        self.terms.pop(shard, None)
+
+    def restored_term(self, shard: int) -> int | None:
+        """Its term, once all of its written leases are here."""
+        return None if shard in self.restoring else self.terms.get(shard)

@@ -1,0 +1,121 @@
+"""What those who read the store tell the windows: the dispatcher's side of every read.
+
+Which streams want one, what it brought, what a sweep met. A part of the dispatcher, got from it by
+`Dispatcher.windows`; no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.holds import Hold
+from fairway.core.backlog.reading import Budget, Found
+from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.job import QueuedJob
+from fairway.runtime.clock import Clock
+from fairway.services.dispatch.granting import Granting, Memory
+from fairway.services.dispatch.ports import Ports
+
+
+class WindowFeed:
+    def __init__(self, memory: Memory, granting: Granting, ports: Ports, clock: Clock) -> None:
+        self._clock = clock
+        self._backlog = memory.backlog
+        self._leases = memory.leases
+        self._shares = memory.shares
+        self._pools = memory.pools
+        self._granting = granting
+        self._want_reads = ports.want_reads
+
+    # -- reads -------------------------------------------------------------------------------
+
+    def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
+        """Streams to read next, each with how many jobs to ask for."""
+        return self._backlog.begin_reads(streams_max)
+
+    def budget_of(self, wishes: Sequence[tuple[Stream, int]]) -> Budget:
+        """How many bytes these reads may bring of each stream."""
+        return self._backlog.budget_of(wishes)
+
+    def end_reads(
+        self, wishes: Sequence[tuple[Stream, int]], found: Sequence[Found], budget: Budget
+    ) -> list[StreamKey]:
+        """What these reads brought; answers the streams that have jobs to give now."""
+        end, leases = self._backlog.end_weighed, self._leases
+        return [
+            wish[0].key
+            for wish, part in zip(wishes, found, strict=True)
+            if end(wish, part, budget, leases)
+        ]
+
+    def refilled(self, keys: Iterable[StreamKey]) -> None:
+        """Reads put jobs into these windows: who waits for them is served."""
+        self._granting.wake({(key.pool, key.tenant) for key in keys})
+
+    def fail_read(self, stream: Stream) -> None:
+        """The read did not come through: ask again later."""
+        self._backlog.fail_read(stream)
+
+    def is_only_crowd(self) -> bool:
+        """Whether nobody wants a read but those who wait outside a crowded pool."""
+        return self._backlog.reading.is_waited_for and not self._backlog.wants_reads
+
+    # -- what changed for very many streams ------------------------------------------------------
+
+    def is_reviewing(self) -> bool:
+        """Whether some streams do not know yet what changed."""
+        return self._backlog.is_reviewing
+
+    def review(self) -> None:
+        """Go on with that: whoever reads the store calls this."""
+        if not self._backlog.is_reviewing:
+            return
+        asleep, awake = self._backlog.review()
+        now_us = self._clock.now_us()
+        for pool, tenant in asleep:
+            self._shares[pool].sleep(tenant, now_us)
+        if awake:
+            self._granting.wake(awake)
+
+    # -- what the store has -----------------------------------------------------------------------
+
+    def noticed(self, heads: Mapping[StreamKey, str]) -> None:
+        """Streams with work in the store, each with its oldest job; nobody here knew of them."""
+        for key, first in heads.items():
+            self._backlog.noticed(key, first)
+        self._want_reads()
+
+    def swept(self, heads: Mapping[StreamKey, str]) -> None:
+        """As `noticed`, of streams that may be known well."""
+        backlog, leases = self._backlog, self._leases
+        for key, first in heads.items():
+            if first not in leases and not backlog.knows(key, first):
+                backlog.noticed(key, first)
+        self._want_reads()
+
+    def counted(self, depths: dict[tuple[int, int], int]) -> None:
+        """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
+        self._backlog.counted(depths)
+
+    def pruning(self) -> Iterator[None]:
+        """Forget streams with nothing in them, a step at a time."""
+        return self._backlog.pruning()
+
+    def surveying(self, found: Survey) -> Iterator[None]:
+        """Add what waits, a step at a time."""
+        return self._backlog.surveying(found)
+
+    def jobs_held(self) -> int:
+        return self._backlog.jobs_held
+
+    # -- probes ------------------------------------------------------------------------------
+
+    def begin_probe(self, hold: Hold) -> list[Stream]:
+        """The streams with jobs that this hold keeps back, to be read."""
+        return self._backlog.begin_probe(hold, self._pools.by_number)
+
+    def end_probe(self, read: Mapping[Stream, Sequence[QueuedJob]]) -> list[QueuedJob]:
+        """Let those of the jobs out that are free to start; answers them."""
+        end, leases = self._backlog.end_probe, self._leases
+        return [job for stream, jobs in read.items() for job in end(stream, jobs, leases)]
