@@ -8,7 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.postgres import connected
-from tests.services.platform_room import QUICK, freeze, owner_on, stored, submit
+from tests.services.platform_room import (
+    QUICK,
+    freeze,
+    owner_on,
+    platform_on,
+    stored,
+    submit,
+    until,
+)
 from tests.store.rows import new_job
 
 from fairway.core.backlog.tombstones import KEEP_US
@@ -134,6 +142,31 @@ async def test_keys_of_a_shard_are_forgotten_by_its_owner(database_url: str) -> 
         assert [row["shard"] for row in left] == [0]
 
 
+async def test_two_owners_leave_nothing_of_any_shard(database_url: str) -> None:
+    """Once only the owner of shard 0 pruned, and only its own shards: another's kept all."""
+    lasting = replace(QUICK, shard_count=2, term_seconds=30.0)
+    async with owner_on(database_url, lasting) as first:
+        await freeze(first)
+        async with first.database.upkeep() as connection:
+            await connection.execute(
+                "UPDATE shards SET term = term + 1, expires_at = now() - interval '1 second'"
+                " WHERE shard = 1"
+            )
+        async with platform_on(database_url, lasting) as second:
+            await until(lambda: second.dispatcher.open_shards == {1})
+            await freeze(second)
+            await first.ownership.run_once(first.clock.now_us())  # notices what it lost
+            assert first.dispatcher.open_shards == {0}
+            async with first.database.upkeep() as connection:
+                for shard in (0, 1):
+                    await add_keys(connection, 5, expired=True, shard=shard)
+                    await add_past(connection, shard)
+            await pruner_of(first).run_once(0)
+            assert await shards_left(first) == [{1}, {1}, {1}], "another's shard is not ours"
+            await pruner_of(second).run_once(0)
+            assert await shards_left(first) == [set(), set(), set()]
+
+
 async def test_keys_go_as_quickly_as_they_come(platform: Platform) -> None:
     """A round removed five thousand, once a second: fewer than a busy server takes."""
     await freeze(platform)
@@ -176,6 +209,34 @@ async def add_keys(connection: Connection, count: int, *, expired: bool, shard: 
         expired,
         count,
     )
+
+
+async def add_past(connection: Connection, shard: int) -> None:
+    """An action and a run of a schedule that nobody has to remember any more."""
+    await connection.execute(
+        "INSERT INTO dead_letter_actions (shard, tenant, id, kind, state, since, before,"
+        "                                 per_second, matched, cursor, finished_at)"
+        " SELECT $1, 1, id, 'discard', 'done', id, id, 1, 1, id, $2"
+        " FROM gen_random_uuid() AS id",
+        shard,
+        OLD,
+    )
+    await connection.execute(
+        "INSERT INTO schedule_runs (shard, tenant, name, tick, cause, outcome, recorded_at)"
+        " VALUES ($1, 1, 'nightly', $2, 0, 1, $2)",
+        shard,
+        OLD,
+    )
+
+
+async def shards_left(platform: Platform) -> list[set[int]]:
+    """Whose keys, actions and runs are still there."""
+    tables = ("idempotency", "dead_letter_actions", "schedule_runs")
+    async with platform.database.upkeep() as connection:
+        return [
+            {row["shard"] for row in await connection.fetch(f"SELECT DISTINCT shard FROM {table}")}
+            for table in tables
+        ]
 
 
 def test_the_stores_clock_is_carried_on_by_the_monotonic_one() -> None:
