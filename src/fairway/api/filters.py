@@ -19,6 +19,7 @@ from fairway.core.failure.fingerprint import from_text
 from fairway.core.ids import lowest_id_at
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.pools import PoolTable
+from fairway.core.unix_time import to_unix_ms
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import NO_TYPE
 
@@ -97,7 +98,7 @@ def moment(text: str | None, field: str, default: str) -> str:
         found = datetime.fromisoformat(text.replace(" ", "+"))
         if found.tzinfo is None:
             raise ValueError
-        return lowest_id_at(max(0, int(found.timestamp() * 1000)))
+        return lowest_id_at(max(0, to_unix_ms(found)))
     except (ValueError, OverflowError):
         raise InvalidRequest(
             f"{field} is a time with its zone, such as 2026-01-31T12:00:00Z.", field=field

@@ -7,12 +7,10 @@ itself, for those whose dates must agree with the ids of jobs.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
+from fairway.core.unix_time import from_unix_us, to_unix_us
 from fairway.runtime.clock import Clock
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class StoreClock:
@@ -22,7 +20,7 @@ class StoreClock:
         self._ahead_us = clock.unix_ms() * 1000 - clock.now_us()  # of the monotonic clock
 
     def was_read(self, moment: datetime, read_us: int) -> None:
-        self._ahead_us = (moment - _EPOCH) // _MICROSECOND - read_us
+        self._ahead_us = to_unix_us(moment) - read_us
 
     def now(self) -> datetime:
         return self.at_us(self.now_us())
@@ -32,7 +30,7 @@ class StoreClock:
 
     def at_us(self, moment_us: int) -> datetime:
         """The database's time at a moment of the local monotonic clock."""
-        return _EPOCH + timedelta(microseconds=moment_us + self._ahead_us)
+        return from_unix_us(moment_us + self._ahead_us)
 
     @property
     def skew_seconds(self) -> float:

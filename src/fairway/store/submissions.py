@@ -9,12 +9,13 @@ transaction: each round trip is a turn of an event loop that others use as well.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
@@ -28,7 +29,6 @@ _COLUMNS = (
     "shard", "id", "tenant", "type", "pool", "priority", "lane", "state", "timeout_ms", "payload",
 )  # fmt: skip
 _TIMES = ("execute_at", "not_after", "on_late")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class KeyClaim(NamedTuple):
@@ -117,7 +117,7 @@ async def _insert_with_times(
 
 
 def _moment(unix_ms: int | None) -> datetime | None:
-    return None if unix_ms is None else _EPOCH + timedelta(milliseconds=unix_ms)
+    return None if unix_ms is None else from_unix_ms(unix_ms)
 
 
 async def claim_and_insert(

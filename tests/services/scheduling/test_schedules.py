@@ -19,12 +19,13 @@ from fairway.core.lifecycle import State
 from fairway.core.scheduling.schedule import Place, ScheduleTerms
 from fairway.core.scheduling.ticks import CatchUp, Overlap
 from fairway.core.tenant import Tenant, TenantSettings
+from fairway.core.unix_time import to_unix_ms
 from fairway.runtime.settings import replaced
 from fairway.services.jobs import control as control_module
 from fairway.services.platform import Platform
 from fairway.services.scheduling import schedules as schedules_module
 from fairway.services.scheduling import ticker as ticker_module
-from fairway.services.scheduling.schedule_jobs import may_be_tick, recurrence, unix_ms
+from fairway.services.scheduling.schedule_jobs import may_be_tick, recurrence
 from fairway.services.scheduling.schedules import BACKFILL_MAX, ScheduleLimits, Schedules
 from fairway.services.scheduling.ticker import Ticker
 from fairway.store import submissions
@@ -334,7 +335,7 @@ def test_a_moment_that_may_be_the_clocks_is_left_to_it(after_ms: int, every_ms: 
     starts_at = datetime(2026, 1, 31, 12, 0, 0, 345_000, UTC)
     cron = "* * * * *" if every_ms is None else None
     found = terms(cron=cron, every_ms=every_ms, starts_at=starts_at)
-    ticks = recurrence(found).after(unix_ms(starts_at) + after_ms)
+    ticks = recurrence(found).after(to_unix_ms(starts_at) + after_ms)
     assert all(may_be_tick(found, tick) for tick in islice(ticks, 5))
 
 

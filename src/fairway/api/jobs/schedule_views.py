@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from fairway.api.jobs.times import unix_ms
+from fairway.api.jobs.times import checked_ms
 from fairway.core.errors import InvalidRequest
 from fairway.core.scheduling.schedule import Cause, PastRun, RunOutcome, Schedule, ScheduleTerms
 from fairway.core.scheduling.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
@@ -20,7 +20,7 @@ def terms_of(wanted: ScheduleRequest, platform: Platform) -> ScheduleTerms:
     _check_argument(wanted)
     for field, moment in (("/starts_at", wanted.starts_at), ("/ends_at", wanted.ends_at)):
         if moment is not None:
-            unix_ms(moment, field)  # refuses moments that no calendar reaches
+            checked_ms(moment, field)  # refuses moments that no calendar reaches
     return ScheduleTerms(
         cron=wanted.cron,
         every_ms=_ms(wanted.every_seconds),

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.scheduling.timing import BY_LABEL, Wish
+from fairway.core.unix_time import EPOCH, to_unix_ms
 from fairway.wire.messages import JobRequest, Reschedule
 
-FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 LAST = datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -32,7 +32,7 @@ def wish_of(request: JobRequest) -> Wish:
         if request.on_late is not None:
             raise InvalidRequest("on_late needs a not_after to be late for.", field="/on_late")
         return due
-    not_after_ms = unix_ms(request.not_after, "/not_after")
+    not_after_ms = checked_ms(request.not_after, "/not_after")
     if due.due_ms is not None and not_after_ms < due.due_ms:
         raise InvalidRequest("not_after lies before execute_at.", field="/not_after")
     rule = None if request.on_late is None else int(BY_LABEL[request.on_late])
@@ -45,10 +45,10 @@ def due_wish(request: JobRequest | Reschedule) -> Wish:
         return Wish(delay_ms=delay_ms, exact=request.exact)
     if request.delay_seconds is not None:
         raise InvalidRequest("Give execute_at or delay_seconds, not both.", field="/delay_seconds")
-    return Wish(due_ms=unix_ms(request.execute_at, "/execute_at"), exact=request.exact)
+    return Wish(due_ms=checked_ms(request.execute_at, "/execute_at"), exact=request.exact)
 
 
-def unix_ms(moment: datetime, field: str) -> int:
-    if not FIRST <= moment < LAST:
+def checked_ms(moment: datetime, field: str) -> int:
+    if not EPOCH <= moment < LAST:
         raise InvalidRequest("The moment must lie between 1970 and 2200.", field=field)
-    return int(moment.timestamp() * 1000)
+    return to_unix_ms(moment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -15,6 +15,7 @@ from fairway.core.job import JobRecord
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.reference import referred
 from fairway.core.scheduling.timing import OnLate
+from fairway.core.unix_time import from_unix_ms
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire.exchange import NULL
@@ -36,7 +37,7 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         priority=record.priority,
         attempts=record.attempts,
         deliveries=record.deliveries,
-        created_at=datetime.fromtimestamp(unix_ms_of(record.id) / 1000, UTC),
+        created_at=from_unix_ms(unix_ms_of(record.id)),
         execute_at=record.execute_at,
         started_at=started,
         finished_at=record.finished_at,

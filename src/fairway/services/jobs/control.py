@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
@@ -13,6 +12,7 @@ from fairway.core.ids import JobId, shard_of
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish, timing_of
+from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.loops import in_slices, pause
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -84,7 +84,7 @@ class Control:
     async def _move(self, tenant: int, job: JobId, wish: Wish) -> bool:
         shard = shard_of(job)
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
-        execute_at = datetime.fromtimestamp(timing.due_ms / 1000, UTC)
+        execute_at = from_unix_ms(timing.due_ms)
         try:
             async with self._turns.change(tenant) as connection:
                 return await promotion.reschedule(

@@ -14,6 +14,7 @@ from fairway.core.errors import NotFound, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant, shard_of
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
+from fairway.core.unix_time import to_unix_ms
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.job_reader import JobReader
@@ -41,7 +42,7 @@ class JobSight(NamedTuple):
         r = self.record
         mark = zlib.crc32(self.progress) if self.progress else 0
         if r.state == State.SCHEDULED and r.execute_at is not None:
-            mark = int(r.execute_at.timestamp() * 1000)  # it can be moved to another time
+            mark = to_unix_ms(r.execute_at)  # it can be moved to another time
         elif r.state == State.DEAD:
             mark = int(r.fingerprint is not None)  # it can be discarded
         saved = self.checkpoint

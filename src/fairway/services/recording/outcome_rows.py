@@ -8,6 +8,7 @@ from fairway.core.lifecycle import State
 from fairway.core.run.billing import is_billable
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.core.scheduling.timing import Timing, lateness_ms
+from fairway.core.unix_time import to_unix_ms
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
@@ -36,4 +37,4 @@ def _late_ms(end: End, store_clock: StoreClock) -> int | None:
     if end.lease.job.timing is None:
         return None
     began = store_clock.at_us(end.lease.granted_us)
-    return lateness_ms(Timing.of(end.lease.job.timing), int(began.timestamp() * 1000))
+    return lateness_ms(Timing.of(end.lease.job.timing), to_unix_ms(began))

@@ -22,6 +22,7 @@ from cronsim import CronSim, CronSimError
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.scheduling.ticks import Every, Steps, while_affordable
+from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.services.scheduling.tick_cache import TICKS_MAX, KnownTicks
 from fairway.services.scheduling.zone_changes import ZoneChanges
 
@@ -99,7 +100,7 @@ class Cron:
             _known.learn(*name, moment_ms, found)
 
     def _search(self, moment_ms: int, steps: Steps) -> Iterator[int]:
-        moment, last = _moment(moment_ms), moment_ms
+        moment, last = from_unix_ms(moment_ms), moment_ms
         ticks = self._by_wall if self._is_wall_clock else self._by_time
         try:
             for tick in ticks(moment, steps):
@@ -111,7 +112,7 @@ class Cron:
             return  # the calendar ends with the year 9999
 
     def until(self, moment_ms: int, steps: Steps | None = None) -> Iterator[int]:
-        moment, last, steps = _moment(moment_ms), moment_ms + 1, steps or Steps()
+        moment, last, steps = from_unix_ms(moment_ms), moment_ms + 1, steps or Steps()
         ticks = self._by_wall_back if self._is_wall_clock else self._by_time_back
         try:
             for tick in ticks(moment, steps):
@@ -129,7 +130,7 @@ class Cron:
 
     def _by_wall(self, moment: datetime, steps: Steps) -> Iterator[int]:
         for wall in self._times(self._clocks.wall(moment), steps):
-            yield _unix_ms(self._first_shown(wall, steps))
+            yield to_unix_ms(self._first_shown(wall, steps))
 
     def _by_wall_back(self, moment: datetime, steps: Steps) -> Iterator[int]:
         # Clocks that were put back within the last day have shown later times than they show now.
@@ -137,7 +138,7 @@ class Cron:
         put_back = max(clocks.offset(moment - DAY) - clocks.offset(moment), NONE)
         start = clocks.wall(moment) + put_back + SECOND
         for wall in self._times(start, steps, reverse=True):
-            yield _unix_ms(self._first_shown(wall, steps))
+            yield to_unix_ms(self._first_shown(wall, steps))
 
     def _first_shown(self, wall: datetime, steps: Steps) -> datetime:
         """The first moment at which clocks show this time, or have gone past it."""
@@ -166,7 +167,7 @@ class Cron:
                     if wall is None:
                         return
             here, passed = _utc(wall - offset), wall
-            yield _unix_ms(here)
+            yield to_unix_ms(here)
 
     def _by_time_back(self, moment: datetime, steps: Steps) -> Iterator[int]:
         clocks, here = self._clocks, moment
@@ -184,7 +185,7 @@ class Cron:
                         return
             tick = _utc(wall - offset)
             here, passed = min(tick, here), wall
-            yield _unix_ms(tick)
+            yield to_unix_ms(tick)
 
     @property
     def text(self) -> str:
@@ -250,17 +251,9 @@ def _parsed(cron: str, zone: str) -> Cron:
     return Cron(cron, zone)
 
 
-def _moment(unix_ms: int) -> datetime:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC)
-
-
 def _utc(naive: datetime) -> datetime:
     return naive.replace(tzinfo=UTC)
 
 
 def _naive(moment: datetime) -> datetime:
     return moment.replace(tzinfo=None)
-
-
-def _unix_ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

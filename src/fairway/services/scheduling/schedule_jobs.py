@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
@@ -11,10 +11,9 @@ from fairway.core.job import QueuedJob
 from fairway.core.scheduling.schedule import Cause, RunOutcome, Schedule, ScheduleTerms
 from fairway.core.scheduling.ticks import spread_of
 from fairway.core.scheduling.timing import Timing
+from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.services.scheduling.cron import Recurrence, recurrence_of
 from fairway.store.schedules import Run
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Firing(NamedTuple):
@@ -24,36 +23,28 @@ class Firing(NamedTuple):
     job: QueuedJob
 
 
-def unix_ms(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(milliseconds=1)
-
-
-def moment_of(tick_ms: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=tick_ms)
-
-
 def recurrence(terms: ScheduleTerms) -> Recurrence:
     return recurrence_of(
         cron=terms.cron,
         every_ms=terms.every_ms,
         zone=terms.zone,
-        anchor_ms=unix_ms(terms.starts_at),
+        anchor_ms=to_unix_ms(terms.starts_at),
     )
 
 
 def next_tick(terms: ScheduleTerms, after_ms: int) -> datetime | None:
     """The first tick after a moment that the schedule's end still allows."""
-    found = next(recurrence(terms).after(max(after_ms, unix_ms(terms.starts_at) - 1)), None)
-    if found is None or (terms.ends_at is not None and found > unix_ms(terms.ends_at)):
+    found = next(recurrence(terms).after(max(after_ms, to_unix_ms(terms.starts_at) - 1)), None)
+    if found is None or (terms.ends_at is not None and found > to_unix_ms(terms.ends_at)):
         return None
-    return moment_of(found)
+    return from_unix_ms(found)
 
 
 def may_be_tick(terms: ScheduleTerms, moment_ms: int) -> bool:
     """Whether the clock could fire at this moment; cheap, so a cron's whole seconds all count."""
     if terms.every_ms is None:
         return moment_ms % 1000 == 0
-    return (moment_ms - unix_ms(terms.starts_at)) % terms.every_ms == 0
+    return (moment_ms - to_unix_ms(terms.starts_at)) % terms.every_ms == 0
 
 
 def firing(
@@ -68,14 +59,14 @@ def firing(
         terms.timeout_ms, payload_of(terms, tick_ms), None, Timing(due_ms).row,
     )  # fmt: skip
     return Firing(
-        Run(place.tenant, place.name, moment_of(tick_ms), cause, RunOutcome.FIRED, job_id), job
+        Run(place.tenant, place.name, from_unix_ms(tick_ms), cause, RunOutcome.FIRED, job_id), job
     )
 
 
 def payload_of(terms: ScheduleTerms, tick_ms: int) -> bytes:
     if terms.tick_argument is None:
         return terms.payload
-    tick = moment_of(tick_ms).isoformat().replace("+00:00", "Z")
+    tick = from_unix_ms(tick_ms).isoformat().replace("+00:00", "Z")
     given = {terms.tick_argument: tick}
     body = terms.payload.strip()
     added = json.dumps(given).encode()

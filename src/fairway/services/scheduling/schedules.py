@@ -18,6 +18,7 @@ from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.scheduling.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
 from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
 from fairway.core.tenant import Tenant
+from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.runtime.loops import Effort, pause
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.services.registry.tenants_and_keys import Directory
@@ -26,10 +27,8 @@ from fairway.services.scheduling.schedule_jobs import (
     Firing,
     firing,
     may_be_tick,
-    moment_of,
     next_tick,
     recurrence,
-    unix_ms,
 )
 from fairway.services.store_clock import StoreClock
 from fairway.store import schedules as store
@@ -91,7 +90,7 @@ class Schedules:
 
     def now(self) -> datetime:
         """The database's time, in the whole milliseconds that ticks are counted in."""
-        return moment_of(self._store_clock.unix_ms())
+        return from_unix_ms(self._store_clock.unix_ms())
 
     # -- make and change ---------------------------------------------------------------------
 
@@ -103,7 +102,7 @@ class Schedules:
             cron=terms.cron,
             every_ms=terms.every_ms,
             zone=terms.zone,
-            now_ms=unix_ms(terms.starts_at),
+            now_ms=to_unix_ms(terms.starts_at),
             gap_ms_min=self._limits.gap_ms_min,
         )
 
@@ -148,7 +147,9 @@ class Schedules:
         return await self.read(place)
 
     async def _following(self, tenant: int, terms: ScheduleTerms, now: datetime) -> datetime | None:
-        found: datetime | None = await self.in_turn(tenant, partial(next_tick, terms, unix_ms(now)))
+        found: datetime | None = await self.in_turn(
+            tenant, partial(next_tick, terms, to_unix_ms(now))
+        )
         return found
 
     async def remove(self, place: Place) -> None:
@@ -165,14 +166,14 @@ class Schedules:
         (job_id,) = self._ids.make(place.shard, 1)
         for _ in range(TRIGGER_TRIES):
             tick_ms = self._next_trigger_ms(schedule.terms)
-            run = firing(schedule, job_id, tick_ms, Cause.TRIGGER, due_ms=unix_ms(self.now()))
+            run = firing(schedule, job_id, tick_ms, Cause.TRIGGER, due_ms=to_unix_ms(self.now()))
             if await self._fire(place, [run]):
                 return job_id
         raise Unavailable("Too many runs of this schedule are being triggered at once.")
 
     def _next_trigger_ms(self, terms: ScheduleTerms) -> int:
         """A millisecond of its own: a run is known by its tick, and the clock keeps its own."""
-        tick_ms = max(unix_ms(self.now()), self._triggered_ms + 1)
+        tick_ms = max(to_unix_ms(self.now()), self._triggered_ms + 1)
         if may_be_tick(terms, tick_ms):
             tick_ms += 1
         self._triggered_ms = tick_ms
@@ -186,7 +187,8 @@ class Schedules:
                 "since must lie before until, and until in the past.", field="/until"
             )
         ticks: list[int] = await self.in_turn(
-            place.tenant, partial(_ticks_between, schedule.terms, unix_ms(since), unix_ms(until))
+            place.tenant,
+            partial(_ticks_between, schedule.terms, to_unix_ms(since), to_unix_ms(until)),
         )
         if len(ticks) > BACKFILL_MAX:
             raise InvalidRequest(
@@ -199,7 +201,7 @@ class Schedules:
         for start in range(0, len(ticks), at_once):
             effort = Effort()
             some = ticks[start : start + at_once]
-            made += await self._make_up(schedule, some, unix_ms(now))
+            made += await self._make_up(schedule, some, to_unix_ms(now))
             if start + at_once < len(ticks):
                 await pause(effort.rest_seconds(0))  # the store has others to serve
         return Backfilled(made, len(ticks) - made)
@@ -267,10 +269,10 @@ class Schedules:
     def _next_runs(
         self, terms: ScheduleTerms, steps: int, *, is_whole: bool = False
     ) -> list[datetime]:
-        now_ms = max(unix_ms(self.now()), unix_ms(terms.starts_at) - 1)
+        now_ms = max(to_unix_ms(self.now()), to_unix_ms(terms.starts_at) - 1)
         found = recurrence(terms).after(now_ms, Steps(steps))
         ticks = islice(found if is_whole else while_affordable(found), NEXT_RUNS)
-        moments = [moment_of(tick) for tick in ticks]
+        moments = [from_unix_ms(tick) for tick in ticks]
         return [tick for tick in moments if terms.ends_at is None or tick <= terms.ends_at]
 
     def _calm(self, tenant: int) -> AbstractAsyncContextManager[Connection]:

@@ -21,6 +21,7 @@ from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.schedule import Cause, Place, RunOutcome, Schedule
 from fairway.core.scheduling.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_affordable
+from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import Metrics, logger
@@ -30,10 +31,8 @@ from fairway.services.jobs.control import Control
 from fairway.services.scheduling.schedule_jobs import (
     Firing,
     firing,
-    moment_of,
     next_tick,
     recurrence,
-    unix_ms,
 )
 from fairway.store import history, submissions
 from fairway.store import schedules as store
@@ -207,7 +206,7 @@ class Ticker:
     def _judged(self, found: Reckoning, due: Due, is_live: bool) -> Outcome:
         schedule = found.schedule
         place, terms = schedule.place, schedule.terms
-        waits = None if schedule.waiting_tick is None else unix_ms(schedule.waiting_tick)
+        waits = None if schedule.waiting_tick is None else to_unix_ms(schedule.waiting_tick)
         made = plan(due.ticks, Overlap(terms.overlap), is_live=is_live, waiting=waits)
         ids = self._ids.make(place.shard, len(made.fire))
         firings = [
@@ -222,7 +221,7 @@ class Ticker:
             place.name,
             max(found.now, schedule.handled_at),
             found.next_at,
-            None if made.waiting is None else moment_of(made.waiting),
+            None if made.waiting is None else from_unix_ms(made.waiting),
             ids[-1] if ids else None,
         )
         cancel = schedule.last_job if made.cancel else None
@@ -277,7 +276,7 @@ def _reckoning(
 
 def _reckoned(schedule: Schedule, now: datetime) -> Reckoning:
     try:
-        following = next_tick(schedule.terms, unix_ms(now))
+        following = next_tick(schedule.terms, to_unix_ms(now))
         return Reckoning(schedule, now, _due(schedule, now), following)
     except Exception as error:  # one that cannot be read any more must not stop the others
         log.error("schedule cannot tick", schedule=schedule.place, error=repr(error))
@@ -287,9 +286,9 @@ def _reckoned(schedule: Schedule, now: datetime) -> Reckoning:
 def _due(schedule: Schedule, now: datetime) -> Due:
     terms = schedule.terms
     last = now if terms.ends_at is None else min(now, terms.ends_at)
-    ticks = while_affordable(recurrence(terms).until(unix_ms(last)))
-    handled_ms = max(unix_ms(schedule.handled_at), unix_ms(terms.starts_at) - 1)
-    return due_ticks(ticks, handled_ms, unix_ms(now), CatchUp(terms.catch_up), terms.window_ms)
+    ticks = while_affordable(recurrence(terms).until(to_unix_ms(last)))
+    handled_ms = max(to_unix_ms(schedule.handled_at), to_unix_ms(terms.starts_at) - 1)
+    return due_ticks(ticks, handled_ms, to_unix_ms(now), CatchUp(terms.catch_up), terms.window_ms)
 
 
 def _broken(schedule: Schedule, now: datetime) -> Outcome:
@@ -300,4 +299,4 @@ def _broken(schedule: Schedule, now: datetime) -> Outcome:
 
 def _run(schedule: Schedule, tick_ms: int, outcome: RunOutcome) -> Run:
     place = schedule.place
-    return Run(place.tenant, place.name, moment_of(tick_ms), Cause.CLOCK, outcome, None)
+    return Run(place.tenant, place.name, from_unix_ms(tick_ms), Cause.CLOCK, outcome, None)

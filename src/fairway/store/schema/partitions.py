@@ -16,6 +16,7 @@ from typing import NamedTuple
 import asyncpg
 
 from fairway.core.ids import lowest_id_at
+from fairway.core.unix_time import to_unix_ms
 from fairway.store.connections.database import Connection
 
 SPAN = timedelta(days=1)
@@ -175,4 +176,4 @@ def _range_of(partition: Partition) -> str:
 
 
 def _bound(moment: datetime) -> str:
-    return lowest_id_at(int(moment.timestamp() * 1000))
+    return lowest_id_at(to_unix_ms(moment))
