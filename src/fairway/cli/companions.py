@@ -15,6 +15,7 @@ from functools import partial
 
 from fairway.cli.local_keys import LocalKeys
 from fairway.cli.work import APP_NOT_LOADED
+from fairway.core.backoff import backoff_seconds
 from fairway.runtime.loops import pause
 from fairway.runtime.parent_death import die_with_parent
 from fairway.runtime.settings import Settings
@@ -22,6 +23,7 @@ from fairway.runtime.telemetry import logger
 
 log = logger("up")
 
+PAUSE_FIRST_SECONDS = 0.2
 PAUSE_MAX_SECONDS = 10.0
 LONG_LIFE_SECONDS = 30.0  # whoever lived this long starts again without a grudge
 
@@ -93,7 +95,7 @@ class Companions:
                 return
             lived = asyncio.get_running_loop().time() - began
             failures = failures + 1 if lived < LONG_LIFE_SECONDS else 1
-            seconds = min(0.2 * 2 ** min(failures, 10), PAUSE_MAX_SECONDS)
+            seconds = backoff_seconds(PAUSE_FIRST_SECONDS, failures, PAUSE_MAX_SECONDS)
             name = " ".join(words[:3])
             log.error("program ended; starting it again", program=name, status=status,
                       in_seconds=seconds)  # fmt: skip

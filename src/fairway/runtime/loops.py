@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
+from fairway.core.backoff import backoff_seconds
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import logger
 
@@ -129,8 +130,7 @@ class Loop:
             rest_seconds = await self._run_once(self._clock.now_us())
         except Exception as error:
             self.failures_in_row += 1
-            doublings = min(self.failures_in_row, 10)  # a long outage must not outgrow a float
-            seconds = min(PAUSE_FIRST_SECONDS * 2.0**doublings, PAUSE_MAX_SECONDS)
+            seconds = backoff_seconds(PAUSE_FIRST_SECONDS, self.failures_in_row, PAUSE_MAX_SECONDS)
             log.warning("loop failed", loop=self.name, error=repr(error), retry_in_seconds=seconds)
             return seconds
         self.failures_in_row = 0

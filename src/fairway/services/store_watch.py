@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairway.core.backoff import backoff_seconds
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.connection_cache import Deadline
 from fairway.store.connections.database import CONNECT_SECONDS, DISCONNECTED, Connection, Database
@@ -80,4 +81,4 @@ def connect_seconds(misses: int) -> float:
     """How long a connect may take after so many answers in a row were missing."""
     if not misses:
         return CONNECT_SECONDS  # nothing speaks against the store
-    return min(ANSWER_SECONDS * 2.0 ** min(misses, 10), CONNECT_SECONDS)
+    return backoff_seconds(ANSWER_SECONDS, misses, CONNECT_SECONDS)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import Unavailable
 from fairway.runtime.loops import pause
 from fairway.store.connections.database import DISCONNECTED, ROLLED_BACK, UNDONE
@@ -52,7 +53,7 @@ async def again(work: Callable[[float], Awaitable[T]], seconds: float) -> T:
         try:
             return await work(ends_at - loop.time())
         except ROLLED_BACK:
-            rest = random.uniform(0.5, 1.5) * PAUSE_FIRST_SECONDS * 2.0**tries
+            rest = random.uniform(0.5, 1.5) * backoff_seconds(PAUSE_FIRST_SECONDS, tries, seconds)
             if tries >= TRIES_MAX or loop.time() + 2 * rest >= ends_at:
                 raise
             await pause(rest)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from math import isfinite
 
+from fairway.core.backoff import backoff_seconds
+
 BASE_SECONDS = 0.1
 CAP_SECONDS = 5.0
 
@@ -17,7 +19,7 @@ def pause_seconds(tries: int, retry_after_seconds: float | None, sample: float) 
     A server that names a time is believed; chance is added on top so that its callers do not
     all come back at once.
     """
-    spread = min(CAP_SECONDS, BASE_SECONDS * 2.0 ** min(tries, 16)) * sample
+    spread = backoff_seconds(BASE_SECONDS, tries, CAP_SECONDS) * sample
     return spread if retry_after_seconds is None else retry_after_seconds + spread
 
 

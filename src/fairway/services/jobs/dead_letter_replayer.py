@@ -9,6 +9,7 @@ failed after a few tries, one that the store is too busy for is tried less and l
 
 from __future__ import annotations
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.failure.dead_letter import Action
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
@@ -87,7 +88,7 @@ class Replayer:
             if not is_refused and not has_answered(error):
                 raise  # the store is away: there is nothing to be done for any of them
             tries = self._tries[action.id] = self._tries.get(action.id, 0) + 1
-            pause_seconds = min(PAUSE_SECONDS * 2.0 ** min(tries - 1, 10), PAUSE_SECONDS_MAX)
+            pause_seconds = backoff_seconds(PAUSE_SECONDS, tries - 1, PAUSE_SECONDS_MAX)
             self._next_us[action.id] = now_us + round(pause_seconds * 1e6)
             log.error("action failed", action=action.id, tries=tries, error=repr(error))
             if is_refused and tries >= TRIES_MAX:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.backpressure.byte_room import ByteRoom
 from fairway.core.errors import Unavailable
 from fairway.core.object_storage.result_patience import not_kept, patience_seconds
@@ -148,7 +149,7 @@ class LargeResults:
             reference = await self.keep(end.lease, end.result or b"")
         except Unavailable as error:
             self._is_back.clear()
-            self._failed_in_row = min(self._failed_in_row + 1, 10)
+            self._failed_in_row += 1
             self._waits.say(job=job.id, error=error.message)
             self.waiting[job.id] = error.message
             return False
@@ -174,7 +175,7 @@ class LargeResults:
                 return
         if not self._is_probing:
             self._is_probing = True
-            seconds = min(RETRY_SECONDS * 2.0**self._failed_in_row, RETRY_SECONDS_MAX)
+            seconds = backoff_seconds(RETRY_SECONDS, self._failed_in_row, RETRY_SECONDS_MAX)
             try:
                 await pause(min(seconds, max(until - self._now(), 0.0)))
             finally:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from fairway.core.backoff import backoff_seconds
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
@@ -67,7 +68,7 @@ class RowWriter:
         while (parts or again) and term is not None and self._terms.get(shard) == term:
             if not parts:
                 parts, again, rounds = again, deque(), rounds + 1
-                await pause(_pause_seconds(rounds))
+                await pause(backoff_seconds(RETRY_SECONDS, rounds - 1, RETRY_SECONDS_MAX))
                 continue  # the term may have ended meanwhile
             start, stop = parts[0]
             try:
@@ -100,7 +101,7 @@ class RowWriter:
     async def _wait(self, shard: int, error: Exception, tries: int) -> None:
         told = log.warning if isinstance(error, DISCONNECTED) else log.error
         told("store does not take rows now", shard=shard, error=repr(error))
-        await pause(_pause_seconds(tries))
+        await pause(backoff_seconds(RETRY_SECONDS, tries - 1, RETRY_SECONDS_MAX))
 
 
 class _Refusals:
@@ -119,7 +120,3 @@ class _Refusals:
     def taken(self, statement: Any) -> None:
         if self._counts:
             self._counts = {at: n for at, n in self._counts.items() if at[0] != statement}
-
-
-def _pause_seconds(tries: int) -> float:
-    return float(min(RETRY_SECONDS * 2.0 ** min(tries - 1, 10), RETRY_SECONDS_MAX))

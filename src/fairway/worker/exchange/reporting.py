@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import FairwayError, Unavailable
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.runtime.loops import pause
@@ -220,8 +221,8 @@ class Reporting:
         await self._rest()
 
     async def _rest(self) -> None:
-        self._broken_in_row = min(self._broken_in_row + 1, 10)
-        await pause(min(PAUSE_FIRST_SECONDS * 2.0**self._broken_in_row, PAUSE_MAX_SECONDS))
+        self._broken_in_row += 1
+        await pause(backoff_seconds(PAUSE_FIRST_SECONDS, self._broken_in_row, PAUSE_MAX_SECONDS))
 
     # -- results that nobody takes -------------------------------------------------------------
 

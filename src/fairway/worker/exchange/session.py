@@ -11,6 +11,7 @@ import random
 
 import msgspec
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound, Unavailable
 from fairway.runtime.plain_http import HttpDoor, Reply
 from fairway.wire import exchange as wire
@@ -69,8 +70,7 @@ class Session:
     def next_pause_seconds(self) -> float:
         """After a failed call: how long to rest."""
         self._failures_in_row += 1
-        doublings = min(self._failures_in_row, 10)  # a long outage must not outgrow a float
-        longest = min(PAUSE_FIRST_SECONDS * 2.0**doublings, PAUSE_MAX_SECONDS)
+        longest = backoff_seconds(PAUSE_FIRST_SECONDS, self._failures_in_row, PAUSE_MAX_SECONDS)
         return float(longest * (0.5 + self._dice.random() / 2))
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.loops import pause
@@ -235,8 +236,8 @@ class Fleet:
             young = time.monotonic() - self._born < YOUNG_SECONDS
             self._deaths_in_row = min(self._deaths_in_row + 1, 10) if young else 1
             if self._deaths_in_row > SHARED_DELIVERIES:  # else one bad job, and spares for it
-                doubled = PAUSE_FIRST_SECONDS * 2 ** (self._deaths_in_row - SHARED_DELIVERIES - 1)
-                await pause(min(doubled, PAUSE_MAX_SECONDS))
+                doublings = self._deaths_in_row - SHARED_DELIVERIES - 1
+                await pause(backoff_seconds(PAUSE_FIRST_SECONDS, doublings, PAUSE_MAX_SECONDS))
             try:
                 await self._start_shared()
             except (InvalidRequest, OSError) as error:

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest
 from fairway.core.run.process_limits import (
     UNLIMITED,
@@ -132,7 +133,7 @@ class LoneRuns:
     async def _run(self, run: LoneRun) -> None:
         lease, deaths = run.lease, self._deaths.get(run.lease.type, 0)
         if deaths:
-            await pause(min(PAUSE_FIRST_SECONDS * 2 ** min(deaths - 1, 10), PAUSE_MAX_SECONDS))
+            await pause(backoff_seconds(PAUSE_FIRST_SECONDS, deaths - 1, PAUSE_MAX_SECONDS))
         if self._runs.get(lease.job) is run:
             runner = await self._runner_for(run)
             if runner is not None:

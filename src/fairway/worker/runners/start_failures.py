@@ -6,6 +6,7 @@ tried again. One that fails for long is another matter: jobs must not wait for i
 
 from __future__ import annotations
 
+from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest
 
 PAUSE_FIRST_SECONDS = 0.1
@@ -39,4 +40,4 @@ class Starts:
 
 def pause_seconds(failures: int) -> float:
     """After so many failures in a row."""
-    return float(min(PAUSE_FIRST_SECONDS * 2.0 ** min(failures - 1, 10), PAUSE_MAX_SECONDS))
+    return backoff_seconds(PAUSE_FIRST_SECONDS, failures - 1, PAUSE_MAX_SECONDS)
