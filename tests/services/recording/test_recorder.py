@@ -23,7 +23,7 @@ from tests.services.platform_room import (
 )
 from tests.services.refusing import refusing
 
-from fairway.core.failure.retry import Decision
+from fairway.core.failure.retry import Decision, Reason
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -236,7 +236,7 @@ async def test_an_end_that_cannot_be_packed_holds_up_no_other(
     leases = await hand.take(2)
     session, tally = leases[0].session, tally_of(leases[0].job)
     forever = Decision(State.SCHEDULED, tally, 1 << 62)  # past every date
-    dead = Decision(State.DEAD, tally, 0, "permanent")
+    dead = Decision(State.DEAD, tally, 0, Reason.PERMANENT)
     ends = [
         End(lease, n, 5, None, decision, said="failed")
         for n, (lease, decision) in enumerate(zip(leases, (forever, dead), strict=True), 1)

@@ -10,6 +10,7 @@ in, so every decision can be replayed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import NamedTuple
 
 from fairway.core.lifecycle import State
@@ -66,13 +67,36 @@ class Tally(NamedTuple):
 NOTHING_YET = Tally()
 
 
+class Reason(StrEnum):
+    """Why a decision is as it is; told to people, and kept with the run."""
+
+    NONE = ""  # its state says it all
+    RETRYING = "retrying"
+    SNOOZED = "snoozed"
+    RETURNED = "returned"
+    WORKER_CRASH = "worker_crash"  # given to another worker at once
+    PARKED = "parked"  # until its dependency's circuit closes
+    CANCELLED = "cancelled"
+    PERMANENT = "permanent"
+    RUNAWAY = "runaway"
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    TIMEOUTS_EXHAUSTED = "timeouts_exhausted"
+    DEPENDENCY_EXHAUSTED = "dependency_exhausted"
+    RESOURCES_EXHAUSTED = "resources_exhausted"
+    POISON = "poison"  # its runs killed too many workers
+    QUARANTINED = "quarantined"
+    RETRY_BUDGET_EXHAUSTED = "retry_budget_exhausted"
+    TOO_LATE = "too_late"
+    REFUSED_BY_STORE = "refused_by_store"
+
+
 class Decision(NamedTuple):
     """The job's next state, and the counts to write with it."""
 
     state: State
     tally: Tally
     delay_ms: int = 0
-    reason: str = ""
+    reason: Reason = Reason.NONE
 
 
 def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -> Decision:
@@ -84,9 +108,9 @@ def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -
         case OutcomeKind.CANCELLED:
             return Decision(State.CANCELLED, run)
         case OutcomeKind.SNOOZED:
-            return Decision(State.SCHEDULED, tally, outcome.delay_ms, "snoozed")
+            return Decision(State.SCHEDULED, tally, outcome.delay_ms, Reason.SNOOZED)
         case OutcomeKind.RETURNED:
-            return Decision(State.QUEUED, tally, 0, "returned")
+            return Decision(State.QUEUED, tally, 0, Reason.RETURNED)
         case OutcomeKind.FAILED:
             return _after_failure(policy, run, outcome, sample)
 
@@ -96,17 +120,18 @@ def _after_failure(policy: RetryPolicy, run: Tally, outcome: Outcome, sample: fl
     if failure in _ATTEMPTS:
         run = run._replace(attempts=_one_more(run.attempts))
     if failure in _FINAL:
-        return Decision(State.DEAD, run, 0, failure.value)
+        return Decision(State.DEAD, run, 0, Reason(failure.value))
     count = _one_more(getattr(run.failures, failure.value))
     run = run._replace(failures=run.failures._replace(**{failure.value: count}))
     most, reason = _bound(policy, failure)
     if count >= most:
         return Decision(State.DEAD, run, 0, reason)
     if failure is FailureClass.WORKER_CRASH:
-        return Decision(State.QUEUED, run, 0, "worker_crash")
+        return Decision(State.QUEUED, run, 0, Reason.WORKER_CRASH)
     if failure is not FailureClass.DEPENDENCY and _is_enough(policy, run.failures):
-        return Decision(State.DEAD, run, 0, "quarantined")
-    return Decision(State.SCHEDULED, run, _pause_ms(policy, count, outcome, sample), "retrying")
+        return Decision(State.DEAD, run, 0, Reason.QUARANTINED)
+    pause_ms = _pause_ms(policy, count, outcome, sample)
+    return Decision(State.SCHEDULED, run, pause_ms, Reason.RETRYING)
 
 
 def _one_more(count: int) -> int:
@@ -129,19 +154,19 @@ _ATTEMPTS = frozenset(
 _FINAL = frozenset({FailureClass.PERMANENT, FailureClass.RUNAWAY})
 
 
-def _bound(policy: RetryPolicy, failure: FailureClass) -> tuple[int, str]:
+def _bound(policy: RetryPolicy, failure: FailureClass) -> tuple[int, Reason]:
     """How many failures of this class are too many, and what a job dead of them says."""
     match failure:
         case FailureClass.TIMEOUT:
-            return policy.timeouts_max, "timeouts_exhausted"
+            return policy.timeouts_max, Reason.TIMEOUTS_EXHAUSTED
         case FailureClass.DEPENDENCY:
-            return policy.dependencies_max, "dependency_exhausted"
+            return policy.dependencies_max, Reason.DEPENDENCY_EXHAUSTED
         case FailureClass.RESOURCE:
-            return policy.resources_max, "resources_exhausted"
+            return policy.resources_max, Reason.RESOURCES_EXHAUSTED
         case FailureClass.WORKER_CRASH:
-            return policy.deliveries_max, "poison"
+            return policy.deliveries_max, Reason.POISON
         case _:
-            return policy.attempts_max, "attempts_exhausted"
+            return policy.attempts_max, Reason.ATTEMPTS_EXHAUSTED
 
 
 def _pause_ms(policy: RetryPolicy, count: int, outcome: Outcome, sample: float) -> int:
@@ -165,7 +190,7 @@ def after_cancel(decision: Decision) -> Decision:
     """Somebody asked the job to stop while it ran: it is not run again, however the run ended."""
     if decision.state.is_final:
         return decision
-    return decision._replace(state=State.CANCELLED, delay_ms=0, reason="cancelled")
+    return decision._replace(state=State.CANCELLED, delay_ms=0, reason=Reason.CANCELLED)
 
 
 def in_quarantine(policy: RetryPolicy) -> RetryPolicy:
@@ -176,14 +201,14 @@ def in_quarantine(policy: RetryPolicy) -> RetryPolicy:
 def parked(tally: Tally) -> Decision:
     """The dependency's circuit is open: back to the backlog, and only the delivery is counted."""
     run = tally._replace(deliveries=_one_more(tally.deliveries))
-    return Decision(State.QUEUED, run, 0, "parked")
+    return Decision(State.QUEUED, run, 0, Reason.PARKED)
 
 
 def is_retry(decision: Decision) -> bool:
     """Whether the job failed and will be run again because of it; what a retry budget is for."""
-    return decision.reason == "retrying"
+    return decision.reason is Reason.RETRYING
 
 
 def over_budget(decision: Decision) -> Decision:
     """The tenant has no retries left: what would be tried again is a dead letter now."""
-    return decision._replace(state=State.DEAD, delay_ms=0, reason="retry_budget_exhausted")
+    return decision._replace(state=State.DEAD, delay_ms=0, reason=Reason.RETRY_BUDGET_EXHAUSTED)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.event import NewEvent
-from fairway.core.failure.retry import Decision
+from fairway.core.failure.retry import Decision, Reason
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
@@ -92,7 +92,7 @@ class Lateness:
 
     def _skip(self, lease: Lease, late_ms: int) -> End:
         job = lease.job
-        decision = Decision(State.EXPIRED, tally_of(job), 0, "too_late")
+        decision = Decision(State.EXPIRED, tally_of(job), 0, Reason.TOO_LATE)
         self.tell("skipped", job.tenant, job.id, late_ms)
         return End(lease, None, 0, None, decision, TOO_LATE, said="skipped")
 
