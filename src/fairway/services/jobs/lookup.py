@@ -6,7 +6,6 @@ running yet. Answers join both, so nobody sees a job stand still that in truth r
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import to_unix_ms
 from fairway.runtime.clock import Clock
+from fairway.runtime.loops import wait
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.job_reader import JobReader
 from fairway.services.jobs.watch import Watchers
@@ -98,7 +98,7 @@ class Insight:
                 left_seconds = (deadline_us - self._clock.now_us()) / 1e6
                 if _is_answer(sight, unlike) or left_seconds <= 0 or self._watchers.is_closed:
                     return sight
-                await _wait(changed, left_seconds)
+                await wait(changed, left_seconds)
 
     async def jobs(self, tenant: int, wanted: JobFilter) -> list[JobSight]:
         shard = shard_for_tenant(tenant, self._shard_count)
@@ -154,11 +154,3 @@ def _is_behind(sight: JobSight, version: str) -> bool:
 
 
 _RUNNING = str(int(State.RUNNING))
-
-
-async def _wait(changed: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await changed.wait()
-    except TimeoutError:
-        return
