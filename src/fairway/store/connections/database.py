@@ -9,7 +9,6 @@ waits without end (`connection_cache.py`). As whom each asks is in `row_security
 
 from __future__ import annotations
 
-import ssl
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -336,9 +335,5 @@ DISCONNECTED = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # a COPY whose connection broke: the rollback finds it unfinished
     StoreAway,
-    ConnectionError,
-    FileNotFoundError,
-    TimeoutError,
-    OSError,
-    ssl.SSLError,
+    OSError,  # cut off, refused, too slow (`TimeoutError`), no such socket, a broken TLS
 )
