@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from fairway.core.backpressure.admission import Quota
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
+from fairway.core.quota import Quota
 from fairway.services.backpressure.body_memory import SMALL_BYTES, BodyPlace, Counted
 from fairway.wire import problems
 

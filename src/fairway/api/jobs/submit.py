@@ -40,8 +40,8 @@ from fairway.api.payloads.body_cost import (
 )
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.core.backlog.lanes import lane_of
-from fairway.core.backpressure.admission import Quota
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.core.quota import Quota
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.jobs.lookup import JobSight

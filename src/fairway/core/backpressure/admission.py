@@ -7,18 +7,9 @@ time nobody gets more than burst + rate x time, plus one such batch.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from fairway.core.quota import Quota
 
 ONE = 1_000_000  # a token, in parts of a token that a rate of 1/s adds in a microsecond
-
-
-class Quota(NamedTuple):
-    """What a client may know of its bucket."""
-
-    burst: int
-    window_seconds: int  # in which an empty bucket fills
-    left: int
-    full_in_seconds: int
 
 
 class Bucket:
