@@ -184,9 +184,9 @@ async def test_an_owner_that_hangs_holds_up_no_hint_to_another(database_url: str
         passing_on = relay.Relay(platform)
         firsts: dict[StreamKey, str] = {StreamKey(1, 1, 1, 5): make_job_id(1, 0, 1, 0)}
         async with asyncio.timeout(relay.HINT_SECONDS_MAX / 2):
-            passing_on.hint(1, firsts)
+            platform.hints.add(1, firsts)
             await hung.heard.acquire()
             for _ in range(3):
-                passing_on.hint(2, firsts)
+                platform.hints.add(2, firsts)
                 await other.heard.acquire()
         passing_on.close()

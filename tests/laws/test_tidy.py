@@ -21,6 +21,7 @@ FILE_LINES_MAX = 400
 LONGER = {"services/dispatch/dispatcher.py": 550}
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 6
+PORTS_MAX = 8  # of a constructor: better one more than an attribute that is set afterwards
 JUNK_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "managers"}
 LAYERS = {"core", "wire", "store", "services", "runtime", "api", "worker", "sdk", "cli"}
 INNER = ("core/", "store/", "services/", "wire/")
@@ -70,7 +71,7 @@ def test_a_function_asks_for_little() -> None:
         for name, tree in trees().items()
         if not name.startswith("cli/")  # a command's flags are its parameters
         for function in functions(tree)
-        if len(_asked(function)) > PARAMETERS_MAX
+        if len(_asked(function)) > (PORTS_MAX if function.name == "__init__" else PARAMETERS_MAX)
     ]
     assert greedy == []
 

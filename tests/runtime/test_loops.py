@@ -9,7 +9,7 @@ import pytest
 
 from fairway.runtime import loops
 from fairway.runtime.clock import ManualClock
-from fairway.runtime.loops import PAUSE_MAX_SECONDS, Loop
+from fairway.runtime.loops import PAUSE_MAX_SECONDS, Loop, Wakeups
 
 
 class Step:
@@ -110,3 +110,24 @@ async def test_stop_is_safe_at_any_time() -> None:
     loop.start()
     await loop.stop()
     await loop.stop()
+
+
+async def test_a_loop_is_woken_by_what_was_there_before_it() -> None:
+    given, step = asyncio.Event(), Step(rest_seconds=60)
+    wakeups = Wakeups({"given": given})
+    wake = wakeups.of("made")
+    made = wakeups.loops({"made": step.run_once, "given": Step().run_once}, ManualClock())
+    made["made"].start()
+    await step.next_call()
+    for each in (wake, wakeups.wake_all, made["made"].wake):
+        each()
+        await step.next_call()
+    assert given.is_set()
+    await made["made"].stop()
+
+
+def test_nobody_is_woken_who_is_not_there() -> None:
+    wakeups = Wakeups({})
+    wakeups.of("nobody")
+    with pytest.raises(LookupError, match="nobody"):
+        wakeups.loops({"made": Step().run_once}, ManualClock())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
+from fairway.core.pools import PoolTable
 from fairway.core.run.outcome import Outcome
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.clock import SystemClock
@@ -22,9 +23,11 @@ from fairway.runtime.random_ids import session_key
 from fairway.runtime.settings import Settings
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.calls import Call, Reported
 from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeTerms
 from fairway.services.submit.submission_group import Accepted, NewJob
+from fairway.store.connections.database import Database
 
 TERM_SECONDS = 0.6
 HANG_SECONDS = 30.0  # no measure of speed: a machine that is busy with others may take its time
@@ -68,6 +71,17 @@ async def owner_on(dsn: str, settings: Settings = QUICK) -> AsyncIterator[Platfo
 
 def owns_all(platform: Platform) -> bool:
     return len(platform.dispatcher.shards.open) == platform.cluster.shard_count
+
+
+def another_directory(
+    database: Database, on_tenant: Callable[[Tenant], None] = lambda tenant: None
+) -> Directory:
+    """As another server has it, which runs nothing."""
+
+    async def nothing_goes_on(key_ids: Collection[str]) -> None:
+        return None
+
+    return Directory(database, PoolTable(), on_tenant=on_tenant, on_revoked=nothing_goes_on)
 
 
 async def freeze(platform: Platform) -> None:

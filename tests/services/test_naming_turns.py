@@ -6,13 +6,12 @@ import asyncio
 
 import pytest
 from tests.locked import held_table, somebody_stands, standing
-from tests.services.platform_room import add_tenant, until
+from tests.services.platform_room import add_tenant, another_directory, until
 
 from fairway.core.errors import Unavailable
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry import type_names as module
-from fairway.services.registry.tenants_and_keys import Directory
 
 PEOPLE = "fairway-people"
 SOON_SECONDS = 1.5  # before whoever stands at a lock gives up
@@ -69,7 +68,7 @@ async def test_a_tenants_pauses_leave_connections_to_others(
 async def test_a_name_that_nobody_knows_is_not_asked_for_again_for_a_moment(
     platform: Platform, tenant: Tenant, database_url: str
 ) -> None:
-    ours, theirs = platform.directory, Directory(platform.database)
+    ours, theirs = platform.directory, another_directory(platform.database)
     assert await theirs.find_type("coming", tenant.id) is None
     async with held_table(database_url, "job_types"), asyncio.timeout(SOON_SECONDS):
         for _ in range(FLOOD):

@@ -29,7 +29,7 @@ async def opened(dsn: str) -> AsyncIterator[Database]:
 async def test_a_link_that_connects_slowly_is_not_taken_for_silence(database_url: str) -> None:
     async with gate_to(database_url) as gate, opened(gate.dsn) as database:
         gate.connect_seconds = store_watch.ANSWER_SECONDS + 0.3
-        watch = StoreWatch(database)
+        watch = StoreWatch(database, lambda: None)
         for _ in range(store_watch.MISSES_MAX):
             await watch.run_once(0)
         assert not database.is_away
@@ -40,7 +40,8 @@ async def test_a_store_that_was_silent_is_back_however_slowly_it_connects(
 ) -> None:
     monkeypatch.setattr(store_watch, "ANSWER_SECONDS", 0.2)
     async with gate_to(database_url) as gate, opened(gate.dsn) as database:
-        watch = StoreWatch(database)
+        came_back = asyncio.Event()
+        watch = StoreWatch(database, came_back.set)
         await watch.run_once(0)
         gate.silence()
         async with asyncio.timeout(OUTER_SECONDS):
@@ -51,6 +52,7 @@ async def test_a_store_that_was_silent_is_back_however_slowly_it_connects(
         async with asyncio.timeout(OUTER_SECONDS):
             while database.is_away:
                 await watch.run_once(0)
+        assert came_back.is_set()
         async with database.people() as connection:
             assert await connection.fetchval("SELECT 1") == 1
 

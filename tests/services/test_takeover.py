@@ -151,8 +151,9 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
             asked.set()
             await go.wait()
 
-        platform.ownership.before_open = slowly
-        opening = asyncio.create_task(platform.ownership._open(0))
+        ownership = platform.ownership
+        ownership._ports = ownership._ports._replace(before_open=slowly)
+        opening = asyncio.create_task(ownership._open(0))
         await asked.wait()
         dispatcher.close_shard(0)
         if is_claimed_again:

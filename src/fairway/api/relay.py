@@ -21,6 +21,7 @@ from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, header, send
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
+from fairway.runtime.loops import Loop
 from fairway.runtime.plain_http import HttpDoor, Reply, head_lines
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.owner_slots import Places
@@ -32,6 +33,7 @@ RELAYED = b"x-fairway-relayed"
 SECRET = b"x-fairway-cluster"
 GATHER_SECONDS = 0.005
 HINT_SECONDS_MAX = 2.0  # the next hint must not wait for an owner that hangs
+HINTS_REST_SECONDS = 60.0  # unless there is news
 OWNER_LOOK_SECONDS = 0.25
 CALL_SECONDS_MAX = 60.0  # a call that is held, and a large body on its way
 CALLS_MAX = 800  # that are passed on at a time; an owner lets an address have some more
@@ -54,9 +56,10 @@ class Relay:
         self._doors: dict[tuple[str, bool], HttpDoor] = {}  # by owner; for staff, and for tenants
         # Shared workers and servers have places of their own: tenants' calls may be held.
         self._places, self._staff_places = _places(TENANT_CALLS_MAX), _places(CALLS_MAX)
-        self._hints: dict[int, dict[StreamKey, str]] = {}
+        self._hints = platform.hints
         self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
-        platform.submissions.ring = self.hint
+        self._listening = Loop("hints", self._hear_news, platform.clock, self._hints.news)
+        self._listening.start()
 
     def _door(self, url: str, *, for_staff: bool) -> HttpDoor:
         """An owner knows a connection by who spoke first on it."""
@@ -68,6 +71,7 @@ class Relay:
         return self._doors[url, for_staff]
 
     def close(self) -> None:
+        self._listening.cancel()
         for door in self._doors.values():
             door.close()
 
@@ -117,20 +121,19 @@ class Relay:
 
     # -- hints -------------------------------------------------------------------------------
 
-    def hint(self, shard: int, firsts: dict[StreamKey, str]) -> None:
-        """Jobs of another owner's shard are on disk; `firsts` has the oldest of each stream."""
-        known = self._hints.setdefault(shard, {})
-        for key, first in firsts.items():
-            known[key] = min(known.get(key, first), first)
-        if shard not in self._senders:
-            self._senders[shard] = asyncio.create_task(self._send_hints(shard), name="hints")
+    async def _hear_news(self, now_us: int) -> float:
+        """Jobs of other owners' shards are on disk."""
+        for shard in self._hints.shards:
+            if shard not in self._senders:
+                self._senders[shard] = asyncio.create_task(self._send_hints(shard), name="hints")
+        return HINTS_REST_SECONDS
 
     async def _send_hints(self, shard: int) -> None:
         try:
             while shard in self._hints:  # what comes while a hint is under way goes with the next
                 await asyncio.sleep(GATHER_SECONDS)
                 url = self._platform.ownership.owner_url(shard)
-                firsts = self._hints.pop(shard)
+                firsts = self._hints.take(shard)
                 if url is not None:
                     await self._send_hint(url, shard, firsts)
         finally:

@@ -72,7 +72,7 @@ async def _inspect_storage(tie: tuple[str, str | None] | None, settings: Setting
     """Is it this database's? Then write an object, read it, remove it: that is what is needed."""
     remedy = "Checkpoints and large payloads need it: see FAIRWAY_STORAGE_URL in OPERATING."
     try:
-        objects = Objects.open(settings.storage_url, settings.data_dir / "objects")
+        objects = Objects.untied(settings.storage_url, settings.data_dir / "objects")
     except InvalidRequest as error:
         return [Finding(level="error", what=error.message, remedy=remedy)]
     try:

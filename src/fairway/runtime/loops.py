@@ -1,14 +1,15 @@
 """The only file that rests. A loop is `run_once(now_us) → seconds to rest`; this drives it.
 
 A loop that raises is logged and tried again after a pause that grows; it never ends in silence.
-`wake()` cuts a rest short. Tests call `run_once` and never sleep.
+`wake()` cuts a rest short; `Wakeups` do so, too, and are there before the loops, so that whoever
+has news for one knows it from birth. Tests call `run_once` and never sleep.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from fairway.core.backoff import backoff_seconds
@@ -99,11 +100,13 @@ Step: TypeAlias = Callable[[int], Awaitable[float]]  # now in µs → seconds to
 
 
 class Loop:
-    def __init__(self, name: str, run_once: Step, clock: Clock) -> None:
+    def __init__(
+        self, name: str, run_once: Step, clock: Clock, awake: asyncio.Event | None = None
+    ) -> None:
         self.name = name
         self._run_once = run_once
         self._clock = clock
-        self._awake = asyncio.Event()
+        self._awake = awake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.failures_in_row = 0
 
@@ -113,10 +116,15 @@ class Loop:
     def wake(self) -> None:
         self._awake.set()
 
+    def cancel(self) -> None:
+        """Ends it without waiting for that."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def stop(self) -> None:
         """Safe to call twice, and before `start`."""
         if self._task is not None:
-            self._task.cancel()
+            self.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
@@ -138,3 +146,27 @@ class Loop:
 
     async def _rest(self, seconds: float) -> None:
         await wait(self._awake, seconds)
+
+
+class Wakeups:
+    """What wakes the loops of one server, by their names: made before them and their services."""
+
+    def __init__(self, given: Mapping[str, asyncio.Event]) -> None:
+        self._events = dict(given)  # those that somebody else made
+
+    def of(self, name: str) -> Callable[[], None]:
+        """Wakes the loop of this name; one that never comes to be is an error of `loops`."""
+        return self._event(name).set
+
+    def wake_all(self) -> None:
+        for event in self._events.values():
+            event.set()
+
+    def loops(self, steps: Mapping[str, Step], clock: Clock) -> dict[str, Loop]:
+        """The loops themselves, each with what wakes it."""
+        if missing := self._events.keys() - steps.keys():
+            raise LookupError(f"there is no loop to wake called {', '.join(sorted(missing))}")
+        return {name: Loop(name, step, clock, self._event(name)) for name, step in steps.items()}
+
+    def _event(self, name: str) -> asyncio.Event:
+        return self._events.setdefault(name, asyncio.Event())

@@ -14,7 +14,7 @@ from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.pools import PoolTable
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
-from fairway.runtime.loops import Loop, Step
+from fairway.runtime.loops import Loop, Step, Wakeups
 from fairway.runtime.random_ids import lease_tokens
 from fairway.runtime.settings import Settings
 from fairway.runtime.stalls import StallWatch
@@ -26,7 +26,7 @@ from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.backpressure.waiting_places import HeavyLane, waiting_room
 from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
 from fairway.services.dispatch.fair_share_loop import ShareKeeper
-from fairway.services.dispatch.ownership import Ownership
+from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.ports import LatePorts
 from fairway.services.dispatch.reconciler import Sweeper
 from fairway.services.dispatch.refiller import Refiller
@@ -41,15 +41,16 @@ from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
 from fairway.services.maintenance.gauges import Gauges
 from fairway.services.maintenance.pruner import Pruner
 from fairway.services.maintenance.reclassifier import Measuring
+from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.maintenance.slow_statements import SlowStatements
 from fairway.services.object_storage.checkpoints import Checkpoints
 from fairway.services.object_storage.large_payloads import Vault
 from fairway.services.object_storage.object_janitor import Janitor
-from fairway.services.object_storage.storage_tie import StorageTie
+from fairway.services.object_storage.storage_tie import StorageFailures, StorageTie
 from fairway.services.object_storage.uploads import UploadLimits, Uploads
 from fairway.services.readiness import Readiness
 from fairway.services.recording.lease_writer import LeaseWriter
-from fairway.services.recording.recorder import Bounds, Recorder
+from fairway.services.recording.recorder import Bounds, Recorder, RecorderPorts
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_name_expiry import NameKeeper
@@ -58,21 +59,22 @@ from fairway.services.restraints.restraints import RestraintKeeper
 from fairway.services.restraints.tenant_events import Bulletin
 from fairway.services.scheduling.expirer import Expirer, Lateness
 from fairway.services.scheduling.promoter import Promoter
-from fairway.services.scheduling.schedules import ScheduleLimits, Schedules
+from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
 from fairway.services.scheduling.ticker import Ticker
 from fairway.services.schema import make_partitions, opened
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
-from fairway.services.submit.submission import Submissions
-from fairway.services.workers.exchange import Exchange
+from fairway.services.submit.hints import Hints
+from fairway.services.submit.submission import SubmissionPorts, Submissions
+from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
 from fairway.services.workers.time_limits import Overtime
 from fairway.services.workers.worker_list import Roster
 from fairway.store import leadership
 from fairway.store.connections.database import DISCONNECTED, Database
-from fairway.store.object_storage.storage import Objects
+from fairway.store.object_storage.storage import Objects, Storage
 from fairway.store.tenants import Cluster, found_cluster
 
 log = logger("platform")
@@ -98,20 +100,22 @@ class Platform:
         self.metrics = Metrics()
         self.instruments = Instruments(clock, self.metrics)
         self.metrics.waiters.set_function(lambda: database.waiting)
+        self.wakeups = Wakeups({"slow statements": database.slow_calls.news})
         self.slow_statements = SlowStatements(database, self.metrics)
-        database.slow_calls.on_slow = self.slow_statements.noticed
         self.stalls = StallWatch(self.metrics)
-        self.store_watch = StoreWatch(database)
+        self.store_watch = StoreWatch(database, self.wakeups.wake_all)
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self.waiting = waiting_room(settings, self.metrics)
         self.heavy = HeavyLane(self.waiting)
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
-        self.directory = Directory(database, Guesses(self.instruments))
         self._join_dispatcher(scheduler)
         self._join_dispatching()
-        self._join_front_door()
+        self._join_submitting()
+        self._join_storage()
+        self._join_recording()
+        self._join_ownership()
         self._join_answers()
         self._join_schedules()
         self.loops = self._loops()
@@ -131,21 +135,32 @@ class Platform:
         self.aftermath = Aftermath(
             self.store_clock, pools, jitter=random.Random().random, on_news=self._restrain
         )
-        self.lateness = Lateness(self.directory, self.store_clock, self.metrics)
         self._late_ports = LatePorts.unbound()
+        ports = self._late_ports.reading_by(self.wakeups.of("refiller"))
         self.dispatcher = Dispatcher(
-            dispatching, self._late_ports.sorting_by(self.lateness.sort_out), self.aftermath, pools,
-            clock=self.store_clock, metrics=self.metrics,
-        )  # fmt: skip
+            dispatching, ports, self.aftermath, pools, clock=self.store_clock, metrics=self.metrics
+        )
 
     def _join_dispatching(self) -> None:
-        """Those that keep the dispatcher told, and write down what it decides."""
-        database, settings = self.database, self.settings
-        self.directory.on_tenant = self.dispatcher.set_terms
+        """What the dispatcher knows of tenants and job types, and who keeps it told."""
+        database = self.database
         self.revocation = Revocation(self.dispatcher, self.clock)
-        self.registry = Registry(database, self.directory, self.pools)
-        self.registry.on_pools = self._pools_changed
-        self.registry.on_unsaid = self.dispatcher.hear_anew
+        self.directory = Directory(
+            database,
+            self.pools,
+            on_tenant=self.dispatcher.set_terms,
+            on_revoked=self.revocation.revoked,
+            guesses=Guesses(self.instruments),
+        )
+        self.lateness = Lateness(self.directory, self.store_clock, self.metrics)
+        self._late_ports.sort_out.bind(self.lateness.sort_out)
+        self.run_times = RunTimes(self.dispatcher, self.store_clock, self.clock)
+        self.registry = Registry(
+            database, self.directory, self.run_times, self.dispatcher.hear_anew
+        )
+        self.measuring = Measuring(
+            database, self.dispatcher, self.registry, self.run_times, self.metrics
+        )
         self.holds = HoldKeeper(database, self.dispatcher)
         self.restraints = RestraintKeeper(
             database,
@@ -155,45 +170,32 @@ class Platform:
             self.holds,
             clock=self.clock,
         )
-        bounds = Bounds(
-            self.cluster.shard_count, settings.inline_bytes_max, settings.results_waiting_bytes_max
-        )
-        self.recorder = Recorder(
-            database, self.dispatcher, self.watchers, self.store_clock, self.instruments, bounds
-        )
-        self.lease_writer = LeaseWriter(
-            database, self.dispatcher, self.watchers, self.instruments,
-            shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
-        )  # fmt: skip
-        self._late_ports.record_ends.bind(self.recorder.record)
-        self._late_ports.write_leases.bind(self.lease_writer.write)
-        self.measuring = Measuring(
-            database, self.dispatcher, self.registry, self.store_clock, self.clock, self.metrics
-        )
-        self.recorder.on_ends = self.measuring.observe
-        self.registry.on_type, self.registry.on_let_go = self.measuring.learn, self.measuring.forget
-        self.ownership = Ownership(
-            database, self.dispatcher, self.store_clock, settings, clock=self.clock,
-            server_name=secrets.token_hex(8),
-        )  # fmt: skip
-        self.share_keeper = ShareKeeper(
-            database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
-        )
-        self.ownership.before_open = self.share_keeper.take_over
-        self.directory.on_revoked = self.ownership.on_revoked = self.revocation.revoked
 
-    def _join_front_door(self) -> None:
-        """Where jobs come in and workers call."""
+    def _join_submitting(self) -> None:
+        """Where jobs come in."""
         self.admission = Admission(
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
+        self.hints = Hints()
         self.submissions = Submissions(
-            self.database, self.directory, self.dispatcher, self.admission, self.instruments,
+            self.database,
+            self.directory,
+            self.dispatcher,
+            self.admission,
+            self.instruments,
+            self.store_clock,
+            SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints),
             shard_count=self.cluster.shard_count,
-        )  # fmt: skip
-        self.submissions.follow(self.store_clock)
-        self.objects = Objects.open(self.settings.storage_url, self.settings.data_dir / "objects")
-        self.storage_tie = StorageTie(self.database, self.objects, self.cluster, self.metrics)
+        )
+
+    def _join_storage(self) -> None:
+        """Where large data lies."""
+        failures = StorageFailures(self.metrics)
+        storage = Storage.open(
+            self.settings.storage_url, self.settings.data_dir / "objects", failures.note
+        )
+        self.storage_tie = StorageTie(self.database, storage, self.cluster, failures)
+        self.objects = Objects(storage, self.storage_tie.hold)
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
         limits = UploadLimits.of(self.settings)
         self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
@@ -203,13 +205,56 @@ class Platform:
         self.vault = Vault(
             self.objects, self.cluster, self.store_clock, self.submissions.ids, self.uploads
         )
-        self.recorder.large_results.keep = self.vault.keep_result
-        self.exchange = Exchange(
-            self.turns, self.registry, self.dispatcher, self.watchers, self.metrics, self.settings
+
+    def _join_recording(self) -> None:
+        """Who hears workers, and writes down what they say."""
+        settings = self.settings
+        bounds = Bounds(
+            self.cluster.shard_count, settings.inline_bytes_max, settings.results_waiting_bytes_max
         )
-        self.exchange.has_room = self.recorder.large_results.has_room
-        self.exchange.is_behind = self.recorder.is_behind
-        self.exchange.is_aside = self.recorder.refused_ends.is_aside
+        self.recorder = Recorder(
+            self.database,
+            self.dispatcher,
+            self.watchers,
+            self.store_clock,
+            self.instruments,
+            bounds,
+            RecorderPorts(
+                keep_result=self.vault.keep_result,
+                on_ends=self.run_times.observe,
+                on_scheduled=self.wakeups.of("promoter"),
+            ),
+        )
+        self.lease_writer = LeaseWriter(
+            self.database, self.dispatcher, self.watchers, self.instruments,
+            shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
+        )  # fmt: skip
+        self._late_ports.record_ends.bind(self.recorder.record)
+        self._late_ports.write_leases.bind(self.lease_writer.write)
+        intake = Intake(
+            has_room=self.recorder.large_results.has_room,
+            is_behind=self.recorder.is_behind,
+            is_aside=self.recorder.refused_ends.is_aside,
+        )
+        self.exchange = Exchange(
+            self.turns, self.registry, self.dispatcher, self.watchers, self.metrics, settings,
+            intake,
+        )  # fmt: skip
+
+    def _join_ownership(self) -> None:
+        """Whose shards are whose, and what a take-over brings along."""
+        self.share_keeper = ShareKeeper(
+            self.database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
+        )
+        ports = OwnershipPorts(
+            before_open=self.share_keeper.take_over,
+            on_revoked=self.revocation.revoked,
+            on_news=self.wakeups.of("ownership"),
+        )
+        self.ownership = Ownership(
+            self.database, self.dispatcher, self.store_clock, self.settings, ports,
+            clock=self.clock, server_name=secrets.token_hex(8),
+        )  # fmt: skip
 
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
@@ -219,12 +264,11 @@ class Platform:
         )  # fmt: skip
         self.explainer = Explainer(
             self.database, self.dispatcher, self.insight, self.share_keeper, self.checkpoints,
-            self.store_clock,
+            self.store_clock, self.recorder.large_results.waiting.get,
         )  # fmt: skip
-        self.explainer.result_waits = self.recorder.large_results.waiting.get
         self.control = Control(
             self.database, self.turns, self.dispatcher, self.insight, self.watchers,
-            self.store_clock,
+            self.store_clock, self.wakeups.of("promoter"),
         )  # fmt: skip
         self.bulletin = Bulletin(self.database)
         self.dead_letters = DeadLetters(
@@ -240,12 +284,21 @@ class Platform:
             round(self.settings.schedule_seconds_min * 1000), self.settings.schedules_per_tenant
         )
         ids = self.submissions.ids
-        self.schedules = Schedules(
-            self.database, self.directory, ids, self.store_clock, limits, self.cluster.shard_count
+        ports = SchedulePorts(
+            in_turn=self.heavy.run,
+            admit=self.submissions.admit,
+            on_change=self.wakeups.of("ticker"),
+            on_scheduled=self.submissions.wrote_for_later,
         )
-        self.schedules.on_scheduled = self.submissions.wrote_for_later
-        self.schedules.in_turn, self.schedules.admit = self.heavy.run, self.submissions.admit
-        self.ticker = Ticker(self.database, self.dispatcher, self.control, ids, self.metrics)
+        self.schedules = Schedules(
+            self.database, self.directory, ids, self.store_clock, limits, ports,
+            shard_count=self.cluster.shard_count,
+        )  # fmt: skip
+        self.ticker = Ticker(
+            self.database, self.dispatcher, self.control, ids, self.metrics,
+            on_scheduled=self.wakeups.of("promoter"),
+            on_cancel=self.wakeups.of("overlapping runs"),
+        )  # fmt: skip
 
     @classmethod
     async def prepare(
@@ -308,24 +361,13 @@ class Platform:
         }
 
     def _loops(self) -> dict[str, Loop]:
-        """The loops, and who wakes which."""
-        loops = {name: Loop(name, step, self.clock) for name, step in self._steps().items()}
-        self.store_watch.on_back = lambda: _wake(loops)
-        self._late_ports.want_reads.bind(loops["refiller"].wake)
         self._late_ports.check()
-        self.ownership.on_news = loops["ownership"].wake
-        self.slow_statements.on_news = loops["slow statements"].wake
-        self.recorder.on_scheduled = loops["promoter"].wake
-        self.submissions.on_scheduled = loops["promoter"].wake
-        self.control.on_scheduled = self.ticker.on_scheduled = loops["promoter"].wake
-        self.schedules.on_change = loops["ticker"].wake
-        self.ticker.on_cancel = loops["overlapping runs"].wake
-        return loops
+        return self.wakeups.loops(self._steps(), self.clock)
 
     def _restrain(self, tenants: set[int]) -> None:
         """Streams are held at once; the store and the tenant hear of it a moment later."""
         self.restraints.changed(tenants)
-        self.loops["restraints"].wake()
+        self.wakeups.of("restraints")()
 
     async def start(self) -> None:
         await self.directory.run_once(0)
@@ -336,11 +378,6 @@ class Platform:
         for loop in self.loops.values():
             loop.start()
         self.stalls.start()
-
-    def _pools_changed(self) -> None:
-        """A pool is shared out by its tenants' terms from the moment it is known."""
-        for tenant in self.directory.tenants.values():
-            self.dispatcher.set_terms(tenant)
 
     async def let_go(self) -> None:
         """The server is about to stop: another goes on, and every call held open is answered."""
@@ -368,9 +405,3 @@ class Platform:
     async def _stop_loops(self) -> None:
         for loop in self.loops.values():
             await loop.stop()
-
-
-def _wake(loops: dict[str, Loop]) -> None:
-    """The store is back: nobody need rest any longer because it was away."""
-    for loop in loops.values():
-        loop.wake()

@@ -32,12 +32,12 @@ MISSES_MAX = 2  # one may be our own: a process that was stopped for a while fin
 
 
 class StoreWatch:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, on_back: Callable[[], None]) -> None:
         self._database = database
+        self._on_back = on_back
         self._connection: Connection | None = None
         self._misses = 0
         self._was_read_only = False
-        self.on_back: Callable[[], None] = lambda: None
 
     async def run_once(self, now_us: int) -> float:
         """Ask; a loop calls this."""
@@ -51,7 +51,7 @@ class StoreWatch:
         if self._database.is_away:
             log.info("the store answers again")
             self._database.back()
-            self.on_back()
+            self._on_back()
         return REST_SECONDS
 
     async def _ask(self) -> None:
@@ -66,7 +66,7 @@ class StoreWatch:
         elif self._was_read_only:
             log.info("the store can be written to again")
             await self._database.renew()
-            self.on_back()
+            self._on_back()
         self._was_read_only = is_read_only
 
     async def _missed(self, silence: TimeoutError) -> float:

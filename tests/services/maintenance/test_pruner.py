@@ -153,10 +153,10 @@ async def test_two_owners_leave_nothing_of_any_shard(database_url: str) -> None:
                 " WHERE shard = 1"
             )
         async with platform_on(database_url, lasting) as second:
-            await until(lambda: second.dispatcher.open_shards == {1})
+            await until(lambda: second.dispatcher.open_shards() == [1])
             await freeze(second)
             await first.ownership.run_once(first.clock.now_us())  # notices what it lost
-            assert first.dispatcher.open_shards == {0}
+            assert first.dispatcher.open_shards() == [0]
             async with first.database.upkeep() as connection:
                 for shard in (0, 1):
                     await add_keys(connection, 5, expired=True, shard=shard)

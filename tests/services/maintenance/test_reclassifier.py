@@ -11,6 +11,7 @@ from fairway.core.classifier import RUNS_MIN
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
+from fairway.services.registry.job_types import Registry
 
 S = 1_000_000
 
@@ -90,7 +91,9 @@ async def test_it_does_not_flap(platform: Platform, tenant: Tenant) -> None:
 async def test_another_server_hears_of_the_move(platform: Platform, tenant: Tenant) -> None:
     await finish(platform, tenant, RUNS_MIN, 20 * S)
     await judge(platform)
-    fresh = type(platform.registry)(platform.database, platform.directory, platform.registry.pools)
+    fresh = Registry(
+        platform.database, platform.directory, platform.run_times, platform.dispatcher.hear_anew
+    )
     await fresh.run_once(0)
     assert fresh.pool_for("work", "short") == MEDIUM
 

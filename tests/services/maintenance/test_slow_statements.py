@@ -81,13 +81,13 @@ async def test_a_plan_and_an_analysis_at_most_once_a_minute(database: Database) 
     settle, ends = (SlowCall(OUTCOMES[name], 2.0) for name in ("settle", "read_ends"))
     with capture_logs() as entries:
         for moment in (0, AGAIN_US // 2, AGAIN_US):
-            slow.noticed(settle)
-            slow.noticed(settle)
+            database.slow_calls.note(settle)
+            database.slow_calls.note(settle)
             await slow.run_once(moment)
         assert [entry["statement"] for entry in said(entries)] == ["settle", "settle"]
         renewed = [entry for entry in entries if entry["event"] == "statistics renewed"]
         assert len(renewed) == 2
-        slow.noticed(ends)  # another one has its own minute
+        database.slow_calls.note(ends)  # another one has its own minute
         await slow.run_once(AGAIN_US + 1)
         assert said(entries)[-1]["statement"] == "read_ends"
     assert counted(metrics, "settle") == 6
@@ -95,12 +95,11 @@ async def test_a_plan_and_an_analysis_at_most_once_a_minute(database: Database) 
 
 
 async def test_quick_statements_and_calm_ones_are_nobodys_news(database: Database) -> None:
-    heard: list[SlowCall] = []
-    database.slow_calls.on_slow = heard.append
     async with database.calm() as connection:
         await leadership.database_now(connection)
         assert connection.slow_calls is None
     async with database.hot() as connection:
         await leadership.database_now(connection)
         assert connection.slow_calls is database.slow_calls
-    assert heard == []
+    assert database.slow_calls.take() == []
+    assert not database.slow_calls.news.is_set()

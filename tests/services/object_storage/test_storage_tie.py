@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from fairway.core.errors import Unavailable
 from fairway.core.object_storage.storage_marker import make_marker
 from fairway.runtime.telemetry import Metrics
-from fairway.services.object_storage.storage_tie import StorageTie
+from fairway.services.object_storage.storage_tie import StorageFailures, StorageTie
 from fairway.store.connections.database import Database
-from fairway.store.object_storage.storage import MARKER, Objects
+from fairway.store.object_storage.storage import MARKER, Storage
 from fairway.store.tenants import found_cluster, storage_marker
 
 
@@ -26,7 +26,9 @@ async def tie_to(database: Database) -> Callable[[Path], StorageTie]:
         cluster = await found_cluster(connection, 1, "secret")
 
     def make(folder: Path) -> StorageTie:
-        return StorageTie(database, Objects.open(None, folder), cluster, Metrics())
+        failures = StorageFailures(Metrics())
+        storage = Storage.open(None, folder, failures.note)
+        return StorageTie(database, storage, cluster, failures)
 
     return make
 

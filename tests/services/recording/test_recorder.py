@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -214,16 +213,16 @@ async def test_what_is_dropped_with_its_term_may_be_reported_again(
 
 
 async def test_an_end_on_disk_is_acknowledged_whatever_follows(
-    platform: Platform, tenant: Tenant
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (job,) = await submit(platform, tenant)
     hand = Hand(platform)
     (lease,) = await hand.take()
 
-    def fail(ends: Sequence[End]) -> None:
+    def fail(pool: int) -> bool:
         raise RuntimeError("a listener's own fault")
 
-    platform.recorder.on_ends = fail
+    monkeypatch.setattr(platform.run_times.classifier, "measures", fail)
     assert await hand.report(hand.done(lease), seconds=5) == ({1}, set())
     assert (await stored(platform, job))[0] is State.SUCCEEDED
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 from tests.services.gate import gate_to
-from tests.services.platform_room import add_tenant, freeze
+from tests.services.platform_room import add_tenant, another_directory, freeze
 
 from fairway.core.errors import Unavailable
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import GUESSES_MAX, Directory
+from fairway.services.registry.tenants_and_keys import GUESSES_MAX
 from fairway.store.connections.database import DISCONNECTED, Database
 
 
@@ -36,7 +36,7 @@ async def test_a_key_revoked_elsewhere_stops_working_soon(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    ours, theirs = platform.directory, Directory(platform.database)
+    ours, theirs = platform.directory, another_directory(platform.database)
     key = new_api_key("tenant")
     await ours.add_key(key, tenant.id)
     assert await ours.authenticate(key.text) is not None
@@ -65,7 +65,10 @@ async def test_changes_hidden_by_a_broken_connection_are_asked_for_again(
 ) -> None:
     async with gate_to(database_url) as gate:
         database = await Database.open(gate.dsn)
-        ours, theirs = Directory(database), Directory(await Database.open(database_url))
+        ours, theirs = (
+            another_directory(database),
+            another_directory(await Database.open(database_url)),
+        )
         await ours.run_once(0)
         made = await theirs.add_tenant("late")
         assert made is not None
@@ -102,7 +105,7 @@ async def test_guessed_keys_hold_one_connection_at_most(platform: Platform) -> N
 
 async def test_tenants_made_elsewhere_are_learnt(platform: Platform) -> None:
     await freeze(platform)
-    other = Directory(platform.database)
+    other = another_directory(platform.database)
     made = await other.add_tenant("elsewhere", TenantSettings(weight=70, depth_limit=5))
     assert made is not None
     await platform.directory.run_once(0)
@@ -124,13 +127,14 @@ async def test_types_are_learnt_once(platform: Platform) -> None:
 async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
     tenant = await add_tenant(platform, "heavy")
     changed: list[Tenant] = []
-    platform.directory.on_tenant = changed.append
+    directory = another_directory(platform.database, changed.append)
+    await directory.run_once(0)
     async with platform.database.calm() as connection:
         await connection.execute(
             "UPDATE tenants SET weight = 77, updated_at = now() WHERE id = $1", tenant.id
         )
-    await platform.directory.run_once(0)
-    assert [one.weight for one in changed] == [77]
+    await directory.run_once(0)
+    assert [one.weight for one in changed] == [tenant.weight, 77]
 
 
 async def test_a_tenant_this_server_has_not_read_yet_still_has_a_name_on_the_wire(
@@ -145,7 +149,7 @@ async def test_a_tenant_this_server_has_not_read_yet_still_has_a_name_on_the_wir
 async def test_a_type_that_nobody_knows_is_asked_for_alone(
     platform: Platform, tenant: Tenant
 ) -> None:
-    ours, theirs = platform.directory, Directory(platform.database)
+    ours, theirs = platform.directory, another_directory(platform.database)
     await ours.know_types(["known.elsewhere", "another"])
     assert await theirs.find_type("made.up") is None
     assert await theirs.find_type("\0") is None

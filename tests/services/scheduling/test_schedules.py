@@ -26,7 +26,13 @@ from fairway.services.platform import Platform
 from fairway.services.scheduling import schedules as schedules_module
 from fairway.services.scheduling import ticker as ticker_module
 from fairway.services.scheduling.schedule_jobs import may_be_tick, recurrence
-from fairway.services.scheduling.schedules import BACKFILL_MAX, ScheduleLimits, Schedules
+from fairway.services.scheduling.schedules import (
+    BACKFILL_MAX,
+    InTurn,
+    ScheduleLimits,
+    SchedulePorts,
+    Schedules,
+)
 from fairway.services.scheduling.ticker import Ticker
 from fairway.store import submissions
 
@@ -57,6 +63,8 @@ def ticker_of(platform: Platform) -> Ticker:
         platform.control,
         platform.submissions.ids,
         platform.metrics,
+        on_scheduled=platform.wakeups.of("promoter"),
+        on_cancel=platform.wakeups.of("overlapping runs"),
     )
 
 
@@ -310,12 +318,16 @@ async def test_trigger_runs_one_now(platform: Platform, tenant: Tenant) -> None:
     assert [(outcome, found) for _, outcome, found in await runs(platform, place)] == [(0, job)]
 
 
-def another_server(platform: Platform) -> Schedules:
+def another_server(platform: Platform, in_turn: InTurn | None = None) -> Schedules:
     """As a second server has it: it knows nothing of the ticks that the first has given out."""
     limits = ScheduleLimits(gap_ms_min=10_000, per_tenant_max=1000)
+    ports = SchedulePorts(
+        in_turn or platform.heavy.run, platform.submissions.admit, platform.wakeups.of("ticker"),
+        platform.submissions.wrote_for_later,
+    )  # fmt: skip
     return Schedules(
         platform.database, platform.directory, platform.submissions.ids, platform.store_clock,
-        limits, platform.cluster.shard_count,
+        limits, ports, shard_count=platform.cluster.shard_count,
     )  # fmt: skip
 
 
@@ -417,14 +429,13 @@ async def test_what_takes_long_to_work_out_is_done_in_turn(
 ) -> None:
     """Beside the event loop, and tenants in turn: expressions are made up for nothing."""
     asked: list[int] = []
-    in_turn = platform.schedules.in_turn
 
     async def noted(tenant: int, work: Callable[[], Any]) -> Any:
         asked.append(tenant)
-        return await in_turn(tenant, work)
+        return await platform.heavy.run(tenant, work)
 
-    assert in_turn == platform.heavy.run
-    platform.schedules.in_turn = noted
+    assert platform.schedules._ports.in_turn == platform.heavy.run
+    platform.schedules = another_server(platform, noted)
     rare = {"cron": "0 0 29 2 *"}
     place = await put(platform, tenant, **rare)
     assert asked == [tenant.id] * 2

@@ -158,12 +158,12 @@ async def test_a_server_that_is_not_the_owner_rings_the_owners_bell(
 ) -> None:
     tenant = await add_tenant(platform)
     async with platform_on(database_url) as other:
-        rung: list[tuple[int, dict[StreamKey, str]]] = []
-        other.submissions.ring = lambda shard, firsts: rung.append((shard, firsts))
         (job,) = await submit(other, tenant)
         key = StreamKey(tenant.id, SHORT, other.directory.type_ids["work"], 5)
-        assert rung == [(0, {key: job})]
-        platform.dispatcher.hinted(*rung[0])
+        assert other.hints.shards == [0]
+        firsts = other.hints.take(0)
+        assert firsts == {key: job}
+        platform.dispatcher.hinted(0, firsts)
         await until(lambda: platform.dispatcher.backlog.ready(SHORT, tenant.id) == 1)
         assert other.dispatcher.backlog.depth(tenant.id, [SHORT]) == 0
         assert len(job) == 36

@@ -13,6 +13,7 @@ from tests.services.platform_room import (
     QUICK,
     Hand,
     add_tenant,
+    another_directory,
     freeze,
     new,
     owner_on,
@@ -27,7 +28,6 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.clock import ManualClock
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Brought
 from fairway.services.sessions.sessions import Lease
 from fairway.services.workers.revocation import REMEMBERED_US, Revocation
@@ -185,7 +185,7 @@ async def test_a_key_that_was_revoked_elsewhere_ends_with_the_next_look(
     hand, (lease,) = await busy(platform, tenant)
     waiting = asyncio.create_task(wait_under(platform, hand.api_key))
     await asyncio.sleep(0)
-    await Directory(platform.database).revoke_key(hand.api_key)  # of another server
+    await another_directory(platform.database).revoke_key(hand.api_key)  # of another server
     async with asyncio.timeout(SECONDS):  # its loop looks every two
         await until(lambda: hand.key not in platform.dispatcher.sessions)
         with pytest.raises(Forbidden):
@@ -217,7 +217,7 @@ async def test_a_key_whose_tenant_is_unknown_here_opens_nothing(
     """C23.5: without a tenant a worker's key is one for all of them."""
     await freeze(platform)
     key = new_api_key(scope)
-    made = await Directory(platform.database).add_tenant("elsewhere")
+    made = await another_directory(platform.database).add_tenant("elsewhere")
     assert made is not None
     await platform.directory.add_key(key, made.id)
     async with platform.database.calm() as connection:  # a commit that came very late, say

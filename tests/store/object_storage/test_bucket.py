@@ -38,7 +38,7 @@ def opened(endpoint: str, monkeypatch: pytest.MonkeyPatch, bucket: str) -> Objec
         "AWS_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(name, value)
-    return Objects.open(f"s3://{bucket}/fairway", Path("unused"))
+    return Objects.untied(f"s3://{bucket}/fairway", Path("unused"))
 
 
 async def test_the_life_of_an_object(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def objects(root: Path) -> Objects:
-    return Objects.open(None, root)
+    return Objects.untied(None, root)
 
 
 @pytest.fixture

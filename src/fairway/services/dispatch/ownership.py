@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
+from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.far_terms import FAR_TERMS, PATIENCE_TERMS, FarTerms
@@ -43,6 +44,14 @@ COUNT_PAUSE_SECONDS = 60.0  # a count that takes too long for the store is no ha
 TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statement
 
 
+class OwnershipPorts(NamedTuple):
+    """What a take-over needs done by others, and whom news of other owners wakes."""
+
+    before_open: Callable[[int], Awaitable[None]]  # a shard
+    on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
+    on_news: Callable[[], None]
+
+
 class Ownership:
     def __init__(
         self,
@@ -50,6 +59,7 @@ class Ownership:
         dispatcher: Dispatcher,
         store_clock: StoreClock,
         settings: Settings,
+        ports: OwnershipPorts,
         *,
         clock: Clock,
         server_name: str,
@@ -70,9 +80,7 @@ class Ownership:
         self._far_terms = FarTerms()
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
-        self.before_open: Callable[[int], Awaitable[None]] = _nothing
-        self.on_revoked: Callable[[Collection[str]], Awaitable[None]] = _nothing
-        self.on_news: Callable[[], None] = _silence
+        self._ports = ports
 
     @property
     def has_peers(self) -> bool:
@@ -149,7 +157,7 @@ class Ownership:
         return self._connection
 
     def _hear_news(self, *notice: object) -> None:
-        self.on_news()
+        self._ports.on_news()
 
     async def _renew(self, connection: Connection, asked_us: int) -> None:
         held = dict(self._dispatcher.terms())
@@ -250,7 +258,7 @@ class Ownership:
             after = page[-1].job.id
             await pause(0)
         if revoked:
-            await self.on_revoked(revoked)
+            await self._ports.on_revoked(revoked)
         self._dispatcher.leases_restored(shard)
 
     async def _hear_from_workers(self, shard: int) -> None:
@@ -261,7 +269,7 @@ class Ownership:
 
     async def _open(self, shard: int) -> None:
         term = self._dispatcher.term_of(shard)
-        await self.before_open(shard)
+        await self._ports.before_open(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
 
@@ -299,11 +307,3 @@ class Ownership:
     def _all_greeted(self, live: set[str]) -> bool:
         found = map(self._dispatcher.session_of, live)
         return all(session is not None and session.greeted for session in found)
-
-
-async def _nothing(_: object) -> None:
-    return None
-
-
-def _silence() -> None:
-    return None

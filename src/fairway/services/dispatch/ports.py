@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Generic, NamedTuple, ParamSpec, TypeAlias
+from typing import Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from fairway.services.sessions.sessions import End, Lease
 
 Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 
 class Sorted(NamedTuple):
@@ -33,16 +34,16 @@ class Ports:
     sort_out: SortOut  # of jobs that have a last moment to start
 
 
-class Late(Generic[Asked]):
+class Late(Generic[Asked, Answer]):
     """A function whose body is made after those who call it."""
 
     __slots__ = ("_body", "_name")
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._body: Callable[Asked, None] | None = None
+        self._body: Callable[Asked, Answer] | None = None
 
-    def bind(self, body: Callable[Asked, None]) -> None:
+    def bind(self, body: Callable[Asked, Answer]) -> None:
         if self._body is not None:
             raise RuntimeError(f"{self._name} is bound already.")
         self._body = body
@@ -51,30 +52,30 @@ class Late(Generic[Asked]):
     def is_bound(self) -> bool:
         return self._body is not None
 
-    def __call__(self, *args: Asked.args, **more: Asked.kwargs) -> None:
+    def __call__(self, *args: Asked.args, **more: Asked.kwargs) -> Answer:
         if self._body is None:
             raise RuntimeError(f"{self._name} was called before it was bound.")
-        self._body(*args, **more)
+        return self._body(*args, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class LatePorts:
     """The ports of a dispatcher whose writers and readers are made after it."""
 
-    write_leases: Late[[list[Lease]]]
-    record_ends: Late[[list[End]]]
-    want_reads: Late[[]]
+    write_leases: Late[[list[Lease]], None]
+    record_ends: Late[[list[End]], None]
+    sort_out: Late[[list[Lease]], Sorted]
 
     @classmethod
     def unbound(cls) -> LatePorts:
         return cls(*(Late(field.name) for field in fields(cls)))
 
-    def sorting_by(self, sort_out: SortOut) -> Ports:
+    def reading_by(self, want_reads: Callable[[], None]) -> Ports:
         return Ports(
             write_leases=self.write_leases,
             record_ends=self.record_ends,
-            want_reads=self.want_reads,
-            sort_out=sort_out,
+            want_reads=want_reads,
+            sort_out=self.sort_out,
         )
 
     def check(self) -> None:

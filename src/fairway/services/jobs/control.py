@@ -44,9 +44,10 @@ class Control:
         insight: Insight,
         watchers: Watchers,
         store_clock: StoreClock,
+        on_scheduled: Callable[[], None],
     ) -> None:
         self._store_clock = store_clock
-        self.on_scheduled: Callable[[], None] = lambda: None
+        self._on_scheduled = on_scheduled
         self._database = database
         self._turns = turns
         self._dispatcher = dispatcher
@@ -75,7 +76,7 @@ class Control:
         """Another time for a job that is still scheduled: a first run, or a retry."""
         sight = await self._insight.job(tenant, job)
         if sight.record.state == State.SCHEDULED and await self._move(tenant, job, wish):
-            self.on_scheduled()
+            self._on_scheduled()
             self._watchers.tell([job])
             return await self._insight.job(tenant, job)
         label = State((await self._insight.job(tenant, job)).record.state).label

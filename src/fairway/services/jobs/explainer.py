@@ -41,6 +41,7 @@ class Explainer:
         shares: ShareKeeper,
         checkpoints: Checkpoints,
         store_clock: StoreClock,
+        result_waits: Callable[[JobId], str | None],
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -48,7 +49,7 @@ class Explainer:
         self._shares = shares
         self._checkpoints = checkpoints
         self._store_clock = store_clock
-        self.result_waits: Callable[[JobId], str | None]  # why a job's result is not stored yet
+        self._result_waits = result_waits  # why a job's result is not stored yet
 
     async def explain(self, tenant: int, job: JobId, now_us: int) -> Explanation:
         sight = await self._insight.job(tenant, job)
@@ -66,7 +67,7 @@ class Explainer:
             has_worker=self._dispatcher.is_run(record.type, record.pool, tenant),
             lacking=self._dispatcher.lacking_labels(record.type, record.pool, tenant),
             storage_failure=self._storage_failure(sight),
-            result_waits=self.result_waits(job),
+            result_waits=self._result_waits(job),
             waiting=standing.waiting,
             jobs_ahead=ahead or 0,
             fair_slots_milli=standing.fair_slots_milli,

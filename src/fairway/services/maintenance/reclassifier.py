@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairway.core.classifier import STICKY_US, Classifier, Move, Span
+from fairway.core.classifier import STICKY_US, Move
 from fairway.core.event import NewEvent
-from fairway.core.job_type import JobType
-from fairway.core.pools import SHORT, Pool
-from fairway.runtime.clock import Clock
+from fairway.core.pools import Pool
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.registry.job_types import Registry
-from fairway.services.sessions.sessions import End, Lease
-from fairway.services.store_clock import StoreClock
+from fairway.services.sessions.sessions import Lease
 from fairway.store import audit, events, job_types
 from fairway.store.connections.database import Database
 
@@ -28,10 +26,7 @@ log = logger("measuring")
 
 REST_SECONDS = 1.0
 JUDGE_US = 5_000_000
-LARGE_BATCH = 64  # of one larger than this,
-SAMPLE_STEP = 8  # every so many-th run is looked at
 TOLD_MAX = 10_000  # (tenant, type) pairs that were told of an overrun lately
-NEVER_US = 1 << 62
 
 
 class Measuring:
@@ -40,52 +35,16 @@ class Measuring:
         database: Database,
         dispatcher: Dispatcher,
         registry: Registry,
-        store_clock: StoreClock,
-        clock: Clock,
+        run_times: RunTimes,
         metrics: Metrics,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
         self._registry = registry
-        self._store_clock = store_clock
-        self._clock = clock
         self._metrics = metrics
-        self._classifier = Classifier(tuple(map(_span, dispatcher.pools.of_duration())))
+        self._classifier = run_times.classifier
         self._judge_due_us = 0
         self._told: dict[tuple[int, int], int] = {}  # (tenant, type) → when it heard of overruns
-
-    # -- what runs tell ------------------------------------------------------------------------
-
-    def observe(self, ends: Sequence[End]) -> None:
-        """Runs that ended well are on disk; of many, some are looked at.
-
-        How long they take at a tenant's own workers says nothing about everybody's.
-        """
-        if ends[0].decision is not None:
-            return
-        step = 1 if len(ends) <= LARGE_BATCH else SAMPLE_STEP
-        for end in ends[::step]:
-            job = end.lease.job
-            if end.lease.session.tenant is None and self._classifier.measures(job.pool):
-                self._classifier.observe(job.type, job.pool, job.tenant, end.ran_us)
-
-    def learn(self, job_type: JobType) -> None:
-        """A type was registered, or moved, here or by another server."""
-        declared = job_type.facts.pool
-        if declared is not None and self._classifier.measures(declared):
-            self._classifier.declare(job_type.id, declared)
-        elif job_type.measured_pool is not None:
-            self._classifier.declare(job_type.id, SHORT.number)  # where it went without a word
-        if job_type.measured_pool is None or job_type.moved_at is None:
-            return
-        since = self._store_clock.now() - job_type.moved_at
-        moved_us = self._clock.now_us() - round(since.total_seconds() * 1e6)
-        self._classifier.settled(job_type.id, job_type.measured_pool, moved_us)
-
-    def forget(self, type_id: int) -> None:
-        """Nobody uses this type any more."""
-        self._classifier.forget(type_id)
-        self._dispatcher.forget_type(type_id)
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -192,12 +151,3 @@ class Measuring:
 def _overran(lease: Lease, pool: Pool, now_us: int) -> bool:
     limit = pool.overrun_seconds
     return limit is not None and now_us - lease.granted_us >= limit * 1e6
-
-
-def _span(pool: Pool) -> Span:
-    fits_us, overrun_us = pool.fits_seconds, pool.overrun_seconds
-    return Span(
-        pool.number,
-        round((fits_us or 0) * 1e6),
-        NEVER_US if overrun_us is None else round(overrun_us * 1e6),
-    )

@@ -7,8 +7,6 @@ done beside the job path, by one at a time, and each at most once a minute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.store.connections.database import PINNED_PLANS, Database
 from fairway.store.connections.slow_calls import SlowCall, analyse_today, explain
@@ -23,23 +21,15 @@ class SlowStatements:
     def __init__(self, database: Database, metrics: Metrics) -> None:
         self._database = database
         self._metrics = metrics
-        self._slowest: dict[str, SlowCall] = {}  # by name, since they were last looked at
         self._explained_us: dict[str, int] = {}
         self._analysed_us = -AGAIN_US
-        self.on_news: Callable[[], None] = lambda: None
-
-    def noticed(self, call: SlowCall) -> None:
-        """Called on the job path: remembers, and lets somebody else look."""
-        name = call.statement.name
-        self._metrics.slow_statements.labels(name).inc()
-        known = self._slowest.get(name)
-        if known is None or known.seconds < call.seconds:
-            self._slowest[name] = call
-        self.on_news()
 
     async def run_once(self, now_us: int) -> float:
-        slowest, self._slowest = self._slowest, {}
-        for name, call in slowest.items():
+        """Look at those of the job path; a loop calls this, and they wake it."""
+        slowest = self._database.slow_calls.take()
+        for call, count in slowest:
+            name = call.statement.name
+            self._metrics.slow_statements.labels(name).inc(count)
             if now_us - self._explained_us.get(name, -AGAIN_US) >= AGAIN_US:
                 self._explained_us[name] = now_us
                 await self._tell(call)

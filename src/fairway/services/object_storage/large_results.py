@@ -66,10 +66,25 @@ class _Words:
             self._count, self._due = 0, self._now() + LOG_SECONDS
 
 
+class ResultPorts(NamedTuple):
+    """What becomes of large results, and of reports that were not taken for want of room."""
+
+    keep: Callable[[Lease, bytes], Awaitable[bytes]]  # in storage; answers a reference
+    on_untaken: Callable[[Lease], None]  # its run needs no slot any more
+    give_up_untaken: Callable[[Lease, int, Outcome], None]  # with its report's number
+    on_kept: Callable[[End], None]  # with a reference in place of its result
+    on_given_up: Callable[[End, Outcome], None]
+    on_refused: Callable[[End, Exception], None]
+    on_dropped: Callable[[Sequence[End]], None]
+
+
 class LargeResults:
-    def __init__(self, room: ByteRoom, clock: Clock, term_of: Callable[[int], int]) -> None:
+    def __init__(
+        self, room: ByteRoom, clock: Clock, term_of: Callable[[int], int], ports: ResultPorts
+    ) -> None:
         self._now: Callable[[], float] = lambda: clock.now_us() / 1e6
         self._room = room
+        self._ports = ports
         self._term_of = term_of  # under which this server owns a shard; 0: it does not
         self._unheard: dict[tuple[str, int], _Unheard] = {}  # by session and tenant, oldest first
         self._untaken: dict[str, _Untaken] = {}  # by job, oldest first
@@ -83,13 +98,6 @@ class LargeResults:
         self._waits = _Words("large results wait", self._now)
         self._given_up = _Words("results given up", self._now)
         self.patience = patience_seconds
-        self.keep: Callable[[Lease, bytes], Awaitable[bytes]]
-        self.on_untaken: Callable[[Lease], None]  # its run needs no slot any more
-        self.give_up_untaken: Callable[[Lease, int, Outcome], None]  # with its report's number
-        self.on_kept: Callable[[End], None]  # with a reference in place of its result
-        self.on_given_up: Callable[[End, Outcome], None]
-        self.on_refused: Callable[[End, Exception], None]
-        self.on_dropped: Callable[[Sequence[End]], None]
 
     @property
     def bytes_held(self) -> int:
@@ -101,7 +109,7 @@ class LargeResults:
         if self._room.take((job, lease.epoch), tenant, size_bytes):
             self._untaken.pop(job, None)
             return True
-        self.on_untaken(lease)
+        self._ports.on_untaken(lease)
         ran_us = lease.session.seen_us - lease.granted_us
         untaken = _Untaken(lease, number, size_bytes, ran_us, self._now())
         before = self._untaken.get(job)
@@ -131,9 +139,9 @@ class LargeResults:
                 await self._rest(until)
                 if self._now() >= until and self._is_ours(end, term):
                     self._given_up.say(job=end.lease.job.id)
-                    self.on_given_up(end, not_kept(end.ran_us, len(end.result or b"")))
+                    self._ports.on_given_up(end, not_kept(end.ran_us, len(end.result or b"")))
                     return
-            self.on_dropped([end])
+            self._ports.on_dropped([end])
         finally:
             self.waiting.pop(end.lease.job.id, None)
             self._room.give_back((end.lease.job.id, end.lease.epoch))
@@ -146,7 +154,7 @@ class LargeResults:
     async def _try_to_keep(self, end: End, term: int, tries: int) -> bool:
         job = end.lease.job
         try:
-            reference = await self.keep(end.lease, end.result or b"")
+            reference = await self._ports.keep(end.lease, end.result or b"")
         except Unavailable as error:
             self._is_back.clear()
             self._failed_in_row += 1
@@ -157,14 +165,14 @@ class LargeResults:
             log.error("storage refused a result", job=job.id, error=repr(error))
             if tries + 1 < TRIES_MAX or not self._is_ours(end, term):
                 return False
-            self.on_refused(end, error)
+            self._ports.on_refused(end, error)
         else:
             self._is_back.set()
             self._failed_in_row = 0
             self._kept_at[job.tenant] = self._now()
             if not self._is_ours(end, term):
                 return False
-            self.on_kept(replace(end, result=reference))
+            self._ports.on_kept(replace(end, result=reference))
         return True
 
     async def _rest(self, until: float) -> None:
@@ -201,7 +209,7 @@ class LargeResults:
                 del self._untaken[job]
                 self._given_up.say(job=job)
                 outcome = not_kept(one.ran_us, one.size_bytes)
-                self.give_up_untaken(one.lease, one.number, outcome)
+                self._ports.give_up_untaken(one.lease, one.number, outcome)
         if not self._untaken:
             self._kept_at.clear()
 

@@ -18,7 +18,7 @@ from fairway.runtime.telemetry import Metrics, logger
 from fairway.store import tenants
 from fairway.store.connections.connection_cache import StoreAway
 from fairway.store.connections.database import DISCONNECTED, Database
-from fairway.store.object_storage.storage import Objects
+from fairway.store.object_storage.storage import Storage
 from fairway.store.tenants import Cluster
 
 log = logger("storage")
@@ -29,14 +29,30 @@ AGAIN_SECONDS = 1.0
 ROUNDS_MAX = 3  # another server may mark its storage while we look
 
 
+class StorageFailures:
+    """Tenants hear no reason, so the log must have it; an outage fails every call alike."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._count = metrics.storage_failures
+        self._is_tied = False
+
+    def tied(self) -> None:
+        """From now on; until then, the tie has the reason."""
+        self._is_tied = True
+
+    def note(self, reason: str, is_news: bool) -> None:
+        self._count.inc()
+        if is_news and self._is_tied:
+            log.warning("object storage away", reason=reason)
+
+
 class StorageTie:
     def __init__(
-        self, database: Database, objects: Objects, cluster: Cluster, metrics: Metrics
+        self, database: Database, storage: Storage, cluster: Cluster, failures: StorageFailures
     ) -> None:
-        self._failures = metrics.storage_failures
-        objects.tie, objects.on_failure = self.hold, self._failed
+        self._failures = failures
         self._database = database
-        self._objects = objects
+        self._storage = storage
         self._cluster = cluster
         self._lock = asyncio.Lock()  # a hundred who ask at once ask once
         self._marker: str | None = None
@@ -49,29 +65,24 @@ class StorageTie:
         with suppress(Unavailable):
             await self.hold()
 
-    def _failed(self, reason: str, is_news: bool) -> None:
-        """Tenants hear no reason, so the log must have it; an outage fails every call alike."""
-        self._failures.inc()
-        if is_news and self._marker is not None:  # until it is tied, `_tell` has the reason
-            log.warning("object storage away", reason=reason)
-
     async def hold(self) -> str:
         """The marker of this storage, which is the database's; raises Unavailable if it is not."""
         async with self._lock:
             if self._marker is None:
                 self._marker = await self._look()
+                self._failures.tied()
             return self._marker
 
     async def _look(self) -> str:
         loop = asyncio.get_running_loop()
         if self._refusal is not None and loop.time() < self._again_at:
-            self._failed(self._refusal.message, is_news=False)
+            self._failures.note(self._refusal.message, is_news=False)
             raise Unavailable(self._refusal.message, code=self._refusal.code)
         try:
             marker = await self._look_in_time()
         except Unavailable as error:
             self._refusal, self._again_at = error, loop.time() + AGAIN_SECONDS
-            self._tell(self._objects.failure or error.message)
+            self._tell(self._storage.failure or error.message)
             raise
         self._told = ""
         return marker
@@ -83,7 +94,7 @@ class StorageTie:
         except StoreAway as error:
             raise Unavailable() from error
         except TimeoutError:
-            raise self._objects.refusal("Object storage takes too long to answer.") from None
+            raise self._storage.refusal("Object storage takes too long to answer.") from None
         except DISCONNECTED as error:
             raise Unavailable() from error
 
@@ -91,10 +102,10 @@ class StorageTie:
         for _ in range(ROUNDS_MAX):
             async with self._database.people() as connection:
                 known = await tenants.storage_marker(connection)
-            found = await self._objects.read_marker()
+            found = await self._storage.read_marker()
             standing = standing_of(known, found, self._cluster.secret)
             if standing in REFUSALS:
-                raise self._objects.refusal(REFUSALS[standing])
+                raise self._storage.refusal(REFUSALS[standing])
             if standing is Standing.OURS and known is not None:
                 return known
             await self._mark(found)
@@ -107,11 +118,11 @@ class StorageTie:
                 marker = found or make_marker(self._cluster.secret, secrets.token_hex(16))
                 if found is None:
                     async with asyncio.timeout(MARK_SECONDS_MAX):
-                        await self._objects.write_marker(marker)
+                        await self._storage.write_marker(marker)
                 await tenants.know_storage_marker(connection, marker)
-                log.info("object storage marked", storage=self._objects.address)
+                log.info("object storage marked", storage=self._storage.address)
 
     def _tell(self, why: str) -> None:
         if why != self._told:
-            log.error("object storage refused", storage=self._objects.address, why=why)
+            log.error("object storage refused", storage=self._storage.address, why=why)
         self._told = why

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -23,11 +23,11 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.jobs.watch import Watchers
-from fairway.services.object_storage.large_results import LargeResults
+from fairway.services.object_storage.large_results import LargeResults, ResultPorts
 from fairway.services.recording.outcome_rows import settlement_of
-from fairway.services.recording.refused_outcomes import RefusedEnds, Rewrite
+from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
 from fairway.services.recording.row_writer import RowWriter, Write
-from fairway.services.sessions.sessions import End, Session
+from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
 from fairway.store.connections.database import Database
@@ -48,6 +48,14 @@ class Bounds(NamedTuple):
     waiting_bytes_max: int  # of large results on their way there; and of small ones to their rows
 
 
+class RecorderPorts(NamedTuple):
+    """Where large results go, and who hears what is on disk."""
+
+    keep_result: Callable[[Lease, bytes], Awaitable[bytes]]
+    on_ends: Callable[[Sequence[End]], None]
+    on_scheduled: Callable[[], None]  # a retry is to be run later
+
+
 class Recorder:
     def __init__(
         self,
@@ -57,6 +65,7 @@ class Recorder:
         store_clock: StoreClock,
         instruments: Instruments,
         bounds: Bounds,
+        ports: RecorderPorts,
     ) -> None:
         self._dispatcher = dispatcher
         self._watchers = watchers
@@ -68,8 +77,7 @@ class Recorder:
         self._waiting_bytes_max = bounds.waiting_bytes_max
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
         self._writer = RowWriter(database, dispatcher.terms())
-        self.on_scheduled: Callable[[], None] = lambda: None
-        self.on_ends: Callable[[Sequence[End]], None] = lambda ends: None
+        self._ports = ports
         self._join_lanes()
         self._join_asides(bounds.waiting_bytes_max)
 
@@ -95,21 +103,29 @@ class Recorder:
 
     def _join_asides(self, bytes_max: int) -> None:
         """What cannot go through the lanes: large results, and what the store refuses."""
-        self.refused_ends = refused = RefusedEnds(self._writer, self._metrics)
-        refused.as_it_is = self._as_it_is
-        refused.on_written = self._finish
-        refused.on_dead = self._finish_dead
-        refused.on_aside = self._give_up
-        refused.on_dropped = self._forget
+        self.refused_ends = RefusedEnds(
+            self._writer,
+            self._metrics,
+            RefusedPorts(
+                as_it_is=self._as_it_is,
+                on_written=self._finish,
+                on_dead=self._finish_dead,
+                on_aside=self._give_up,
+                on_dropped=self._forget,
+            ),
+        )
+        ports = ResultPorts(
+            keep=self._ports.keep_result,
+            on_untaken=self._dispatcher.reported,
+            give_up_untaken=self._dispatcher.given_up,
+            on_kept=self._result_kept,
+            on_given_up=self._give_up_result,
+            on_refused=partial(self.refused_ends.take, tries=()),
+            on_dropped=self._forget,
+        )
         room = ByteRoom(bytes_max, bytes_max // TENANTS_SHARE)
         clock, term_of = self._instruments.clock, self._writer.term_of
-        self.large_results = large = LargeResults(room, clock, term_of)
-        large.on_untaken = self._dispatcher.reported
-        large.give_up_untaken = self._dispatcher.given_up
-        large.on_given_up = self._give_up_result
-        large.on_kept = self._result_kept
-        large.on_refused = lambda end, error: refused.take(end, error, tries=())
-        large.on_dropped = self._forget
+        self.large_results = LargeResults(room, clock, term_of, ports)
 
     def record(self, ends: list[End]) -> None:
         """Ends of one kind: all succeeded, or none."""
@@ -231,7 +247,7 @@ class Recorder:
         if ends[0].decision is not None:  # a group is of one kind
             self._settle(written)
         self._count(ends, len(refused))
-        self.on_ends(ends)
+        self._ports.on_ends(ends)
         self._watchers.tell(ids)
 
     def _settle(self, ends: Sequence[End]) -> None:
@@ -240,7 +256,7 @@ class Recorder:
             self._dispatcher.settled(end)
             is_scheduled |= end.decision is not None and end.decision.state is State.SCHEDULED
         if is_scheduled:
-            self.on_scheduled()
+            self._ports.on_scheduled()
 
     def _finish_dead(self, said: End, dead: End, refused: set[str]) -> None:
         """The job is dead instead; a worker whose run went well hears that this is not recorded."""

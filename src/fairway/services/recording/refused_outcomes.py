@@ -53,10 +53,21 @@ class Refused(NamedTuple):
     term: int
 
 
+class RefusedPorts(NamedTuple):
+    """How an end is written, and who hears what became of one that was refused."""
+
+    as_it_is: Callable[[End], Rewrite]  # if it can be
+    on_written: Callable[[Sequence[End], set[str]], None]
+    on_dead: Callable[[End, End, set[str]], None]  # the end as said, and as written
+    on_aside: Callable[[End], None]
+    on_dropped: Callable[[Sequence[End]], None]
+
+
 class RefusedEnds:
-    def __init__(self, writer: RowWriter, metrics: Metrics) -> None:
+    def __init__(self, writer: RowWriter, metrics: Metrics, ports: RefusedPorts) -> None:
         self._writer = writer
         self._metrics = metrics
+        self._ports = ports
         self._turn = asyncio.Semaphore(WRITERS)
         self._deciding: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
@@ -65,11 +76,6 @@ class RefusedEnds:
             tuple[bool, str], int
         ] = {}  # (is success, cause) → since one was taken
         self._probe = asyncio.Lock()
-        self.as_it_is: Callable[[End], Rewrite]  # how an end is written, if it can be
-        self.on_written: Callable[[Sequence[End], set[str]], None]
-        self.on_dead: Callable[[End, End, set[str]], None]  # the end as said, and as written
-        self.on_aside: Callable[[End], None]
-        self.on_dropped: Callable[[Sequence[End]], None]
 
     def take(self, end: End, error: Exception, *, tries: Sequence[float] | None = None) -> None:
         """The store will not write this end as it is; `tries` are pauses before it is tried so."""
@@ -151,15 +157,15 @@ class RefusedEnds:
         """Answers why the store refuses it; None when there is nothing more to do."""
         end = one.end
         try:
-            rewrite = self.as_it_is(end)
+            rewrite = self._ports.as_it_is(end)
         except Exception as error:
             return error
         part = await self._write(rewrite, one)
         if part is None:
-            self.on_dropped([end])  # another server's now
+            self._ports.on_dropped([end])  # another server's now
         elif part.error is None:
             self.taken(end)
-            self.on_written([end], part.answer)
+            self._ports.on_written([end], part.answer)
         return part.error if part is not None else None
 
     async def _write(self, rewrite: Rewrite, one: Refused) -> Part | None:
@@ -173,16 +179,16 @@ class RefusedEnds:
     async def _end_as_dead(self, one: Refused, dead: End) -> Part | None:
         part = await self._write((outcomes.end_refused, _row(dead)), one)
         if part is None:
-            self.on_dropped([one.end])
+            self._ports.on_dropped([one.end])
         elif part.error is None:
-            self.on_dead(one.end, dead, part.answer)
+            self._ports.on_dead(one.end, dead, part.answer)
         return part
 
     def _set_aside(self, end: End) -> None:
         job = end.lease.job
         log.error("set aside: the store refuses to end a job", job=job.id, tenant=job.tenant)
         self._metrics.set_aside.inc()
-        self.on_aside(end)
+        self._ports.on_aside(end)
 
     async def _try_on(self, one: Refused, dead: End) -> None:
         job = one.end.lease.job.id

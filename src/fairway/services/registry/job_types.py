@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Protocol
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.job_type import JobType, TypeFacts
-from fairway.core.pools import SHORT, Pool, PoolTable
+from fairway.core.pools import SHORT, Pool
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.store import audit, job_types
@@ -25,11 +26,27 @@ REFRESH_SECONDS = 2.0
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
+class TypeListener(Protocol):
+    """Whoever measures runs of job types."""
+
+    def learn(self, job_type: JobType) -> None: ...
+
+    def forget(self, type_id: int) -> None: ...
+
+
 class Registry:
-    def __init__(self, database: Database, directory: Directory, pools: PoolTable) -> None:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        listener: TypeListener,
+        on_unsaid: Callable[[set[int]], None],
+    ) -> None:
         self._database = database
         self.directory = directory
-        self.pools = directory.pools = pools
+        self.pools = directory.pools
+        self._listener = listener
+        self._on_unsaid = on_unsaid  # types that workers must name anew
         self.types: dict[int, JobType] = {}
         self.schemas: dict[str, bytes] = {}  # job type → JSON Schema of its payload
         self._declared: dict[str, int] = {}  # job type → pool it was registered with
@@ -37,10 +54,6 @@ class Registry:
         self._of_duration: frozenset[int] = frozenset()
         self._changed_since = LONG_AGO
         self._one_reads = asyncio.Lock()
-        self.on_type: Callable[[JobType], None] = lambda job_type: None
-        self.on_let_go: Callable[[int], None] = lambda type_id: None
-        self.on_unsaid: Callable[[set[int]], None] = lambda types: None
-        self.on_pools: Callable[[], None] = lambda: None
 
     # -- the hot path --------------------------------------------------------------------------
 
@@ -82,14 +95,14 @@ class Registry:
             await work.let_others()
         self._changed_since = now  # only now: what a broken connection hid is asked for again
         if unsaid:
-            self.on_unsaid(unsaid)
+            self._on_unsaid(unsaid)
 
     def _learn_pools(self, pools: list[Pool]) -> None:
         known = self.pools.by_name
         if any(known.get(pool.name) != pool for pool in pools) or not self._of_duration:
             self.pools.learn(pools)
             self._of_duration = frozenset(pool.number for pool in self.pools.of_duration())
-            self.on_pools()
+            self.directory.tell_all()  # a pool is shared out by terms once it is known
 
     def _is_unsaid(self, job_type: JobType) -> bool:
         """Whether those that said it no longer count as having done so."""
@@ -118,14 +131,14 @@ class Registry:
             self.schemas.pop(name, None)
         else:
             self.schemas[name] = facts.schema
-        self.on_type(job_type)
+        self._listener.learn(job_type)
 
     def _forget(self, job_type: JobType) -> None:
         if self.types.pop(job_type.id, None) is not None:
             self._declared.pop(job_type.name, None)
             self._measured.pop(job_type.name, None)
             self.schemas.pop(job_type.name, None)
-            self.on_let_go(job_type.id)
+            self._listener.forget(job_type.id)
 
     # -- registration ------------------------------------------------------------------------
 

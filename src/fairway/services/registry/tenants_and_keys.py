@@ -48,10 +48,20 @@ class Principal(NamedTuple):
 
 
 class Directory:
-    def __init__(self, database: Database, guesses: Guesses | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        pools: PoolTable,
+        *,
+        on_tenant: Callable[[Tenant], None],
+        on_revoked: Callable[[Collection[str]], Awaitable[None]],
+        guesses: Guesses | None = None,
+    ) -> None:
         self._database = database
         self.guesses = guesses
-        self.pools = PoolTable()
+        self.pools = pools
+        self._on_tenant = on_tenant  # who is new here, or has other terms
+        self._on_revoked = on_revoked  # the ids of keys; may be told again
         self.tenants: dict[int, Tenant] = {}
         self.tenant_ids: dict[str, int] = {}
         self.names = TypeNames(database)
@@ -64,8 +74,6 @@ class Directory:
         self._one_reads = asyncio.Lock()
         self._one_looks_up = asyncio.Lock()  # guesses hold one connection at most
         self._guesses = 0
-        self.on_tenant: Callable[[Tenant], None] = lambda tenant: None
-        self.on_revoked: Callable[[Collection[str]], Awaitable[None]] = _nobody_listens
 
     async def run_once(self, now_us: int) -> float:
         """Read what changed; a loop calls this."""
@@ -99,13 +107,18 @@ class Directory:
         for key_id in revoked:
             self._stored_keys.pop(key_id, None)
         self._keys = {t: p for t, p in self._keys.items() if p.key_id not in revoked}
-        await self.on_revoked(revoked)
+        await self._on_revoked(revoked)
 
     def _learn_tenant(self, tenant: Tenant) -> None:
         if self.tenants.get(tenant.id) != tenant:
             self.tenants[tenant.id] = tenant
             self.tenant_ids[tenant.name] = tenant.id
-            self.on_tenant(tenant)
+            self._on_tenant(tenant)
+
+    def tell_all(self) -> None:
+        """Every tenant's terms once more, for a pool that was not known when they came."""
+        for tenant in self.tenants.values():
+            self._on_tenant(tenant)
 
     def name_of(self, tenant: int) -> str:
         """A tenant's name on the wire; one that another server made a moment ago has a number."""
@@ -256,7 +269,3 @@ class Directory:
                 yield connection
         except DISCONNECTED as error:
             raise Unavailable() from error
-
-
-async def _nobody_listens(key_ids: Collection[str]) -> None:
-    return None

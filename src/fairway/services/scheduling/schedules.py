@@ -49,8 +49,13 @@ TRIGGER_TRIES = 100  # other servers may take the same milliseconds
 InTurn: TypeAlias = Callable[[int, Callable[[], Any]], Awaitable[Any]]
 
 
-async def _at_once(tenant: int, work: Callable[[], Any]) -> Any:
-    return work()
+class SchedulePorts(NamedTuple):
+    """Who works things out, who lets runs in, and who hears of what was written."""
+
+    in_turn: InTurn
+    admit: Callable[[Tenant, int], None]  # so many jobs, or refuse
+    on_change: Callable[[], None]  # another tick may come first
+    on_scheduled: Callable[[int], None]  # jobs of this shard are on disk
 
 
 class ScheduleLimits(NamedTuple):
@@ -71,6 +76,8 @@ class Schedules:
         ids: JobIdFactory,
         store_clock: StoreClock,
         limits: ScheduleLimits,
+        ports: SchedulePorts,
+        *,
         shard_count: int,
     ) -> None:
         self._database = database
@@ -80,10 +87,7 @@ class Schedules:
         self._limits = limits
         self._shard_count = shard_count
         self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
-        self.in_turn: InTurn = _at_once
-        self.admit: Callable[[Tenant, int], None] = lambda tenant, count: None
-        self.on_change: Callable[[], None] = lambda: None
-        self.on_scheduled: Callable[[int], None] = lambda shard: None
+        self._ports = ports
 
     def place(self, tenant: int, name: str) -> Place:
         return Place(shard_for_tenant(tenant, self._shard_count), tenant, name)
@@ -112,12 +116,12 @@ class Schedules:
         def work_out() -> tuple[str, list[datetime]]:
             return self.check(terms).text, self._next_runs(terms, NEXT_RUNS_STEPS)
 
-        found: tuple[str, list[datetime]] = await self.in_turn(tenant, work_out)
+        found: tuple[str, list[datetime]] = await self._ports.in_turn(tenant, work_out)
         return found
 
     async def put(self, place: Place, terms: ScheduleTerms, type_name: str) -> bool:
         """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
-        await self.in_turn(place.tenant, partial(self.check, terms))
+        await self._ports.in_turn(place.tenant, partial(self.check, terms))
         now = self.now()
         following = await self._following(place.tenant, terms, now)
         types = await self._directory.know_types([type_name], place.tenant)  # no connection held
@@ -132,7 +136,7 @@ class Schedules:
                 )
             terms = terms._replace(type=types[type_name])
             is_new = await store.put_schedule(connection, place, terms, now, following)
-        self.on_change()
+        self._ports.on_change()
         return is_new
 
     async def pause(self, place: Place, paused: bool) -> Schedule:
@@ -143,11 +147,11 @@ class Schedules:
         async with self._calm(place.tenant) as connection:
             if not await store.pause_schedule(connection, place, paused, now, following):
                 raise _absent(place)
-        self.on_change()
+        self._ports.on_change()
         return await self.read(place)
 
     async def _following(self, tenant: int, terms: ScheduleTerms, now: datetime) -> datetime | None:
-        found: datetime | None = await self.in_turn(
+        found: datetime | None = await self._ports.in_turn(
             tenant, partial(next_tick, terms, to_unix_ms(now))
         )
         return found
@@ -186,7 +190,7 @@ class Schedules:
             raise InvalidRequest(
                 "since must lie before until, and until in the past.", field="/until"
             )
-        ticks: list[int] = await self.in_turn(
+        ticks: list[int] = await self._ports.in_turn(
             place.tenant,
             partial(_ticks_between, schedule.terms, to_unix_ms(since), to_unix_ms(until)),
         )
@@ -218,7 +222,7 @@ class Schedules:
     def _admit(self, place: Place, count: int) -> None:
         """Runs outside of the clock are jobs as any that are submitted: within the same limits."""
         if count:
-            self.admit(self._directory.tenants[place.tenant], count)
+            self._ports.admit(self._directory.tenants[place.tenant], count)
 
     async def _fire(self, place: Place, firings: list[Firing]) -> int:
         if not firings:
@@ -230,7 +234,7 @@ class Schedules:
             if jobs:
                 ids = {job.id for job in jobs}
                 await submissions.insert_jobs(connection, place.shard, jobs, ids)
-        self.on_scheduled(place.shard)
+        self._ports.on_scheduled(place.shard)
         return len(jobs)
 
     # -- look --------------------------------------------------------------------------------
@@ -263,7 +267,7 @@ class Schedules:
             return self._next_runs(terms, QUICK_STEPS, is_whole=True)
         except TooManySteps:
             work = partial(self._next_runs, terms, NEXT_RUNS_STEPS)
-            found: list[datetime] = await self.in_turn(tenant, work)
+            found: list[datetime] = await self._ports.in_turn(tenant, work)
             return found
 
     def _next_runs(

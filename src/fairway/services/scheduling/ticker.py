@@ -91,6 +91,9 @@ class Ticker:
         control: Control,
         ids: JobIdFactory,
         metrics: Metrics,
+        *,
+        on_scheduled: Callable[[], None],
+        on_cancel: Callable[[], None],
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -100,8 +103,8 @@ class Ticker:
         self._waiting_after: dict[int, tuple[int, str]] = {}
         self._cancels: dict[tuple[int, JobId], int] = {}  # runs to stop → tries left
         self._aside: Aside[Place] = Aside()
-        self.on_scheduled: Callable[[], None] = lambda: None
-        self.on_cancel: Callable[[], None] = lambda: None
+        self._on_scheduled = on_scheduled
+        self._on_cancel = on_cancel  # there is a run to be stopped
 
     async def run_once(self, now_us: int) -> float:
         rests = await in_each_shard(self._dispatcher.open_shards(), self._round)
@@ -237,9 +240,9 @@ class Ticker:
             )
             if outcome.cancel is not None:
                 self._cancels[outcome.settled.tenant, outcome.cancel] = CANCEL_TRIES
-                self.on_cancel()
+                self._on_cancel()
         if any(outcome.firings for outcome in outcomes):
-            self.on_scheduled()
+            self._on_scheduled()
 
     async def cancel_runs(self, now_us: int) -> float:
         """A loop of its own: a run that cannot be stopped now stops nobody's schedules."""

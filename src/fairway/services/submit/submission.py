@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import FairwayError
 from fairway.core.ids import shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
@@ -25,6 +25,7 @@ from fairway.services.group_commit import GroupCommit
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
+from fairway.services.submit.hints import Hints
 from fairway.services.submit.submission_group import (
     SIZES,
     NewJob,
@@ -47,6 +48,13 @@ from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.submissions import KeyHolder
 
 
+class SubmissionPorts(NamedTuple):
+    """Who hears of jobs that are on disk, beside the dispatcher."""
+
+    on_scheduled: Callable[[], None]  # ours, for later
+    hints: Hints  # of another owner's shard
+
+
 class Submissions:
     def __init__(
         self,
@@ -55,6 +63,8 @@ class Submissions:
         dispatcher: Dispatcher,
         admission: Admission,
         instruments: Instruments,
+        store_clock: StoreClock,
+        ports: SubmissionPorts,
         *,
         shard_count: int,
     ) -> None:
@@ -67,16 +77,11 @@ class Submissions:
         self._metrics = instruments.metrics
         self._chance = random.Random()
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
-        self.follow(StoreClock(instruments.clock))
+        self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
+        self.ids = JobIdFactory(store_clock)
         self._groups: dict[tuple[int, bool], GroupCommit[Submission]] = {}  # by shard and weight
         self._waiters = Waiters(database.wait_seconds, not_known)
-        self.ring: Callable[[int, dict[StreamKey, str]], None] = lambda shard, firsts: None
-        self.on_scheduled: Callable[[], None] = lambda: None
-
-    def follow(self, store_clock: StoreClock) -> None:
-        """Date jobs by this clock: their ids, and with them their partitions, are the store's."""
-        self.store_clock = store_clock
-        self.ids = JobIdFactory(store_clock)
+        self._on_scheduled, self._hints = ports
 
     def admit(self, tenant: Tenant, count: int) -> None:
         """Let so many jobs in, or refuse; for those who must write something before `submit`."""
@@ -234,14 +239,14 @@ class Submissions:
         if self._dispatcher.owns(shard):
             self._dispatcher.arrived(shard, fresh)
         elif fresh:
-            self.ring(shard, oldest_by_stream(fresh))
+            self._hints.add(shard, oldest_by_stream(fresh))
 
     def wrote_for_later(self, shard: int) -> None:
         """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
         if self._dispatcher.owns(shard):
-            self.on_scheduled()
+            self._on_scheduled()
         else:
-            self.ring(shard, {})
+            self._hints.add(shard, {})
 
     def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
         answer.__cause__ = cause

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
@@ -42,6 +43,14 @@ NAMES_LOGGED = 10
 RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
 
 
+class Intake(NamedTuple):
+    """What the recorder can take just now."""
+
+    has_room: Callable[[Lease, int, int], bool]  # for a large result; with its report's number
+    is_behind: Callable[[], bool]  # with writing results down
+    is_aside: Callable[[str], bool]  # a job that ended, which cannot be written
+
+
 class Exchange:
     def __init__(
         self,
@@ -51,6 +60,7 @@ class Exchange:
         watchers: Watchers,
         metrics: Metrics,
         settings: Settings,
+        intake: Intake,
     ) -> None:
         self._registry = registry
         self._directory = registry.directory
@@ -59,9 +69,7 @@ class Exchange:
         self._reconciler = Reconciler(turns, dispatcher)
         self._watchers = watchers
         self._metrics = metrics
-        self.has_room: Callable[[Lease, int, int], bool] = lambda lease, number, size_bytes: True
-        self.is_behind: Callable[[], bool] = lambda: False  # with writing results down
-        self.is_aside: Callable[[str], bool] = lambda job: False  # ended, and not to be written
+        self._has_room, self._is_behind, self._is_aside = intake
 
     async def call(self, call: Call) -> News | None:
         """The news for this worker; None when it must say hello first."""
@@ -229,13 +237,13 @@ class Exchange:
         ends, doubtful, recording = [], [], session.recording
         find, inline_bytes_max = session.leases.get, self._settings.inline_bytes_max
         latest_us = session.seen_us + RAN_SLACK_US
-        if successes and self.is_behind():
+        if successes and self._is_behind():
             successes = self._put_off_results(session, successes)
         for one in successes:
             lease = find(one.job)
             if lease is not None and lease.epoch == one.epoch and lease.token == one.token:
                 result, most_us = bytes(one.result), latest_us - lease.granted_us
-                if len(result) > inline_bytes_max and not self.has_room(lease, one.n, len(result)):
+                if len(result) > inline_bytes_max and not self._has_room(lease, one.n, len(result)):
                     continue
                 ran_us = one.ran_us if one.ran_us <= most_us else most_us
                 ends.append(End(lease, one.n, ran_us, result))
@@ -286,7 +294,7 @@ class Exchange:
                 return False
             is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
             is_granted_anew = self._dispatcher.lease_on(report.job) is not None
-            if not (is_over or is_granted_anew or self.is_aside(report.job)):
+            if not (is_over or is_granted_anew or self._is_aside(report.job)):
                 return term is not None  # of a shard that is another's, its owner decides
         session.refuse([report.number])
         self._metrics.fenced.inc()

@@ -36,8 +36,11 @@ class NoConnection(StoreAway):
 
 
 class AtHand:
-    def __init__(self, pool: Any, wait_seconds: float) -> None:
+    def __init__(
+        self, pool: Any, wait_seconds: float, on_read_only: Callable[[], Awaitable[None]]
+    ) -> None:
         self._pool = pool
+        self._on_read_only = on_read_only  # one connection is: others, of any pool, may be, too
         self._wait_seconds = wait_seconds  # for a connection, unless a use is less patient
         self._kept: list[Any] = []
         self._uses: set[Use] = set()
@@ -46,7 +49,6 @@ class AtHand:
         self._is_away = False
         self._generation = 0  # of connections: those of an earlier one are not kept
         self.waiting = 0  # uses that have no connection yet
-        self.on_read_only: Callable[[], Awaitable[None]] = self.renew
 
     def use(self, seconds: float | None) -> Use:
         """`async with`: a connection, for as long as the block takes and no longer than this."""
@@ -108,7 +110,7 @@ class AtHand:
         if _is_in_doubt(error):
             _terminate(connection)
         if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-            await self.on_read_only()
+            await self._on_read_only()
         try:
             await self._pool.release(connection, timeout=RELEASE_SECONDS)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):

@@ -9,6 +9,7 @@ waits without end (`connection_cache.py`). As whom each asks is in `row_security
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,8 +24,14 @@ from fairway.store.connections.connection_cache import (
 )
 from fairway.store.connections.hosts import Hosts
 from fairway.store.connections.query_slots import QUICK, Places, SlowUse
-from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, AsksAs, Scope, UseAs
-from fairway.store.connections.slow_calls import SlowCalls, WatchedConnection, look_back, now
+from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, Scope, UseAs
+from fairway.store.connections.slow_calls import (
+    SlowCalls,
+    WatchedConnection,
+    look_back,
+    now,
+    watched_by,
+)
 from fairway.store.sql import Statement
 
 Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
@@ -90,19 +97,24 @@ class Database:
     """The pools of one process. Open with `Database.open(...)`, close with `close()`."""
 
     def __init__(
-        self, hosts: Hosts, pools: Pools, *, wait: float, slow_calls: SlowCalls, has_roles: bool
+        self,
+        hosts: Hosts,
+        pools: Sequence[Any],
+        *,
+        wait: float,
+        slow_calls: SlowCalls,
+        has_roles: bool,
     ) -> None:
         self.dsn = hosts.dsn
         self._hosts = hosts
         self.slow_calls = slow_calls  # on the hot pool
         self.wait_seconds = wait  # how long somebody who asked waits for the store
-        self._pools = pools
-        self._hot, self._people, self._calm, self._upkeep = pools
+        waits = (PATIENT_WAIT_SECONDS, wait, PATIENT_WAIT_SECONDS, PATIENT_WAIT_SECONDS)
+        self._pools = Pools(*(AtHand(*each, self.renew) for each in zip(pools, waits, strict=True)))
+        self._hot, self._people, self._calm, self._upkeep = self._pools
         self._places, self._quick = Places(wait), Places(wait, QUICK)
         self._dedicated: set[Connection] = set()
         self.has_roles = has_roles
-        for pool in pools:
-            pool.on_read_only = self.renew
         self.is_away = False
 
     @classmethod
@@ -129,14 +141,7 @@ class Database:
             await slow(hosts, "fairway-calm", CALM_SIZE, calm),
             await slow(owners, "fairway-upkeep", UPKEEP_SIZE, CALM_PLANS),
         )
-        waits = (PATIENT_WAIT_SECONDS, wait_seconds, PATIENT_WAIT_SECONDS, PATIENT_WAIT_SECONDS)
-        return cls(
-            hosts,
-            Pools(*(AtHand(pool, wait) for pool, wait in zip(pools, waits, strict=True))),
-            wait=wait_seconds,
-            slow_calls=slow_calls,
-            has_roles=row_security,
-        )
+        return cls(hosts, pools, wait=wait_seconds, slow_calls=slow_calls, has_roles=row_security)
 
     def hot(self, seconds: float = OWNER_SECONDS) -> Use:
         """For the job path. Whoever has somebody waiting passes how long that one may wait."""
@@ -239,22 +244,17 @@ async def _pool(
     slow_calls: SlowCalls | None = None,
     command_seconds: float | None = None,
 ) -> Any:
-    async def prepare(connection: Connection) -> None:
-        connection.slow_calls = slow_calls
-        connection.asks_as = AsksAs()
-        await _vouch(connection)
-
     async def connect(first: str, **options: Any) -> Connection:
         return await hosts.connect_any(**options)  # in the order of this moment
 
     return await asyncpg.create_pool(
         hosts.dsn,
         connect=connect,
-        connection_class=WatchedConnection,
+        connection_class=WatchedConnection if slow_calls is None else watched_by(slow_calls),
         min_size=0,
         max_size=size,
         max_inactive_connection_lifetime=0,
-        init=prepare,
+        init=_vouch,
         # The driver's own reset is one more round trip for every use of a connection.
         reset=_leave_clean,
         command_timeout=command_seconds,  # None: the use has a deadline

@@ -1,15 +1,16 @@
 """Notices hot statements that take far too long, and finds out how they are carried out.
 
-A hot statement takes milliseconds. One that takes a second waits for a lock or has a bad plan, and
-whoever is told may look: `explain` says how PostgreSQL would carry it out now, `analyse_today`
-renews what it believes of today's jobs, and with that every plan on them. Nothing is looked at
-while a statement is quick: two readings of the event loop's clock are all it costs.
+A hot statement takes milliseconds. One that takes a second waits for a lock or has a bad plan; it
+is remembered here, and whoever waits for `news` may look: `explain` says how PostgreSQL would carry
+it out now, `analyse_today` renews what it believes of today's jobs, and with that every plan on
+them. Nothing is looked at while a statement is quick: two readings of the event loop's clock are
+all it costs.
 """
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
-from collections.abc import Callable, Mapping
+from asyncio import Event, get_running_loop
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -28,17 +29,46 @@ class SlowCall(NamedTuple):
 
 
 class SlowCalls:
-    """Whom the connections of one pool tell."""
+    """Slow statements of the connections of one pool, until somebody looks at them."""
 
     def __init__(self) -> None:
-        self.on_slow: Callable[[SlowCall], None] = lambda call: None
+        self.news = Event()
+        self._slowest: dict[str, SlowCall] = {}  # by name
+        self._counts: dict[str, int] = {}
+
+    def note(self, call: SlowCall) -> None:
+        """Called on the job path: remembers, and lets somebody else look."""
+        name = call.statement.name
+        self._counts[name] = self._counts.get(name, 0) + 1
+        known = self._slowest.get(name)
+        if known is None or known.seconds < call.seconds:
+            self._slowest[name] = call
+        self.news.set()
+
+    def take(self) -> list[tuple[SlowCall, int]]:
+        """The slowest of each statement since the last look, with how often it was slow."""
+        slowest, counts = self._slowest, self._counts
+        self._slowest, self._counts = {}, {}
+        return [(call, counts[name]) for name, call in slowest.items()]
 
 
 class WatchedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver ships no types
-    """A connection that knows whom to tell."""
+    """A connection that knows whom to tell, and as whom it asks."""
 
     slow_calls: SlowCalls | None = None
-    asks_as: AsksAs
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.asks_as = AsksAs()
+
+
+def watched_by(calls: SlowCalls) -> type[WatchedConnection]:
+    """Connections of one pool: the driver makes them, so what they know is in their class."""
+
+    class Watched(WatchedConnection):
+        slow_calls = calls
+
+    return Watched
 
 
 def now() -> float:
@@ -51,7 +81,7 @@ def look_back(connection: Any, statement: Statement, began: float) -> None:
     if seconds >= SLOW_SECONDS:
         calls: SlowCalls | None = getattr(connection, "slow_calls", None)
         if calls is not None:
-            calls.on_slow(SlowCall(statement, seconds))
+            calls.note(SlowCall(statement, seconds))
 
 
 async def explain(connection: Any, statement: Statement, settings: Mapping[str, str]) -> str:

@@ -2,8 +2,8 @@
 
 A local folder by default; S3, GCS or Azure by URL, with their usual environment variables for
 credentials. Every failure leaves as `Unavailable` with the code STORAGE_UNAVAILABLE, which names no
-path; its reason is for operators: `failure` keeps the last one, `on_failure` hears of each. Where a
-`tie` is given, nothing is read or written before the storage is known to be the right one. It knows
+path; its reason is for operators: `failure` keeps the last one, `on_failure` hears of each. Where
+they are tied, nothing is read or written before the storage is known to be the right one. It knows
 nothing of jobs.
 """
 
@@ -24,27 +24,89 @@ from fairway.store.object_storage.local_folder import ObjectFolder
 MARKER = "cluster"  # the object that says to which database the storage belongs
 
 
-class Objects:
-    def __init__(self, place: ObjectFolder | ObjectBucket, address: str) -> None:
-        self._place = place
+class Storage:
+    """Where objects lie. Knows whose it is said to be; who may use it is the affair of others."""
+
+    def __init__(
+        self,
+        place: ObjectFolder | ObjectBucket,
+        address: str,
+        on_failure: Callable[[str, bool], None],
+    ) -> None:
+        self.place = place
         self.address = address  # for people; never holds credentials
         self.failure: str | None = None  # why the last call failed; None when it did not
-        self.on_failure: Callable[[str, bool], None] = _ignore  # the reason, and is it news
-        self.tie: Callable[[], Awaitable[str]] | None = None  # the right marker, or Unavailable
-        self._marker: str | None = None  # once it is known to be here
+        self._on_failure = on_failure  # the reason, and is it news
 
     @classmethod
-    def open(cls, url: str | None, folder: Path) -> Objects:
+    def open(
+        cls, url: str | None, folder: Path, on_failure: Callable[[str, bool], None]
+    ) -> Storage:
         """By URL, or a folder that is made when the first object is written."""
         if url is None or url.startswith("file://"):
             place = folder if url is None else Path(url.removeprefix("file://"))
-            return cls(ObjectFolder(place.absolute()), str(place))
+            return cls(ObjectFolder(place.absolute()), str(place), on_failure)
         try:
-            return cls(ObjectBucket(url), url.partition("?")[0])
+            return cls(ObjectBucket(url), url.partition("?")[0], on_failure)
         except (BaseError, ValueError) as error:
             raise InvalidRequest(
                 f"FAIRWAY_STORAGE_URL is {url!r}: {_first_line(error)}", code="BAD_SETTING"
             ) from None
+
+    async def read_marker(self) -> str | None:
+        with self.noting():
+            try:
+                return (await self.place.get(MARKER)).decode("utf-8", "replace").strip()
+            except FileNotFoundError:
+                return None
+
+    async def write_marker(self, marker: str) -> None:
+        with self.noting():
+            await self.place.put(MARKER, marker.encode())
+
+    def refusal(self, why: str) -> Unavailable:
+        """The storage answers, and is not to be used."""
+        self._failed(f"{self.address}: {why}")
+        return Unavailable(why, code="STORAGE_UNAVAILABLE")
+
+    def _failed(self, failure: str) -> None:
+        """An outage fails every call: whoever listens is told whether the reason is a new one."""
+        is_news, self.failure = failure != self.failure, failure
+        self._on_failure(failure, is_news)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Around a call: its failure in our words, and its reason kept."""
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            self._failed(f"{self.address}: {_first_line(error)}")
+            raise Unavailable(
+                "Object storage does not answer; try again shortly.", code="STORAGE_UNAVAILABLE"
+            ) from error
+        self.failure = None
+
+
+class Objects:
+    def __init__(self, storage: Storage, tie: Callable[[], Awaitable[str]] | None) -> None:
+        self._storage = storage
+        self._place = storage.place
+        self._tie = tie  # the right marker, or Unavailable; None: whatever lies there is right
+        self._marker: str | None = None  # once it is known to be here
+
+    @classmethod
+    def untied(cls, url: str | None, folder: Path) -> Objects:
+        """For whoever asks no database whose they are, and looks at `failure` by itself."""
+        return cls(Storage.open(url, folder, _ignore), None)
+
+    @property
+    def address(self) -> str:
+        return self._storage.address
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last call failed; None when it did not."""
+        return self._storage.failure
 
     async def put(self, name: str, body: bytes | AsyncIterator[bytes]) -> None:
         """Write a whole object: it is there entirely or not at all. The same name is replaced.
@@ -130,47 +192,17 @@ class Objects:
         async with self._in_use():
             return await self._place.sweep_parts(before.timestamp())
 
-    # -- whose it is -------------------------------------------------------------------------
-
     async def read_marker(self) -> str | None:
-        with self._noting():
-            try:
-                return (await self._place.get(MARKER)).decode("utf-8", "replace").strip()
-            except FileNotFoundError:
-                return None
-
-    async def write_marker(self, marker: str) -> None:
-        with self._noting():
-            await self._place.put(MARKER, marker.encode())
-
-    def refusal(self, why: str) -> Unavailable:
-        """The storage answers, and is not to be used."""
-        self._failed(f"{self.address}: {why}")
-        return Unavailable(why, code="STORAGE_UNAVAILABLE")
-
-    def _failed(self, failure: str) -> None:
-        """An outage fails every call: whoever listens is told whether the reason is a new one."""
-        is_news, self.failure = failure != self.failure, failure
-        self.on_failure(failure, is_news)
+        """Whose it says it is, whether or not these are tied."""
+        return await self._storage.read_marker()
 
     @asynccontextmanager
     async def _in_use(self) -> AsyncIterator[None]:
-        if self._marker is None and self.tie is not None:
-            self._marker = await self.tie()
+        if self._marker is None and self._tie is not None:
+            self._marker = await self._tie()
             self._place.expect(MARKER)
-        with self._noting():
+        with self._storage.noting():
             yield
-
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        try:
-            yield
-        except (BaseError, OSError) as error:
-            self._failed(f"{self.address}: {_first_line(error)}")
-            raise Unavailable(
-                "Object storage does not answer; try again shortly.", code="STORAGE_UNAVAILABLE"
-            ) from error
-        self.failure = None
 
 
 def _ignore(reason: str, is_news: bool) -> None:
