@@ -124,5 +124,9 @@ async def fact(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+def ignore(*facts: object) -> None:
+    """Whom something is told that this test is not about."""
+
+
 def journal_lines(folder: Path) -> int:
     return sum(len(path.read_text().splitlines()) - 1 for path in folder.iterdir())

@@ -32,7 +32,7 @@ from fairway.worker.limits.enforcement import Levels
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe.pipe import Words
-from fairway.worker.runners.fleet import Fleet
+from fairway.worker.runners.fleet import Fleet, FleetPorts
 from fairway.worker.transfers import Courier
 
 log = logger("worker")
@@ -49,16 +49,19 @@ class Keeper:
         self._books = Bookkeeping(options.journal, self._key, options.urls, set(options.slots))
         self._ledger = self._books.ledger
         self._levels = Levels.find(options.cgroup)
-        self._fleet = Fleet(
-            options.target, sum(options.slots.values()), self._levels, options.ceiling,
-            self._hear_runner, self._run_ended,
-        )  # fmt: skip
-        self._fleet.running = lambda: self._ledger.running
-        self._fleet.on_quiet = self._ask_again
-        self._fleet.on_unable = self._give_in
         if options.owns_process:
             adopt_orphans()
-            self._fleet.orphans = Orphans()
+        ports = FleetPorts(
+            on_words=self._hear_runner,
+            on_end=self._run_ended,
+            running=lambda: self._ledger.running,
+            on_quiet=self._ask_again,
+            on_unable=self._give_in,
+        )
+        self._fleet = Fleet(
+            options.target, sum(options.slots.values()), self._levels, options.ceiling, ports,
+            Orphans() if options.owns_process else None,
+        )  # fmt: skip
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._courier = Courier(self._session, self._ledger, self._fleet, self._noted)
         keeping = Keeping(

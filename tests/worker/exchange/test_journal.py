@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import Raw, structs
+from tests.worker.platform import ignore
 
 from fairway.wire.exchange import Lease, Report
 from fairway.worker.exchange import journal as journals
@@ -185,7 +186,7 @@ def test_an_end_with_something_left_to_say_leaves_the_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("pool", "noted"), [("short", 0), ("medium", 1), ("long", 1)])
 def test_only_jobs_that_are_worth_it_are_noted(pool: str, noted: int) -> None:
-    ledger = Ledger(journaled_pools=("medium", "long"))
+    ledger = Ledger(("medium", "long"), on_failure=ignore)
     ledger.received([lease("a", pool)])
     ledger.ended("a", End("succeeded"))
     assert len(ledger.take_for_journal()) == noted
@@ -193,7 +194,7 @@ def test_only_jobs_that_are_worth_it_are_noted(pool: str, noted: int) -> None:
 
 
 def test_inherited_reports_get_numbers_of_this_life_and_are_said_with_hello() -> None:
-    ledger = Ledger()
+    ledger = Ledger(on_failure=ignore)
     ledger.received([lease("mine", "long")])
     ledger.ended("mine", End("succeeded"))
     (left,) = ledger.inherit([report(1, "theirs")])
@@ -207,7 +208,7 @@ def test_inherited_reports_get_numbers_of_this_life_and_are_said_with_hello() ->
 
 def test_a_lease_of_an_earlier_life_is_named_only_beside_its_report() -> None:
     """To the platform it is another session's until the report proves the right to it."""
-    ledger = Ledger()
+    ledger = Ledger(on_failure=ignore)
     mine = [lease("a", "long"), lease("b", "long")]
     ledger.received(mine)
     ledger.ended("a", End("succeeded"))
@@ -219,7 +220,7 @@ def test_a_lease_of_an_earlier_life_is_named_only_beside_its_report() -> None:
 
 
 def test_the_last_progress_of_a_run_goes_out_before_its_end() -> None:
-    ledger = Ledger()
+    ledger = Ledger(on_failure=ignore)
     ledger.received([lease("a", "long")])
     ledger.progressed("a", Raw(b'{"done":3}'))
     ledger.ended("a", End("cancelled"))

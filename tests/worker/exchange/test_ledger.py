@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.worker.platform import job_id, lease
+from tests.worker.platform import ignore, job_id, lease
 
 from fairway.worker.exchange import ledger
 from fairway.worker.exchange.ledger import End, Ledger
@@ -19,14 +19,14 @@ def told(book: Ledger, number: int) -> None:
 
 def test_a_lease_that_comes_again_after_its_end_was_heard_is_not_begun() -> None:
     """The reply that carries it was made earlier than the one that acknowledged the end."""
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     told(book, 1)
     assert book.received([lease(1)]) == []
     assert book.is_settled
 
 
 def test_the_next_lease_of_a_job_is_begun() -> None:
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     told(book, 1)
     again = replace(lease(1), epoch=2)
     assert book.received([again]) == [again]
@@ -34,7 +34,7 @@ def test_the_next_lease_of_a_job_is_begun() -> None:
 
 def test_only_the_last_ends_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "DONE_MAX", 10)
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     for number in range(1, 101):
         told(book, number)
     assert book.received([lease(n) for n in range(91, 101)]) == []
@@ -42,7 +42,7 @@ def test_only_the_last_ends_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_has_ended_is_named_as_ended() -> None:
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     book.received([lease(1), lease(2)])
     book.progressed(job_id(1), lease(1).payload)
     book.ended(job_id(1), End("failed"))
@@ -54,7 +54,7 @@ def test_what_has_ended_is_named_as_ended() -> None:
 
 def test_a_late_word_of_a_lost_lease_does_not_stop_the_next_run() -> None:
     """The reply that takes a lease back may be heard after the one that brings the next."""
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     old, new = lease(1), replace(lease(1), epoch=2)
     book.received([old])
     assert book.superseded([new]) == [old.job]
@@ -66,14 +66,14 @@ def test_a_late_word_of_a_lost_lease_does_not_stop_the_next_run() -> None:
 
 
 def test_an_older_server_means_whatever_runs() -> None:
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     book.received([replace(lease(1), epoch=7), lease(2)])
     assert book.lost([job_id(1), job_id(3)], []) == [job_id(1)]
     assert list(book.running) == [job_id(2)]
 
 
 def test_a_lease_that_comes_after_a_newer_one_is_not_begun() -> None:
-    book = Ledger()
+    book = Ledger(on_failure=ignore)
     late = lease(1)
     newer = replace(late, epoch=2)
     book.received([newer])

@@ -23,6 +23,7 @@ from tests.worker.exchange.two_sides import (
     Server,
     Worker,
 )
+from tests.worker.platform import ignore
 
 from fairway.wire.exchange import ExchangeReply
 from fairway.worker.exchange.ledger import End, Ledger
@@ -38,7 +39,7 @@ class Exchange(RuleBasedStateMachine):
         super().__init__()
         self.calls: list[Call] = []
         self.server = Server()
-        self.worker = Worker(Ledger([JOURNALED]), self.calls)
+        self.worker = Worker(Ledger([JOURNALED], on_failure=ignore), self.calls)
         self.owed: dict[Run, str] = {}  # ends that must be said until they are heard → kind
 
     # -- work ----------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ class Exchange(RuleBasedStateMachine):
         self.owed = {run: kind for run, kind in self.owed.items() if run in kept | heard}
         self.calls.clear()
         self.server.crash()  # of this session
-        self.worker = Worker(Ledger([JOURNALED]), self.calls)
+        self.worker = Worker(Ledger([JOURNALED], on_failure=ignore), self.calls)
         self.worker.journal = {one.n: one for one in self.worker.ledger.inherit(left)}
         self.worker.parcel = {one.n for one in self.worker.ledger.take_heavy()}
         unnamed = set(self.server.leased.items()) - kept

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.worker.platform import lease
+from tests.worker.platform import ignore, lease
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.run.process_limits import RunLimits
@@ -15,7 +15,7 @@ from fairway.wire.exchange import Lease
 from fairway.worker.exchange.ledger import End
 from fairway.worker.limits.enforcement import Levels
 from fairway.worker.pipe.pipe import Ended, Words
-from fairway.worker.runners.fleet import Fleet
+from fairway.worker.runners.fleet import Fleet, FleetPorts
 from fairway.worker.runners.runners import Death, Listener, RunnerProcess
 
 APP = "tests.worker.odd_jobs:app"
@@ -26,7 +26,14 @@ class House:
 
     def __init__(self) -> None:
         self.end: asyncio.Future[End | Ended] = asyncio.get_running_loop().create_future()
-        self.fleet = Fleet(APP, 2, Levels.find(None), RunLimits(), self._hear, self._run_ended)
+        ports = FleetPorts(
+            on_words=self._hear,
+            on_end=self._run_ended,
+            running=dict,
+            on_quiet=ignore,
+            on_unable=ignore,
+        )
+        self.fleet = Fleet(APP, 2, Levels.find(None), RunLimits(), ports, None)
 
     def _hear(self, words: Words) -> None:
         for ended in words.ended:

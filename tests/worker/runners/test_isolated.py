@@ -35,12 +35,12 @@ class House:
         self.failures = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.spares = Spares()
+        self.ready = self._ready  # how runners start; a test may change it
         self.runs = LoneRuns(
             "tests.worker.odd_jobs:app", Levels([], is_measurable=True, is_linux=True),
             RunLimits(), self._hear, self._end,
+            ready=lambda runner: self.ready(runner), cannot_start=self._cannot_start,
         )  # fmt: skip
-        self.runs.ready = self._ready
-        self.runs.cannot_start = self._cannot_start
 
     def _hear(self, words: Words) -> None:
         self.begun |= {one.job for one in words.progress}
@@ -177,7 +177,7 @@ async def test_where_no_process_can_be_started_the_job_goes_back(
         runner.declared.cancel()
         raise OSError("no process")
 
-    house.runs.ready = never
+    house.ready = never
     house.begin(1)
     assert (await house.ended(1)).kind == "returned"
     assert house.failures >= 2, "it was tried again, and each time was told"
@@ -188,7 +188,7 @@ async def test_an_app_that_does_not_load_any_more_costs_a_delivery(house: House)
         runner.declared.cancel()
         raise InvalidRequest("no app")
 
-    house.runs.ready = never
+    house.ready = never
     house.begin(1)
     end = await house.ended(1)
     assert (end.failure, house.runs._deaths["lone"]) == ("worker_crash", 1)

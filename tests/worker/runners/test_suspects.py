@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from msgspec.structs import replace
-from tests.worker.platform import job_id, lease
+from tests.worker.platform import ignore, job_id, lease
 
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
@@ -15,9 +15,14 @@ from fairway.worker.limits.enforcement import Levels
 from fairway.worker.pipe.pipe import Declared, Words
 from fairway.worker.runners import suspects
 from fairway.worker.runners.isolated import LoneRuns
+from fairway.worker.runners.runners import RunnerProcess
 from fairway.worker.runners.suspects import SHARED_DELIVERIES, SUSPECTS_MAX, Suspects
 
 NAP = Declared(name="nap", mode="loop")
+
+
+async def _never(runner: RunnerProcess) -> list[Declared]:
+    raise AssertionError("nobody begins here")
 
 
 class House:
@@ -26,7 +31,10 @@ class House:
     def __init__(self) -> None:
         self.ends: list[tuple[Lease, End]] = []
         levels, heard = Levels.find(None), list[Words]()
-        lone = LoneRuns("nobody:app", levels, RunLimits(), heard.append, self._end)
+        lone = LoneRuns(
+            "nobody:app", levels, RunLimits(), heard.append, self._end,
+            ready=_never, cannot_start=ignore,
+        )  # fmt: skip
         self.suspects = Suspects(lone, self._end)
 
     def _end(self, lease: Lease, end: End) -> None:

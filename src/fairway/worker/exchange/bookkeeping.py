@@ -27,8 +27,9 @@ class Bookkeeping:
     def __init__(self, folder: Path | None, life: str, urls: list[str], pools: set[str]) -> None:
         is_worth_it = not JOURNALED_POOLS.isdisjoint(pools)
         self._journal = open_journal(folder if is_worth_it else None, life, urls)
-        self.ledger = Ledger(JOURNALED_POOLS if self._journal else ())
-        self.ledger.on_failure = FailureLines().tell
+        self.ledger = Ledger(
+            JOURNALED_POOLS if self._journal else (), on_failure=FailureLines().tell
+        )
         self._writing: dict[int, asyncio.Task[None]] = {}  # by number of the report
 
     def note(self) -> None:

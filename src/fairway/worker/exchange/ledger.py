@@ -53,7 +53,13 @@ class Naming:
 
 
 class Ledger:
-    def __init__(self, journaled_pools: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        journaled_pools: Iterable[str] = (),
+        *,
+        on_failure: Callable[[Lease, End | Ended], None],
+    ) -> None:
+        self._on_failure = on_failure  # of a run that failed, before it is reported
         self._journaled_pools = frozenset(journaled_pools)
         self._for_journal: list[Report] = []
         self._last_words: list[Holding] = []  # progress of runs that ended without success
@@ -68,7 +74,6 @@ class Ledger:
         self._unnamed: set[int] = set()  # reports whose leases are not said to be held
         self._done: dict[str, int] = {}  # job → epoch of a run that was heard of
         self._done_before: dict[str, int] = {}  # the same, of those before them
-        self.on_failure: Callable[[Lease, End | Ended], None] = lambda lease, end: None
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know.
@@ -114,7 +119,7 @@ class Ledger:
         if end.failure is not None or end.delay_ms or end.error is not NULL:
             report.failure, report.error, report.delay_ms = end.failure, end.error, end.delay_ms
         if end.failure is not None:
-            self.on_failure(lease, end)
+            self._on_failure(lease, end)
         if lease.pool in self._journaled_pools:
             self._for_journal.append(report)
         self._keep(report)

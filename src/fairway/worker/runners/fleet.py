@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest, Unavailable
@@ -44,6 +44,16 @@ YOUNG_SECONDS = 30.0
 LOOK_SECONDS = 1.0
 
 
+class FleetPorts(NamedTuple):
+    """Whoever holds the leases: what runs are for, and who hears how they go."""
+
+    on_words: Callable[[Words], None]
+    on_end: Callable[[Lease, End], None]
+    running: Callable[[], Mapping[str, Lease]]  # what it holds
+    on_quiet: Callable[[], None]  # whether the shared runner answers has changed
+    on_unable: Callable[[], None]  # nothing can be run here any more
+
+
 class Fleet:
     def __init__(
         self,
@@ -51,9 +61,12 @@ class Fleet:
         slots: int,
         levels: Levels,
         ceiling: RunLimits,
-        on_words: Callable[[Words], None],
-        on_end: Callable[[Lease, End], None],
+        ports: FleetPorts,
+        orphans: Orphans | None,
     ) -> None:
+        on_words, on_end = ports.on_words, ports.on_end
+        self._ports = ports
+        self._orphans = orphans  # killed, when this process has no other children
         self._target = target
         self._threads = slots + slots // 4 + 1  # some may be lost before the runner is replaced
         self._on_words = on_words
@@ -65,9 +78,10 @@ class Fleet:
         self._retired: set[RunnerProcess] = set()  # finish what they have
         self._living: set[RunnerProcess] = set()  # those two, and one that starts
         self._spares = Spares()
-        self._lone = LoneRuns(target, levels, ceiling, on_words, on_end)
-        self._lone.ready = self._ready
-        self._lone.cannot_start = self._could_not_start
+        self._lone = LoneRuns(
+            target, levels, ceiling, on_words, on_end, ready=self._ready,
+            cannot_start=self._could_not_start,
+        )  # fmt: skip
         self._starts = Starts()
         self._suspects = Suspects(self._lone, on_end)
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
@@ -76,11 +90,7 @@ class Fleet:
         self._deaths_in_row = 0
         self._born = 0.0
         self._stopping = False
-        self.running: Callable[[], Mapping[str, Lease]] = dict  # what the keeper holds
-        self.orphans: Orphans | None = None  # killed, when this process has no other children
         self.is_quiet = False  # the shared runner does not answer: nothing new should come
-        self.on_quiet: Callable[[], None] = lambda: None  # that changed
-        self.on_unable: Callable[[], None] = lambda: None  # nothing can be run here any more
 
     @property
     def types(self) -> list[TypeTerms]:
@@ -249,7 +259,7 @@ class Fleet:
         self._starts.failed(now)
         runs_nothing = self._shared is None or not (self._shared.jobs or self._lone.has_begun)
         if runs_nothing and self._starts.are_hopeless(now) and not self._stopping:
-            self.on_unable()
+            self._ports.on_unable()
 
     def _retire(self, runner: RunnerProcess) -> None:
         """It takes nothing new; another does."""
@@ -275,19 +285,19 @@ class Fleet:
 
     def _look(self) -> None:
         sharing = self._sharing()
-        self._watching.ask_overdue(sharing, self.running(), self._declared, time.monotonic())
+        self._watching.ask_overdue(sharing, self._ports.running(), self._declared, time.monotonic())
         self._watching.ping(sharing)
         self._tell_quiet()
-        if self.orphans is not None:
+        if self._orphans is not None:
             known = {runner.pid for runner in self._living if runner.pid is not None}
-            self.orphans.kill(known | self._lone.pids | self._spares.pids)
+            self._orphans.kill(known | self._lone.pids | self._spares.pids)
 
     def _tell_quiet(self) -> None:
         was_quiet = self.is_quiet
         self.is_quiet = self._shared is not None and self._shared.is_quiet
         if self.is_quiet != was_quiet:
             log.warning("runner is quiet" if self.is_quiet else "runner is quiet no more")
-            self.on_quiet()
+            self._ports.on_quiet()
 
     # -- what runners say and how they end ---------------------------------------------------
 
@@ -315,7 +325,7 @@ class Fleet:
             self._spawn(self._replace_shared())
 
     def _report_lost(self, runner: RunnerProcess, death: Death) -> None:
-        held = self.running()
+        held = self._ports.running()
         lost = [held[job] for job in runner.jobs if job in held]
         runner.jobs.clear()
         if lost:

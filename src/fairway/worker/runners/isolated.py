@@ -93,7 +93,12 @@ class LoneRuns:
         ceiling: RunLimits,
         on_words: Callable[[Words], None],
         on_end: Callable[[Lease, End], None],
+        *,
+        ready: Callable[[RunnerProcess], Awaitable[list[Declared]]],
+        cannot_start: Callable[[], None],
     ) -> None:
+        self._ready = ready  # starts a runner
+        self._cannot_start = cannot_start  # is told of every failure
         self._target = target
         self._levels = levels
         self._ceiling = ceiling
@@ -105,8 +110,6 @@ class LoneRuns:
         self._deaths: dict[str, int] = defaultdict(int)  # job type → in a row
         self._listener = Listener(self._hear, self._bury)
         self._stopping = False
-        self.ready: Callable[[RunnerProcess], Awaitable[list[Declared]]]  # starts a runner
-        self.cannot_start: Callable[[], None]  # is told of every failure
 
     def __contains__(self, job: str) -> bool:
         return job in self._runs
@@ -159,7 +162,7 @@ class LoneRuns:
             except OSError as error:
                 failures += 1
                 log.warning("no process for a job yet", job=run.lease.job, error=str(error))
-                self.cannot_start()
+                self._cannot_start()
                 if time.monotonic() >= hand_back_at:
                     self._forget(run, synthetic_outcomes.returned())
                 await pause(pause_seconds(failures))
@@ -172,7 +175,7 @@ class LoneRuns:
         self._runners.add(runner)
         runner.jobs[run.lease.job] = run.lease.epoch
         try:
-            await self.ready(runner)
+            await self._ready(runner)
         except OSError:
             self._runners.discard(runner)
             raise
