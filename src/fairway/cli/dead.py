@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +19,30 @@ Json = Annotated[bool, Parameter(help="Print the server's JSON.")]
 LOOK_SECONDS = 0.5
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Filters:
+    """Which dead letters: what is not given does not narrow."""
+
+    type: str | None = None
+    pool: str | None = None
+    fingerprint: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+ALL = Filters()
+
+
 @app.command(name="list")
 def list_(
     *,
-    type: str | None = None,
-    pool: str | None = None,
-    fingerprint: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    which: Filters = ALL,
     limit: int = 20,
     json: Json = False,
 ) -> int:
     """The newest dead letters that these filters match."""
-    which = _filters(type, pool, fingerprint, since, until)
-    found = Remote("tenant").get("/v1/dead-letters", **which, limit=limit)
+    found = Remote("tenant").get("/v1/dead-letters", **asdict(which), limit=limit)
     if json:
         show_json(found)
         return 0
@@ -76,11 +87,7 @@ def replay(
     id: str | None = None,
     *,
     all: bool = False,
-    type: str | None = None,
-    pool: str | None = None,
-    fingerprint: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    which: Filters = ALL,
     payload: Path | None = None,
     per_second: int = 100,
     dry_run: bool = False,
@@ -109,9 +116,9 @@ def replay(
         job = remote.call("POST", f"/v1/dead-letters/{id}/replay", {"payload": arguments})
         screen.print(f"{job['id']} is {job['state']}.")
         return 0
-    which = _narrowed(_filters(type, pool, fingerprint, since, until), all)
+    query = _narrowed(which, all)
     body = {"payload": arguments, "per_second": per_second, "dry_run": dry_run}
-    found = remote.call("POST", "/v1/dead-letters/replay", body, which)
+    found = remote.call("POST", "/v1/dead-letters/replay", body, query)
     return _follow(remote, found, wait)
 
 
@@ -120,11 +127,7 @@ def discard(
     id: str | None = None,
     *,
     all: bool = False,
-    type: str | None = None,
-    pool: str | None = None,
-    fingerprint: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    which: Filters = ALL,
     dry_run: bool = False,
     wait: bool = True,
 ) -> int:
@@ -144,8 +147,8 @@ def discard(
         remote.call("DELETE", f"/v1/dead-letters/{id}")
         screen.print("Discarded.")
         return 0
-    which = _narrowed(_filters(type, pool, fingerprint, since, until), all)
-    found = remote.call("POST", "/v1/dead-letters/discard", {"dry_run": dry_run}, which)
+    query = _narrowed(which, all)
+    found = remote.call("POST", "/v1/dead-letters/discard", {"dry_run": dry_run}, query)
     return _follow(remote, found, wait)
 
 
@@ -202,19 +205,6 @@ def events(*, kind: str | None = None, limit: int = 20) -> int:
 # -- helpers -------------------------------------------------------------------------------------
 
 
-def _filters(
-    type: str | None, pool: str | None, fingerprint: str | None, since: str | None,
-    until: str | None,
-) -> dict[str, str | None]:  # fmt: skip
-    return {
-        "type": type,
-        "pool": pool,
-        "fingerprint": fingerprint,
-        "since": since,
-        "until": until,
-    }
-
-
 def _arguments(payload: Path) -> Any:
     try:
         return msgspec.json.decode(payload.read_bytes())
@@ -222,10 +212,11 @@ def _arguments(payload: Path) -> Any:
         raise InvalidRequest(f"--payload {payload} is no JSON: {error}") from None
 
 
-def _narrowed(which: dict[str, str | None], all_: bool) -> dict[str, str | None]:
-    if not all_ and not any(which.values()):
+def _narrowed(which: Filters, all_: bool) -> dict[str, str | None]:
+    query = asdict(which)
+    if not all_ and not any(query.values()):  # one that is empty narrows nothing
         raise InvalidRequest("Say which: an id, a filter such as --type, or --all.")
-    return which
+    return query
 
 
 def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> int:
