@@ -97,15 +97,20 @@ class Companions:
             failures = failures + 1 if lived < LONG_LIFE_SECONDS else 1
             seconds = backoff_seconds(PAUSE_FIRST_SECONDS, failures, PAUSE_MAX_SECONDS)
             name = " ".join(words[:3])
-            log.error("program ended; starting it again", program=name, status=status,
-                      in_seconds=seconds)  # fmt: skip
+            log.error(
+                "program ended; starting it again", program=name, status=status, in_seconds=seconds
+            )
             await pause(seconds)
 
     async def _run(self, words: Sequence[str], environment: dict[str, str]) -> int:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", *words, env=environment, start_new_session=True,
+            sys.executable,
+            "-m",
+            *words,
+            env=environment,
+            start_new_session=True,
             preexec_fn=partial(die_with_parent, signal.SIGTERM),
-        )  # fmt: skip
+        )
         ended = asyncio.create_task(process.wait())
         asked = asyncio.create_task(self._stopping.wait())
         await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)

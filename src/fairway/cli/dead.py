@@ -50,9 +50,13 @@ def list_(
     for job in found["jobs"]:
         error = job["error"] or {}
         lines.add_row(
-            job["id"], job["type"], job["finished_at"][:19], error.get("reason", ""),
-            _short(error), job["fingerprint"],
-        )  # fmt: skip
+            job["id"],
+            job["type"],
+            job["finished_at"][:19],
+            error.get("reason", ""),
+            _short(error),
+            job["fingerprint"],
+        )
     screen.print(lines if found["jobs"] else "No dead letters.")
     return 0
 
@@ -68,9 +72,12 @@ def groups(*, json: Json = False) -> int:
     for group in found["groups"]:
         more = "" if group["count_is_exact"] else "+"
         lines.add_row(
-            f"{group['count']}{more}", group["type"], _short(group["error"] or {}),
-            group["last_died_at"][:19], group["fingerprint"],
-        )  # fmt: skip
+            f"{group['count']}{more}",
+            group["type"],
+            _short(group["error"] or {}),
+            group["last_died_at"][:19],
+            group["fingerprint"],
+        )
     screen.print(lines if found["groups"] else "No dead letters.")
     return 0
 
@@ -162,9 +169,13 @@ def actions(*, json: Json = False) -> int:
     lines = table("id", "kind", "state", "done", "of", "began")
     for one in found["actions"]:
         lines.add_row(
-            one["id"], one["kind"], one["state"], str(one["done"]), str(one["matched"]),
+            one["id"],
+            one["kind"],
+            one["state"],
+            str(one["done"]),
+            str(one["matched"]),
             one["created_at"][:19],
-        )  # fmt: skip
+        )
     screen.print(lines if found["actions"] else "No actions.")
     return 0
 

@@ -27,9 +27,13 @@ def list_(
     lines = table("id", "type", "pool", "state", "attempts", "created")
     for job in found["jobs"]:
         lines.add_row(
-            job["id"], job["type"], job["pool"], job["state"], str(job["attempts"]),
+            job["id"],
+            job["type"],
+            job["pool"],
+            job["state"],
+            str(job["attempts"]),
             job["created_at"][:19],
-        )  # fmt: skip
+        )
     screen.print(lines if found["jobs"] else "No jobs.")
     return 0
 

@@ -163,9 +163,18 @@ def worker(
     from fairway.cli import work as command
 
     return command.run(
-        target, pools=pool, slots=slots, urls=url, name=name, grace_seconds=grace,
-        limits=limit, cgroup=cgroup, journal=journal, labels=label, warm_keys=warm,
-    )  # fmt: skip
+        target,
+        pools=pool,
+        slots=slots,
+        urls=url,
+        name=name,
+        grace_seconds=grace,
+        limits=limit,
+        cgroup=cgroup,
+        journal=journal,
+        labels=label,
+        warm_keys=warm,
+    )
 
 
 @app.command

@@ -63,9 +63,14 @@ class Remote:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         try:
             reply = httpx2.request(
-                method, self.url + path, params=given, json=body,
-                headers=self._headers, timeout=30, trust_env=False,
-            )  # fmt: skip
+                method,
+                self.url + path,
+                params=given,
+                json=body,
+                headers=self._headers,
+                timeout=30,
+                trust_env=False,
+            )
         except httpx2.HTTPError as error:
             raise Unavailable(f"No server answers at {self.url}: {error}") from error
         except UnicodeEncodeError:

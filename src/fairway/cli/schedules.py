@@ -82,10 +82,17 @@ def put(
         Only show what it would do.
     """
     body: dict[str, Any] = {
-        "type": type, "cron": cron, "every_seconds": every, "timezone": tz,
-        "payload": _object(payload), "pool": pool, "tick_argument": tick,
-        "jitter_seconds": jitter, "overlap": overlap, "catch_up": catch_up,
-    }  # fmt: skip
+        "type": type,
+        "cron": cron,
+        "every_seconds": every,
+        "timezone": tz,
+        "payload": _object(payload),
+        "pool": pool,
+        "tick_argument": tick,
+        "jitter_seconds": jitter,
+        "overlap": overlap,
+        "catch_up": catch_up,
+    }
     where = ("POST", "/v1/schedule-preview") if dry_run else ("PUT", PATH + name)
     _tell(Remote("tenant").call(*where, body))
     return 0

@@ -41,20 +41,44 @@ class Pool:
 
 
 SHORT = Pool(
-    number=1, name="short", lease_mode="lazy", lease_seconds=10, slots_default=50,
-    attempts_max=5, pickup_target_seconds=0.5, estimate_seconds=0.3, checkpoint="none",
-    fits_seconds=1, overrun_seconds=10,
-)  # fmt: skip
+    number=1,
+    name="short",
+    lease_mode="lazy",
+    lease_seconds=10,
+    slots_default=50,
+    attempts_max=5,
+    pickup_target_seconds=0.5,
+    estimate_seconds=0.3,
+    checkpoint="none",
+    fits_seconds=1,
+    overrun_seconds=10,
+)
 MEDIUM = Pool(
-    number=2, name="medium", lease_mode="durable", lease_seconds=300, slots_default=8,
-    attempts_max=3, pickup_target_seconds=5, estimate_seconds=10, checkpoint="optional",
-    fits_seconds=60, overrun_seconds=300,
-)  # fmt: skip
+    number=2,
+    name="medium",
+    lease_mode="durable",
+    lease_seconds=300,
+    slots_default=8,
+    attempts_max=3,
+    pickup_target_seconds=5,
+    estimate_seconds=10,
+    checkpoint="optional",
+    fits_seconds=60,
+    overrun_seconds=300,
+)
 LONG = Pool(
-    number=3, name="long", lease_mode="durable", lease_seconds=90, slots_default=2,
-    run_mode="process", attempts_max=2, pickup_target_seconds=60, estimate_seconds=10,
-    checkpoint="expected", fits_seconds=10 * 366 * 24 * 3600.0,
-)  # fmt: skip
+    number=3,
+    name="long",
+    lease_mode="durable",
+    lease_seconds=90,
+    slots_default=2,
+    run_mode="process",
+    attempts_max=2,
+    pickup_target_seconds=60,
+    estimate_seconds=10,
+    checkpoint="expected",
+    fits_seconds=10 * 366 * 24 * 3600.0,
+)
 
 BUILT_IN = (SHORT, MEDIUM, LONG)
 BY_NAME = {pool.name: pool for pool in BUILT_IN}
@@ -65,10 +89,16 @@ class _ByNumber(dict[int, Pool]):
 
     def __missing__(self, number: int) -> Pool:
         return Pool(
-            number=number, name=f"pool-{number}", lease_mode="durable", lease_seconds=300,
-            slots_default=1, attempts_max=3, pickup_target_seconds=60, estimate_seconds=10,
+            number=number,
+            name=f"pool-{number}",
+            lease_mode="durable",
+            lease_seconds=300,
+            slots_default=1,
+            attempts_max=3,
+            pickup_target_seconds=60,
+            estimate_seconds=10,
             checkpoint="optional",
-        )  # fmt: skip
+        )
 
 
 class PoolTable:

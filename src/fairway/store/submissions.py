@@ -61,10 +61,19 @@ async def insert_jobs(
     if len(jobs) == 1:
         job = jobs[0]
         await execute(
-            connection, _SQL["insert_job"], shard=shard, id=job.id, tenant=job.tenant,
-            type=job.type, pool=job.pool, priority=job.priority, lane=job.lane, state=queued,
-            timeout_ms=job.timeout_ms, payload=job.payload,
-        )  # fmt: skip
+            connection,
+            _SQL["insert_job"],
+            shard=shard,
+            id=job.id,
+            tenant=job.tenant,
+            type=job.type,
+            pool=job.pool,
+            priority=job.priority,
+            lane=job.lane,
+            state=queued,
+            timeout_ms=job.timeout_ms,
+            payload=job.payload,
+        )
         return
     if len(jobs) <= FEW_JOBS:
         await execute(connection, _SQL["insert_jobs"], shard=shard, **_columns(jobs))
@@ -73,11 +82,21 @@ async def insert_jobs(
         "jobs",
         columns=_COLUMNS,
         records=[
-            (shard, job.id, job.tenant, job.type, job.pool, job.priority,
-             job.lane, queued, job.timeout_ms, job.payload)
+            (
+                shard,
+                job.id,
+                job.tenant,
+                job.type,
+                job.pool,
+                job.priority,
+                job.lane,
+                queued,
+                job.timeout_ms,
+                job.payload,
+            )
             for job in jobs
         ],
-    )  # fmt: skip
+    )
 
 
 def _columns(jobs: Sequence[QueuedJob]) -> dict[str, Any]:
@@ -110,9 +129,22 @@ async def _insert_with_times(
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
         records.append(
-            (shard, job.id, job.tenant, job.type, job.pool, job.priority, job.lane, state.value,
-             job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late)
-        )  # fmt: skip
+            (
+                shard,
+                job.id,
+                job.tenant,
+                job.type,
+                job.pool,
+                job.priority,
+                job.lane,
+                state.value,
+                job.timeout_ms,
+                job.payload,
+                _moment(due_ms),
+                _moment(last_ms),
+                on_late,
+            )
+        )
     await connection.copy_records_to_table("jobs", columns=_COLUMNS + _TIMES, records=records)
 
 

@@ -103,10 +103,14 @@ class ShareInsight:
         received_us, entitled_us = self._roster.past_us.get(tenant, (0, 0))
         newcomer = ShareNode(tenant, self._roster.terms(tenant), self._roster.queue_of(tenant))
         return Standing(
-            waiting=Waiting.NO_WORK, running=0, ahead=0, debt_us=0,
+            waiting=Waiting.NO_WORK,
+            running=0,
+            ahead=0,
+            debt_us=0,
             fair_slots_milli=_fair_slots_milli(newcomer),
-            received_us=received_us, entitled_us=entitled_us,
-        )  # fmt: skip
+            received_us=received_us,
+            entitled_us=entitled_us,
+        )
 
     def estimate(self, type_id: int) -> EstimateFacts:
         known = self._estimates.peek(type_id)

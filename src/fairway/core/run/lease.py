@@ -124,9 +124,7 @@ def judge_naming(
     One list proves nothing: it was made before it came, and a lease, or a report, may have crossed
     it on the way. What is missing from every list for as long as a call can be under way is lost.
     """
-    missed = {
-        lease: missed_since_us.get(lease, now_us) for lease in sent if lease not in named
-    }  # fmt: skip
+    missed = {lease: missed_since_us.get(lease, now_us) for lease in sent if lease not in named}
     lost = [lease for lease, since_us in missed.items() if now_us - since_us >= grace_us > 0]
     for lease in lost:
         del missed[lease]

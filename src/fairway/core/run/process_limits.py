@@ -70,9 +70,11 @@ def verdict(run: Watched) -> Verdict | None:
     """None lets the run go on. What somebody asked for comes before what it did wrong."""
     if run.cancelled_ms is not None and run.cancelled_ms >= run.cancel_grace_ms:
         return Verdict(
-            OutcomeKind.CANCELLED, None, "KilledAfterCancel",
+            OutcomeKind.CANCELLED,
+            None,
+            "KilledAfterCancel",
             f"It did not stop within {_seconds(run.cancel_grace_ms)} of being asked to.",
-        )  # fmt: skip
+        )
     if run.timeout_ms is not None and run.ran_ms >= run.timeout_ms + KILL_GRACE_MS:
         return timed_out(run.timeout_ms)
     return _over_a_limit(run) or _runaway(run)

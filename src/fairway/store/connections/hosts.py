@@ -109,8 +109,9 @@ def _parts(dsn: str) -> tuple[str, str, str, str, str]:
 
 def _fields(query: str) -> list[tuple[str, str]]:
     pairs = (field.partition("=") for field in query.split("&") if field)
-    return [(name, value.replace("%2C", ",") if name in _LISTS else value)
-            for name, _, value in pairs]  # fmt: skip
+    return [
+        (name, value.replace("%2C", ",") if name in _LISTS else value) for name, _, value in pairs
+    ]
 
 
 def _turn(text: str) -> str:
