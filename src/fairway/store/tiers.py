@@ -31,7 +31,7 @@ async def pauses_of(connection: Connection, tenant: int) -> list[Hold]:
 
 async def count_other_pauses(connection: Connection, hold: Hold) -> int:
     """How many its tenant has besides this one."""
-    tenant, type_id, pool = hold[:3]
+    tenant, type_id, pool = hold.tenant, hold.type, hold.pool
     (row,) = await fetch(
         connection, _SQL["count_other_pauses"], tenant=tenant, type=type_id, pool=pool
     )

@@ -88,7 +88,7 @@ class HoldKeeper:
         async with self._asked(asker) as connection:
             if asker is not None:
                 await _check_room(connection, hold)
-            await store.pause(connection, *hold[:3])
+            await store.pause(connection, hold.tenant, hold.type, hold.pool)
         await self._told()
 
     async def check_room(self, asker: int) -> None:
@@ -99,7 +99,7 @@ class HoldKeeper:
     async def resume(self, hold: Hold, asker: int | None = None) -> bool:
         """Whether it was paused."""
         async with self._asked(asker) as connection:
-            was_paused = await store.resume(connection, *hold[:3])
+            was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)
         if was_paused:
             await self._told()
         return was_paused

@@ -99,7 +99,7 @@ class RestraintKeeper:
     async def _write(self, connection: Connection, change: Change) -> None:
         if change.kind == "circuit":
             key = CircuitKey(change.tenant, change.subject, change.dependency)
-            circuit = self._aftermath.circuits.of_type(*key[:2]).get(key.dependency)
+            circuit = self._aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
             if circuit is not None and circuit.is_open:
                 record = circuit.record(self._clock.now_us())
                 await store.open_circuit(connection, key, record)

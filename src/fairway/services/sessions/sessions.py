@@ -90,7 +90,6 @@ class Session:
         self.hello_number = 0  # of the newest call with a hello
         self.draining = False
         self.drain_asked = False  # by an operator
-        self.build = ""
         self.limits: dict[str, str] = {}  # limit → what holds it there, for people
         self.poll: asyncio.Future[None] | None = None  # the call that is held open
         self.held: HeldCall | None = None  # where its calls stand while they are held
