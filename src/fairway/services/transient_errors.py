@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from types import TracebackType
 from typing import TypeVar
 
 from fairway.core.backoff import backoff_seconds
@@ -42,6 +43,40 @@ def not_known() -> Unavailable:
 def may_pass(error: Exception) -> bool:
     """Whether this is the store's present state and no fault of the request's or of ours."""
     return isinstance(error, DISCONNECTED)
+
+
+class ToldIfAway:
+    """`with` or `async with`: whoever asked hears that the store is away, in our words.
+
+    The one translation of that. It goes before the use of a connection, so that it hears how the
+    use ended. A class, because workers' calls pass it: a generator takes several times as long.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, DISCONNECTED):
+            raise Unavailable() from error
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+told_if_away = ToldIfAway()
 
 
 async def again(work: Callable[[float], Awaitable[T]], seconds: float) -> T:

@@ -19,8 +19,9 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.lookup import Insight, JobSight
 from fairway.services.jobs.watch import Watchers
 from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
 from fairway.store import history, outcomes, promotion
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import Database
 
 END_LOOK_SECONDS = 0.02
 CANCEL_SECONDS_MAX = 2.0  # then it is asked for again: an end on its way takes milliseconds
@@ -86,13 +87,10 @@ class Control:
         shard = shard_of(job)
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
         execute_at = from_unix_ms(timing.due_ms)
-        try:
-            async with self._turns.change(tenant) as connection:
-                return await promotion.reschedule(
-                    connection, shard, self._term(shard), tenant, job, execute_at
-                )
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._turns.change(tenant) as connection:
+            return await promotion.reschedule(
+                connection, shard, self._term(shard), tenant, job, execute_at
+            )
 
     def _term(self, shard: int) -> int:
         term = self._dispatcher.restored_term_of(shard)
@@ -103,11 +101,8 @@ class Control:
     async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> bool:
         shard = shard_of(job)
         term = self._term(shard)
-        try:
-            async with self._turns.change(tenant) as connection:
-                done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._turns.change(tenant) as connection:
+            done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
         if done:
             record = sight.record
             key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
@@ -126,13 +121,10 @@ class Control:
         page = await self._live(tenant, shard, wanted)
         asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
         waiting = [job for job in page if self._dispatcher.lease_on(job.id) is None]
-        try:
-            async with self._turns.page(tenant) as connection:
-                done = await outcomes.cancel_many(
-                    connection, shard, self._term(shard), tenant, [job.id for job in waiting]
-                )
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._turns.page(tenant) as connection:
+            done = await outcomes.cancel_many(
+                connection, shard, self._term(shard), tenant, [job.id for job in waiting]
+            )
         async for gone in in_slices([(job.id, job.key) for job in waiting if job.id in done]):
             self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
         for job in waiting:
@@ -142,16 +134,10 @@ class Control:
         return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
 
     async def _live(self, tenant: int, shard: int, wanted: JobFilter) -> list[history.LiveJob]:
-        try:
-            async with self._database.slow(tenant) as connection:
-                return await history.live_jobs(connection, shard, tenant, wanted)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.slow(tenant) as connection:
+            return await history.live_jobs(connection, shard, tenant, wanted)
 
     async def count_live(self, tenant: int, shard: int, wanted: JobFilter) -> int:
         """How many match, up to the filter's limit."""
-        try:
-            async with self._database.slow(tenant) as connection:
-                return await history.count_live(connection, shard, tenant, wanted)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.slow(tenant) as connection:
+            return await history.count_live(connection, shard, tenant, wanted)

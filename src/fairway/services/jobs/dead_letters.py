@@ -7,8 +7,6 @@ Nothing is counted without a bound.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
@@ -20,9 +18,10 @@ from fairway.runtime.random_ids import session_key
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.watch import Watchers
 from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
 from fairway.store import dead_letter_actions as actions
 from fairway.store import dead_letters as store
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import Database
 from fairway.store.dead_letter_actions import NewAction
 from fairway.store.dead_letters import Replay
 
@@ -60,18 +59,18 @@ class DeadLetters:
     # -- look --------------------------------------------------------------------------------
 
     async def page(self, tenant: int, wanted: DeadFilter, limit: int) -> list[JobRecord]:
-        async with self._slow(tenant) as connection:
+        async with told_if_away, self._database.slow(tenant) as connection:
             return await store.list_dead(connection, self._shard(tenant), tenant, wanted, limit)
 
     async def groups(self, tenant: int) -> Groups:
         shard, bounds = self._shard(tenant), {"limit": GROUPS_MAX, "count_max": COUNT_EACH_MAX}
-        async with self._slow(tenant) as connection:
+        async with told_if_away, self._database.slow(tenant) as connection:
             causes = await store.causes(connection, shard, tenant, **bounds)
             by_type = await store.counts_by_type(connection, shard, tenant, **bounds)
         return Groups(sorted(causes, key=lambda cause: -cause.matched), by_type)
 
     async def count(self, tenant: int, wanted: DeadFilter) -> int:
-        async with self._slow(tenant) as connection:
+        async with told_if_away, self._database.slow(tenant) as connection:
             return await store.count_dead(
                 connection, self._shard(tenant), tenant, wanted, COUNT_MAX
             )
@@ -84,7 +83,7 @@ class DeadLetters:
         wanted = Replay(tenant, [job], payload, self.replay_note())
         self._dispatcher.coming([job])
         try:
-            async with self._calm(tenant) as connection:
+            async with told_if_away, self._database.quick(tenant) as connection:
                 jobs = await store.replay(connection, shard, term, wanted)
             if not jobs:
                 raise _no_letter(job)
@@ -94,7 +93,7 @@ class DeadLetters:
         self._watchers.tell([job])
 
     async def discard_one(self, tenant: int, job: JobId) -> None:
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             term = self._term(job)
             found = await store.discard(connection, shard_of(job), term, tenant, [job])
         if not found:
@@ -124,7 +123,7 @@ class DeadLetters:
         """Write an action down; the owner's loop takes it from there."""
         shard, matched = self._shard(tenant), await self.count(tenant, wanted)
         new = NewAction(session_key(), kind, wanted, payload, per_second, matched)
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             latest = await actions.latest(connection, shard, tenant, ACTIONS_SHOWN)
             if sum(one.state == "running" for one in latest) >= ACTIONS_RUNNING_MAX:
                 raise Conflict(
@@ -134,41 +133,24 @@ class DeadLetters:
         return await self.action(tenant, new.id)
 
     async def action(self, tenant: int, action: str) -> Action:
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             found = await actions.read(connection, self._shard(tenant), tenant, action)
         if found is None:
             raise NotFound(f"There is no action {action[:64]}.")
         return found
 
     async def latest_actions(self, tenant: int) -> list[Action]:
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             return await actions.latest(connection, self._shard(tenant), tenant, ACTIONS_SHOWN)
 
     async def abort(self, tenant: int, action: str) -> Action:
         """What is done stays done; no further batch begins."""
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             was_running = await actions.abort(connection, self._shard(tenant), tenant, action)
         found = await self.action(tenant, action)
         if not was_running:
             raise Conflict(f"The action has ended already: it is {found.state}.")
         return found
-
-    @asynccontextmanager
-    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
-        try:
-            async with self._database.quick(tenant) as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error
-
-    @asynccontextmanager
-    async def _slow(self, tenant: int) -> AsyncIterator[Connection]:
-        """For questions that go through as many rows as there are."""
-        try:
-            async with self._database.slow(tenant) as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error
 
 
 def _no_letter(job: JobId) -> NotFound:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey, key_of
-from fairway.core.errors import Unavailable
 from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.fair_share.history import Recent
 from fairway.core.fair_share.insight import Standing
@@ -17,8 +16,9 @@ from fairway.services.dispatch.fair_share_loop import ShareKeeper
 from fairway.services.jobs.lookup import Insight, JobSight
 from fairway.services.object_storage.checkpoints import Checkpoints
 from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
 from fairway.store import backlog as store
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import Database
 
 
 class Explanation(NamedTuple):
@@ -93,11 +93,8 @@ class Explainer:
         return None if sight.checkpoint is None else self._checkpoints.failure
 
     async def _ahead(self, key: StreamKey, job: JobId) -> int:
-        try:
-            async with self._database.quick(key.tenant) as connection:
-                ahead = await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            ahead = await store.jobs_ahead(connection, shard_of(job), key, job, AHEAD_MAX)
         return ahead if ahead >= AHEAD_MAX else max(ahead - self._started(key, job), 0)
 
     def _started(self, key: StreamKey, job: JobId) -> int:

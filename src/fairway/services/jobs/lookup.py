@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple
 
-from fairway.core.errors import NotFound, Unavailable
+from fairway.core.errors import NotFound
 from fairway.core.ids import JobId, shard_for_tenant, shard_of
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
@@ -20,9 +20,10 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.job_reader import JobReader
 from fairway.services.jobs.watch import Watchers
 from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
 from fairway.store import history
 from fairway.store.checkpoints import Saved
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import Database
 from fairway.store.connections.query_slots import SlowUse
 from fairway.store.history import is_cut as is_cut
 
@@ -102,11 +103,8 @@ class Insight:
 
     async def jobs(self, tenant: int, wanted: JobFilter) -> list[JobSight]:
         shard = shard_for_tenant(tenant, self._shard_count)
-        try:
-            async with self._asked(tenant, wanted) as connection:
-                records = await history.list_jobs(connection, shard, tenant, wanted)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._asked(tenant, wanted) as connection:
+            records = await history.list_jobs(connection, shard, tenant, wanted)
         return [self._with_lease(record) for record in records]
 
     def _asked(self, tenant: int, wanted: JobFilter) -> SlowUse:
@@ -117,11 +115,8 @@ class Insight:
     async def slot_time(self, tenant: int, since: str, before: str) -> list[history.SlotTime]:
         """What the tenant's jobs of some time used, by pool."""
         shard = shard_for_tenant(tenant, self._shard_count)
-        try:
-            async with self._database.slow(tenant) as connection:
-                return await history.slot_time(connection, shard, tenant, since, before)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.slow(tenant) as connection:
+            return await history.slot_time(connection, shard, tenant, since, before)
 
     async def run_once(self, now_us: int) -> float:
         """Ask the store about jobs that are watched here and owned elsewhere; a loop calls this."""

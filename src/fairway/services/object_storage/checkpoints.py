@@ -26,9 +26,10 @@ from fairway.core.run.lease import LeaseProof
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.owner_slots import Places
 from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
 from fairway.store import checkpoints as store
 from fairway.store.checkpoints import Saved
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import Database
 from fairway.store.events import add_events
 from fairway.store.object_storage.storage import Objects
 
@@ -78,26 +79,20 @@ class Checkpoints:
 
     async def check_lease(self, proof: LeaseProof) -> None:
         """Raises Conflict when the lease is not in force now: nothing need be read or kept."""
-        try:
-            async with self._database.people() as connection:
-                is_in_force = await store.is_lease_in_force(connection, shard_of(proof.job), proof)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.people() as connection:
+            is_in_force = await store.is_lease_in_force(connection, shard_of(proof.job), proof)
         if not is_in_force:
             raise _lease_lost()
 
     async def _refer(self, proof: LeaseProof, number: int, facts: ObjectFacts) -> Saved | None:
         shard = shard_of(proof.job)
-        try:
-            async with self._database.people() as connection, connection.transaction():
-                saved_at = await store.save_checkpoint(connection, shard, proof, number, facts)
-                if saved_at is None:
-                    return None
-                past = await store.drop_older_checkpoints(
-                    connection, shard, proof.tenant, proof.job, KEPT
-                )
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.people() as connection, connection.transaction():
+            saved_at = await store.save_checkpoint(connection, shard, proof, number, facts)
+            if saved_at is None:
+                return None
+            past = await store.drop_older_checkpoints(
+                connection, shard, proof.tenant, proof.job, KEPT
+            )
         await self._forget(past)
         return Saved(proof.epoch, number, facts, saved_at)
 
@@ -106,12 +101,9 @@ class Checkpoints:
 
         Nobody can save it from now on: who did held the job's row until it was on disk.
         """
-        try:
-            async with self._database.people() as connection:
-                shard = shard_of(proof.job)
-                return await store.is_checkpoint_saved(connection, shard, proof, number, name)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.people() as connection:
+            shard = shard_of(proof.job)
+            return await store.is_checkpoint_saved(connection, shard, proof, number, name)
 
     async def load(self, tenant: int, job: JobId, before_epoch: int) -> Found | None:
         """The newest whole checkpoint of the runs before this epoch; None when none was saved.
@@ -144,20 +136,14 @@ class Checkpoints:
             f"The newest checkpoint of the job {job} is gone from object storage, or damaged:"
             f" {what_now}."
         )
-        try:
-            async with self._database.calm() as connection:
-                await add_events(connection, [NewEvent(tenant, "checkpoint_lost", job, detail)])
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.calm() as connection:
+            await add_events(connection, [NewEvent(tenant, "checkpoint_lost", job, detail)])
 
     async def _newest(self, tenant: int, job: JobId, before_epoch: int) -> list[Saved]:
-        try:
-            async with self._database.people() as connection:
-                return await store.newest_checkpoints(
-                    connection, shard_of(job), tenant, job, before_epoch=before_epoch, limit=KEPT
-                )
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        async with told_if_away, self._database.people() as connection:
+            return await store.newest_checkpoints(
+                connection, shard_of(job), tenant, job, before_epoch=before_epoch, limit=KEPT
+            )
 
     async def _forget(self, names: list[str]) -> None:
         """Objects that nothing refers to. Left behind by a failure, the sweep finds them."""

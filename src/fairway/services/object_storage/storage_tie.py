@@ -15,9 +15,10 @@ from contextlib import suppress
 from fairway.core.errors import Unavailable
 from fairway.core.object_storage.storage_marker import REFUSALS, Standing, make_marker, standing_of
 from fairway.runtime.telemetry import Metrics, logger
+from fairway.services.transient_errors import told_if_away
 from fairway.store import tenants
 from fairway.store.connections.connection_cache import StoreAway
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import Database
 from fairway.store.object_storage.storage import Storage
 from fairway.store.tenants import Cluster
 
@@ -88,15 +89,14 @@ class StorageTie:
         return marker
 
     async def _look_in_time(self) -> str:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS_MAX):
-                return await self._tied()
-        except StoreAway as error:
-            raise Unavailable() from error
-        except TimeoutError:
-            raise self._storage.refusal("Object storage takes too long to answer.") from None
-        except DISCONNECTED as error:
-            raise Unavailable() from error
+        with told_if_away:
+            try:
+                async with asyncio.timeout(LOOK_SECONDS_MAX):
+                    return await self._tied()
+            except StoreAway:
+                raise
+            except TimeoutError:
+                raise self._storage.refusal("Object storage takes too long to answer.") from None
 
     async def _tied(self) -> str:
         for _ in range(ROUNDS_MAX):

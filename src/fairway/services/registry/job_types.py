@@ -7,19 +7,19 @@ schema. A type that nobody registered is as good as any: its jobs wait until som
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from fairway.core.errors import Conflict, NotFound, Unavailable
+from fairway.core.errors import Conflict, NotFound
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.core.pools import SHORT, Pool
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.transient_errors import told_if_away
 from fairway.store import audit, job_types
 from fairway.store import pools as pool_store
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import Database
 from fairway.store.tenants import store_now
 
 REFRESH_SECONDS = 2.0
@@ -147,7 +147,7 @@ class Registry:
         news = [(type_id, facts) for type_id, facts in wanted if not self._is_known(type_id, facts)]
         if not news:
             return
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             for type_id, facts in news:
                 await job_types.register_type(connection, type_id, facts)
         await self.run_once(0)
@@ -159,7 +159,7 @@ class Registry:
     async def put_type(self, name: str, facts: TypeFacts, actor: str) -> JobType:
         """An operator registers a type, or changes it."""
         type_id = (await self.directory.know_types([name]))[name]
-        async with self._calm() as connection, connection.transaction():
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             await job_types.register_type(connection, type_id, facts, by_hand=True)
             await audit.add_audit(connection, actor, "put_job_type", name, "Registered by hand.")
         await self.run_once(0)
@@ -168,7 +168,7 @@ class Registry:
     async def take_back_type(self, name: str, actor: str) -> None:
         """An operator unsays what was put by hand; jobs keep their type until they are gone."""
         found = await self.type_named(name)
-        async with self._calm() as connection, connection.transaction():
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             if not await job_types.take_back_type(connection, found.id):
                 raise Conflict(
                     f"The job type {name[:128]!r} was not registered by hand: workers or jobs name"
@@ -187,7 +187,7 @@ class Registry:
 
     async def put_pool(self, pool: Pool, actor: str) -> Pool:
         """An operator adds a pool, or changes one."""
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             while not await pool_store.put_pool(connection, pool):
                 continue  # another pool was made at the same moment and took the number
             await audit.add_audit(connection, actor, "put_pool", pool.name, "Set by hand.")
@@ -195,13 +195,5 @@ class Registry:
         return self.pools.by_name[pool.name]
 
     async def audit(self, before: int, limit: int) -> list[audit.AuditEntry]:
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             return await audit.list_audit(connection, before, limit)
-
-    @asynccontextmanager
-    async def _calm(self) -> AsyncIterator[Connection]:
-        try:
-            async with self._database.people() as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error

@@ -8,8 +8,7 @@ and whoever keeps something going under it is told.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -20,9 +19,10 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.registry.type_names import TypeNames
+from fairway.services.transient_errors import told_if_away
 from fairway.store import tenants as store
 from fairway.store import tiers
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.tenants import StoredKey
 
 REFRESH_SECONDS = 2.0
@@ -83,10 +83,8 @@ class Directory:
 
     async def refresh(self) -> None:
         """Read what changed, for somebody who waits for it."""
-        try:
+        with told_if_away:
             await self.run_once(0)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
 
     async def _read_changes(self) -> None:
         async with self._database.calm() as connection:
@@ -194,10 +192,8 @@ class Directory:
             raise Unavailable("Very many unknown keys are being looked up; try again shortly.")
         self._guesses += 1
         try:
-            async with self._one_looks_up, self._database.people() as connection:
+            async with told_if_away, self._one_looks_up, self._database.people() as connection:
                 return await store.read_key(connection, key_id)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
         finally:
             self._guesses -= 1
 
@@ -217,7 +213,7 @@ class Directory:
     # -- what operators do -------------------------------------------------------------------
 
     async def add_tenant(self, name: str, settings: TenantSettings = _PLAIN) -> Tenant | None:
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             await self._check_tier(connection, settings.tier)
             tenant = await store.add_tenant(connection, name, settings)
         if tenant is not None:
@@ -226,7 +222,7 @@ class Directory:
 
     async def change_tenant(self, name: str, changes: Mapping[str, Any]) -> Tenant | None:
         """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             if "tier" in changes:
                 await self._check_tier(connection, changes["tier"])
             if await store.change_tenant(connection, name, changes) is None:
@@ -235,11 +231,11 @@ class Directory:
         return self.tenants[self.tenant_ids[name]]
 
     async def tiers(self) -> list[Tier]:
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             return await tiers.all_tiers(connection)
 
     async def put_tier(self, tier: Tier) -> None:
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             await tiers.put_tier(connection, tier)
         await self.refresh()
 
@@ -251,21 +247,12 @@ class Directory:
             )
 
     async def add_key(self, key: ApiKey, tenant: int | None) -> None:
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
 
     async def revoke_key(self, key_id: str) -> bool:
         """Here at once, on other servers within their next refresh."""
-        async with self._calm() as connection:
+        async with told_if_away, self._database.people() as connection:
             was_valid = await store.revoke_key(connection, key_id)
         await self._forget_keys({key_id})
         return was_valid
-
-    @asynccontextmanager
-    async def _calm(self) -> AsyncIterator[Connection]:
-        """A connection for an operator, who hears it if the store is away."""
-        try:
-            async with self._database.people() as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error

@@ -25,9 +25,9 @@ from weakref import WeakValueDictionary
 
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.job_type import JobType
-from fairway.services.transient_errors import again
+from fairway.services.transient_errors import again, told_if_away
 from fairway.store import type_names as store
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.type_names import HOUSE, StoredName
 
 SHARED_NAMES_MAX = 10_000  # that shared workers and operators may say
@@ -141,10 +141,8 @@ class TypeNames:
             yield
 
     async def _in_time(self, ask: Callable[[float], Awaitable[Brought]], seconds: float) -> Brought:
-        try:
+        with told_if_away:
             return await again(ask, seconds)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
 
     async def _count_and_add(
         self, namer: Namer, names: Sequence[str], all_or_none: bool, seconds: float
@@ -247,12 +245,9 @@ class TypeNames:
         """
         is_name = name.isprintable() and len(name) <= NAME_CHARACTERS_MAX
         if is_name and not self._is_answered(name):
-            try:
-                async with self._database.asked(asker) as connection:
-                    if not self._is_answered(name):  # meanwhile, to another who asked
-                        await self._ask(connection, name)
-            except DISCONNECTED as error:
-                raise Unavailable() from error
+            async with told_if_away, self._database.asked(asker) as connection:
+                if not self._is_answered(name):  # meanwhile, to another who asked
+                    await self._ask(connection, name)
         number = self.ids.get(name)
         if number is None and name in self._not_in_use:
             return self._not_in_use[name].number

@@ -7,14 +7,14 @@ when something changed. A pause made on another server is seen within `REFRESH_S
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 
 from fairway.core.backlog.holds import Hold
-from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.errors import LimitReached
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.type_names import NO_TYPE
+from fairway.services.transient_errors import told_if_away
 from fairway.store import tiers as store
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 
@@ -78,14 +78,14 @@ class HoldKeeper:
 
     async def pauses(self, asker: int | None = None) -> tuple[Hold, ...]:
         """A tenant's own; all, when it is not a tenant that asks."""
-        async with self._asked(asker) as connection:
+        async with told_if_away, self._database.asked(asker) as connection:
             if asker is None:
                 return tuple(await store.all_pauses(connection))
             return tuple(await store.pauses_of(connection, asker))
 
     async def pause(self, hold: Hold, asker: int | None = None) -> None:
         """No job of these streams starts; those that run, run on. A tenant may have so many."""
-        async with self._asked(asker) as connection:
+        async with told_if_away, self._database.asked(asker) as connection:
             if asker is not None:
                 await _check_room(connection, hold)
             await store.pause(connection, hold.tenant, hold.type, hold.pool)
@@ -93,12 +93,12 @@ class HoldKeeper:
 
     async def check_room(self, asker: int) -> None:
         """Raises when this tenant may not make one more."""
-        async with self._asked(asker) as connection:
+        async with told_if_away, self._database.asked(asker) as connection:
             await _check_room(connection, Hold(asker, NO_TYPE))
 
     async def resume(self, hold: Hold, asker: int | None = None) -> bool:
         """Whether it was paused."""
-        async with self._asked(asker) as connection:
+        async with told_if_away, self._database.asked(asker) as connection:
             was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)
         if was_paused:
             await self._told()
@@ -110,15 +110,6 @@ class HoldKeeper:
             await self.run_once(0)
         except DISCONNECTED as error:
             log.warning("a change of pauses is told later", error=repr(error))
-
-    @asynccontextmanager
-    async def _asked(self, asker: int | None) -> AsyncIterator[Connection]:
-        """A connection for a tenant, in its turn; None: for an operator."""
-        try:
-            async with self._database.asked(asker) as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error
 
 
 async def _check_room(connection: Connection, hold: Hold) -> None:

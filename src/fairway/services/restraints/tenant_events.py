@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime
 
-from fairway.core.errors import Unavailable
 from fairway.core.event import Event
+from fairway.services.transient_errors import told_if_away
 from fairway.store import restraints as store
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.connections.database import Database
 from fairway.store.events import list_events
 from fairway.store.restraints import CircuitKey, OpenCircuit
 
@@ -22,23 +20,15 @@ class Bulletin:
         self, tenant: int
     ) -> tuple[dict[CircuitKey, OpenCircuit], dict[int, datetime]]:
         """Its circuits that are not closed, and its types in quarantine with since when."""
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             circuits = await store.circuits_of(connection, tenant)
             return circuits, await store.quarantines_of(connection, tenant)
 
     async def lift_quarantine(self, tenant: int, type_: int) -> bool:
         """Whether it was in quarantine; every owner sees within its next look."""
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             return await store.lift_quarantine(connection, tenant, type_)
 
     async def events(self, tenant: int, before: int, kind: str | None, limit: int) -> list[Event]:
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             return await list_events(connection, tenant, before, kind, limit)
-
-    @asynccontextmanager
-    async def _calm(self, tenant: int) -> AsyncIterator[Connection]:
-        try:
-            async with self._database.quick(tenant) as connection:
-                yield connection
-        except DISCONNECTED as error:
-            raise Unavailable() from error

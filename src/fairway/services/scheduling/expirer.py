@@ -101,6 +101,14 @@ class Lateness:
         if action != "run":
             self.news.append(LateExecution(tenant, job, late_ms, action))
 
+    def take_news(self) -> list[LateExecution]:
+        news, self.news = self.news, []
+        return news
+
+    def not_written(self, news: list[LateExecution]) -> None:
+        """The store took none of these: they come before what came since."""
+        self.news = within_bounds(news + self.news)
+
 
 def _action(timing: Timing) -> str:
     return "flagged" if timing.on_late == OnLate.FLAG else "run"
@@ -154,14 +162,14 @@ class Expirer:
         log.error("late job cannot be ended; set aside", job=job.id, error=reason_of(error))
 
     async def _write_news(self) -> None:
-        news, self._lateness.news = self._lateness.news, []
+        news = self._lateness.take_news()
         if not news:
             return
         try:
             async with self._database.calm() as connection:
                 await add_events(connection, late_events(news))
         except DISCONNECTED:
-            self._lateness.news = within_bounds(news + self._lateness.news)
+            self._lateness.not_written(news)
             raise
 
 

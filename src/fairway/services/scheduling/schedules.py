@@ -6,8 +6,7 @@ tick, so nobody runs one twice. The database's clock decides what is past.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
@@ -31,10 +30,10 @@ from fairway.services.scheduling.schedule_jobs import (
     recurrence,
 )
 from fairway.services.store_clock import StoreClock
+from fairway.services.transient_errors import told_if_away
 from fairway.store import schedules as store
 from fairway.store import submissions
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
-from fairway.store.connections.query_slots import SlowUse
+from fairway.store.connections.database import Database
 from fairway.store.schedules import is_cut as is_cut
 
 BACKFILL_MAX = 1000
@@ -125,7 +124,7 @@ class Schedules:
         now = self.now()
         following = await self._following(place.tenant, terms, now)
         types = await self._directory.know_types([type_name], place.tenant)  # no connection held
-        async with self._calm(place.tenant) as connection:
+        async with told_if_away, self._database.quick(place.tenant) as connection:
             others = await store.count_others(connection, place)
             if others >= self._limits.per_tenant_max:
                 raise LimitReached(
@@ -144,7 +143,7 @@ class Schedules:
         schedule = await self.read(place)
         now = self.now()
         following = await self._following(place.tenant, schedule.terms, now)
-        async with self._calm(place.tenant) as connection:
+        async with told_if_away, self._database.quick(place.tenant) as connection:
             if not await store.pause_schedule(connection, place, paused, now, following):
                 raise _absent(place)
         self._ports.on_change()
@@ -157,7 +156,7 @@ class Schedules:
         return found
 
     async def remove(self, place: Place) -> None:
-        async with self._calm(place.tenant) as connection:
+        async with told_if_away, self._database.quick(place.tenant) as connection:
             if not await store.delete_schedule(connection, place):
                 raise _absent(place)
 
@@ -227,7 +226,11 @@ class Schedules:
     async def _fire(self, place: Place, firings: list[Firing]) -> int:
         if not firings:
             return 0
-        async with self._writing(place.tenant) as connection, connection.transaction():
+        async with (
+            told_if_away,
+            self._database.writing(place.tenant) as connection,
+            connection.transaction(),
+        ):
             runs = [one.run for one in firings]
             claimed = await store.claim_runs(connection, place.shard, runs)
             jobs = [one.job for one in firings if one.job.id in claimed]
@@ -240,7 +243,7 @@ class Schedules:
     # -- look --------------------------------------------------------------------------------
 
     async def read(self, place: Place) -> Schedule:
-        async with self._calm(place.tenant) as connection:
+        async with told_if_away, self._database.quick(place.tenant) as connection:
             found = await store.read_schedule(connection, place)
         if found is None:
             raise _absent(place)
@@ -248,14 +251,14 @@ class Schedules:
 
     async def page(self, tenant: int, after: str, limit: int) -> list[Schedule]:
         shard = shard_for_tenant(tenant, self._shard_count)
-        async with self._calm(tenant) as connection:
+        async with told_if_away, self._database.quick(tenant) as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)
 
     async def runs(self, place: Place, before: datetime | None, limit: int) -> list[PastRun]:
         """The newest runs, skipped ones among them."""
         await self.read(place)
         latest = self.now() + timedelta(days=1)
-        async with self._calm(place.tenant) as connection:
+        async with told_if_away, self._database.quick(place.tenant) as connection:
             return await store.list_runs(connection, place, before or latest, limit)
 
     async def next_runs(self, tenant: int, terms: ScheduleTerms) -> list[datetime]:
@@ -278,21 +281,6 @@ class Schedules:
         ticks = islice(found if is_whole else while_affordable(found), NEXT_RUNS)
         moments = [from_unix_ms(tick) for tick in ticks]
         return [tick for tick in moments if terms.ends_at is None or tick <= terms.ends_at]
-
-    def _calm(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
-        return _told_if_away(self._database.quick(tenant))
-
-    def _writing(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
-        return _told_if_away(self._database.writing(tenant))
-
-
-@asynccontextmanager
-async def _told_if_away(use: SlowUse) -> AsyncIterator[Connection]:
-    try:
-        async with use as connection:
-            yield connection
-    except DISCONNECTED as error:
-        raise Unavailable() from error
 
 
 def _absent(place: Place) -> NotFound:

@@ -26,12 +26,12 @@ from fairway.services.registry.type_names import Brought, Namer
 from fairway.services.sessions.calls import Call, Reported, Success
 from fairway.services.sessions.hello import read_greeting
 from fairway.services.sessions.sessions import End, Hello, Holding, Lease, News, Session
+from fairway.services.transient_errors import told_if_away
 from fairway.services.workers.failure_reports import hear_failures
 from fairway.services.workers.lease_reconciler import Reconciler
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.services.workers.revocation import key_revoked
 from fairway.store import leases
-from fairway.store.connections.database import DISCONNECTED
 
 log = logger("exchange")
 
@@ -73,10 +73,8 @@ class Exchange:
 
     async def call(self, call: Call) -> News | None:
         """The news for this worker; None when it must say hello first."""
-        try:
+        with told_if_away:
             return await self._converse(call)
-        except DISCONNECTED as error:
-            raise Unavailable() from error
 
     async def _converse(self, call: Call) -> News | None:
         if call.hello is not None and self._dispatcher.is_restoring():
