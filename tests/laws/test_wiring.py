@@ -1,0 +1,144 @@
+"""All is wired at birth: nobody sets an attribute of another object, nobody waits for a hook.
+
+What a service needs of others it takes when it is made, so a forgotten connection is a TypeError
+and "go to definition" finds who is called. Lab and bench are no part of a server or worker.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.laws.source import trees
+
+ASIDE = ("lab/", "bench/")
+ANY = frozenset({"*"})
+
+#: Whose fields may be written from outside their class: file or drawer → the names they go by.
+#: Only what is data; a new name here needs a reason why the object has no verb for it.
+DATA = {
+    # nodes of an algorithm, which its own drawer links and counts
+    "core/backlog/": ANY,
+    "core/fair_share/": ANY,
+    "core/classifier.py": {"record", "self.record_of(type_id, pool)"},
+    "core/failure/sliding_window.py": {"last"},
+    # records that their own module makes, keeps and throws away
+    "api/http/protocol.py": {"connection", "self.cycle"},
+    "sdk/client/handle.py": {"patience"},
+    "sdk/run.py": {"ctx"},
+    "sdk/testing/memory.py": {"record"},
+    "services/backpressure/owner_slots.py": {"found"},
+    "services/maintenance/partition_retirement.py": {"walk"},
+    "services/object_storage/uploads.py": {"account"},
+    "services/scheduling/promoter.py": {"progress"},
+    "services/sessions/held_calls.py": {"call", "line"},
+    "store/connections/connection_cache.py": {"use"},
+    "store/connections/query_slots.py": {"line"},
+    "worker/runners/isolated.py": {"run", "self._runs[job]"},
+    # messages that are filled in before they are sent, or put right once they are read
+    "api/operators/tenants.py": {"wanted"},
+    "cli/up.py": {"keys"},
+    "worker/exchange/ledger.py": {"report"},
+    "worker/exchange/reporting.py": {"request"},
+    "worker/keeper.py": {"reply", "request"},
+    "worker/pipe/message_checks.py": {"words"},
+    "worker/pipe/run_messages.py": {"ended"},
+    "worker/transfers.py": {"answer"},
+    # errors on their way to somebody
+    "sdk/handler/stacks.py": {"frame", "one"},
+    "services/backpressure/body_memory.py": {"error"},
+    "services/submit/submission.py": {"answer"},
+    "wire/problems.py": {"error"},
+    # objects of others, which offer no other way
+    "api/app.py": {"self.router", "self.state"},
+    "api/docs/schemas.py": {"twin"},
+    "api/http/lean_protocol.py": {"answering", "cycle", "self.server_state"},
+    "cli/remote.py": {"console"},
+    "runtime/log_lines.py": {"logging", "sys", "threading", "warnings"},
+}
+
+#: Sessions, leases and the dispatcher's own hooks: these go when the dispatcher has verbs for them.
+OF_THE_DISPATCHER = {
+    "dispatcher", "lease", "self._aftermath", "self._dispatcher", "self.backlog.reading",
+    "self.dispatcher", "self.dispatcher.aftermath", "session",
+}  # fmt: skip
+#: And the classes that have such hooks.
+HOOKS_OF_THE_DISPATCHER = (
+    "core/backlog/", "services/dispatch/", "services/failure/",
+)  # fmt: skip
+
+
+def test_nobody_sets_an_attribute_of_another_object() -> None:
+    found = [
+        f"{name}:{line} {owner}.{attribute}"
+        for name, line, owner, attribute in _foreign_writes()
+        if not _is_data(name, owner)
+        and not (name.startswith("services/") and owner in OF_THE_DISPATCHER)
+    ]
+    assert found == []
+
+
+def test_what_counts_as_data_is_there() -> None:
+    """An exception that nobody needs any more would hide the next one of its name."""
+    written = {(name, owner) for name, _, owner, _ in _foreign_writes()}
+    listed = {(place, owner) for place, owners in DATA.items() for owner in owners}
+    unused = {
+        (place, owner)
+        for place, owner in listed
+        if not any(name.startswith(place) and owner in ("*", other) for name, other in written)
+    }
+    assert unused == set()
+
+
+def test_nobody_waits_for_a_hook() -> None:
+    """A public attribute that is called is one to be set later, and silent until then."""
+    hooks = [
+        f"{name}:{node.lineno} {ast.unparse(node.target)}"
+        for name, node in _nodes()
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Attribute)
+        and not node.target.attr.startswith("_")
+        and ast.unparse(node.annotation).startswith("Callable")
+        and not name.startswith(HOOKS_OF_THE_DISPATCHER)
+    ]
+    assert hooks == []
+
+
+def test_a_store_that_is_away_is_told_in_one_place() -> None:
+    """`told_if_away` is the one translation; who catches such an error has another answer to it."""
+    translating = [
+        f"{name}:{node.lineno}"
+        for name, node in _nodes()
+        if isinstance(node, ast.ExceptHandler)
+        and node.type is not None
+        and "DISCONNECTED" in ast.unparse(node.type)
+        and any(ast.unparse(step).startswith("raise Unavailable()") for step in node.body)
+    ]
+    assert translating == []
+
+
+def _is_data(name: str, owner: str) -> bool:
+    return any(
+        name.startswith(place) and (owners is ANY or owner in owners)
+        for place, owners in DATA.items()
+    )
+
+
+def _nodes() -> Iterator[tuple[str, ast.AST]]:
+    for name, tree in trees().items():
+        if not name.startswith(ASIDE):
+            for node in ast.walk(tree):
+                yield name, node
+
+
+def _foreign_writes() -> Iterator[tuple[str, int, str, str]]:
+    """File, line, whose attribute, and which; also those that are set or deleted by name."""
+    for name, node in _nodes():
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            owner, attribute = ast.unparse(node.value), node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):
+            owner, attribute = map(ast.unparse, node.args[:2])
+        else:
+            continue
+        if owner not in ("self", "cls"):
+            yield name, node.lineno, owner, attribute
