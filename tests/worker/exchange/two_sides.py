@@ -116,6 +116,10 @@ class Server:
             self.news.leases.append(self._lease(job, self.jobs[job]))
         self.queued.clear()
 
+    def send_again(self) -> None:
+        held = [self._lease(*run) for run in self.leased.items() if run not in self.pending]
+        self.news.leases = [*{one.job: one for one in [*self.news.leases, *held]}.values()]
+
     def answer(self, call: Call) -> None:
         """What a hello has overtaken is heard by nobody, so it takes no news away."""
         call.reply = ExchangeReply()
