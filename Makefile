@@ -35,8 +35,8 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadfile --max-worker-restart 1
 
-soak: setup  ## Every fault in turn for some minutes: nothing lost, and all of it ends; deep queues
-	$(BIN)/pytest -m slow tests/acceptance/test_soak.py tests/acceptance/test_restarts.py tests/laws
+soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
+	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/examples
 
 hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
 	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py

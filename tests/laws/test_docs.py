@@ -60,3 +60,22 @@ def test_every_setting_and_command_is_told_to_operators() -> None:
     told = " ".join(re.findall(r"^\| (`fairway .*?) \|", programs, re.MULTILINE))
     commands = {name for name in app if not name.startswith("-")}
     assert {name for name in commands if not re.search(rf"[` ]{name}\b", told)} == set()
+
+
+def test_every_slow_test_is_run_by_a_target() -> None:
+    """`make test` leaves them out: one that no target runs is run by nobody."""
+    lines = re.findall(r"pytest -m slow(.*)", (ROOT / "Makefile").read_text("utf-8"))
+    found = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "pytest.mark." + "slow" in path.read_text("utf-8")
+        and not any(_runs(line, str(path.relative_to(ROOT))) for line in lines)
+    ]
+    assert found == []
+
+
+def _runs(line: str, path: str) -> bool:
+    ignored = re.findall(r"--ignore (\S+)", line)
+    named = [one for one in re.sub(r"--ignore \S+", "", line).split() if one.startswith("tests")]
+    is_named = not named or any(path.startswith(one) for one in named)
+    return is_named and not any(path.startswith(one) for one in ignored)

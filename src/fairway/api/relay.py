@@ -21,7 +21,7 @@ from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, header, send
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
-from fairway.runtime.loops import Loop
+from fairway.runtime.loops import Loop, pause
 from fairway.runtime.plain_http import HttpDoor, Reply, head_lines
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.owner_slots import Places
@@ -131,7 +131,7 @@ class Relay:
     async def _send_hints(self, shard: int) -> None:
         try:
             while shard in self._hints:  # what comes while a hint is under way goes with the next
-                await asyncio.sleep(GATHER_SECONDS)
+                await pause(GATHER_SECONDS)
                 url = self._platform.ownership.owner_url(shard)
                 firsts = self._hints.take(shard)
                 if url is not None:

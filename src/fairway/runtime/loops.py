@@ -1,5 +1,6 @@
-"""The only file that rests. A loop is `run_once(now_us) → seconds to rest`; this drives it.
+"""The only file of servers and workers that rests.
 
+A loop is `run_once(now_us) → seconds to rest`; this drives it.
 A loop that raises is logged and tried again after a pause that grows; it never ends in silence.
 `wake()` cuts a rest short; `Wakeups` do so, too, and are there before the loops, so that whoever
 has news for one knows it from birth. Tests call `run_once` and never sleep.

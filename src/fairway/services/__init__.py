@@ -1,4 +1,4 @@
-"""The work: loops and use-cases that join the law and the memory; transactions open here.
+"""The work: loops and use-cases that join the law and the memory.
 
 Here: one drawer for each thing that a server does; `platform.py` joins them.
 Not here: HTTP and its messages (`api/`), SQL (`store/`), decisions that need no I/O (`core/`).

@@ -1,5 +1,6 @@
-"""The contract: every message that crosses a process line, and how errors look on it.
+"""The contract: the messages of the API and of the worker exchange, and how errors look there.
 
 Here: structs, their bounds, problem codes, and the rule for payloads.
-Not here: sending and receiving (`api/`, `sdk/`, `worker/`); values between our parts (`core/`).
+Not here: sending and receiving (`api/`, `sdk/`, `worker/`); values between our parts (`core/`);
+what only our own processes say to each other (`api/relay.py`, `worker/pipe/`).
 """

@@ -4,8 +4,8 @@
 
 Up go the slots a worker has, the outcomes it has not heard of since, and the progress of what it
 runs. Down come leases, cancellations, revoked leases, and which outcomes are now on disk. The call
-is held open (`wait_ms`) until there is something to say; a newer call of the same session answers
-the held one at once, so a worker may always speak.
+is held open (`wait_ms`) until there is something to say. A newer call that waits, and a hello,
+answer the one held before; a call that does not wait leaves it alone, so a worker may always speak.
 
 Three rules make it safe over any network:
 - an outcome is sent again until its number comes back in `recorded` or `refused`;

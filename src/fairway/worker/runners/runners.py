@@ -211,7 +211,7 @@ class RunnerProcess:
             self.kill()  # what it started must not outlive it
         except Exception as error:  # its jobs are lost all the same, and somebody must hear so
             log.error("not all that a runner started was killed", error=repr(error))
-        await asyncio.sleep(0)  # let the last frames of the pipe be heard first
+        await pause(0)  # let the last frames of the pipe be heard first
         if self._pings is not None:
             self._pings.close()
         self._listener.on_death(self, Death(status, self._why_killed))
