@@ -26,11 +26,20 @@ class PayloadSchemas:
     def __init__(self, schemas: dict[str, bytes]) -> None:
         self._schemas = schemas  # by job type; changes as the registry does
         self._compiled: dict[str, tuple[bytes, Any]] = {}
+        self._digests: dict[str, tuple[bytes, str]] = {}
 
     def digest(self, type_name: str) -> str:
-        """Of the schema that a type has now; nothing when it has none."""
+        """Of the schema that a type has now; nothing when it has none.
+
+        Computed once for each: thousands of jobs of a request ask for it, on the event loop.
+        """
         schema = self._schemas.get(type_name)
-        return "" if schema is None else hashlib.sha256(schema).hexdigest()
+        if schema is None:
+            return ""
+        known = self._digests.get(type_name)
+        if known is None or known[0] != schema:
+            known = self._digests[type_name] = schema, hashlib.sha256(schema).hexdigest()
+        return known[1]
 
     def check(self, type_name: str, payload: bytes) -> None:
         """Raises InvalidRequest that names the first place where the payload does not fit."""
