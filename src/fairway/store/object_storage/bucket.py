@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import obstore
 from obstore.exceptions import NotSupportedError
 from obstore.store import from_url
 
 from fairway.core.object_storage.object_names import Seen
+
+R = TypeVar("R")
 
 CHUNK_BYTES = 5 << 20  # the least that S3 takes as a part
 PIECE_BYTES = 256 << 10  # read at a time: everybody who reads holds a few
@@ -54,12 +57,13 @@ class ObjectBucket:
     def expect(self, name: str) -> None:
         """A bucket that is not there takes nothing."""
 
-    async def listing(self, prefix: str) -> list[tuple[str, int]]:
-        """Names with their sizes."""
-        found: list[tuple[str, int]] = []
-        async for part in obstore.list(self._store, prefix):
-            found += [(str(one["path"]), int(one["size"])) for one in part]
-        return found
+    async def tally(self, prefix: str, tally: Callable[[Iterable[tuple[str, int]]], R]) -> R:
+        """What comes of names with their sizes, in no order; all of it in one thread."""
+        return await asyncio.to_thread(lambda: tally(self._listed(prefix)))
+
+    def _listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+        for part in obstore.list(self._store, prefix):
+            yield from ((str(one["path"]), int(one["size"])) for one in part)
 
     async def folders(self, prefix: str) -> list[str]:
         found = await obstore.list_with_delimiter_async(self._store, prefix)

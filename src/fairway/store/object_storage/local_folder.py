@@ -1,7 +1,8 @@
 """A local folder as object storage: what was put is on disk when `put` returns, power cut or not.
 
 An object is written to a part, synced, renamed to its place, and then the folders that lead to it
-are synced. All of it happens in a few threads of its own, so a slow disk holds up nobody else.
+are synced. All of it happens in a few threads of its own, so a slow disk holds up nobody else;
+what is read of uploads, and counted of them, in others than what jobs need.
 Parts that a crash left behind are swept. A folder without its place for parts (a disk that is not
 mounted) does not pass the check: an object is gone only from where objects can be.
 """
@@ -14,7 +15,7 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -25,6 +26,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PARTS = ".parts"  # below the root: on the same file system, and swept by one look
+UPLOADS = "uploads/"
 THREADS = 8
 PIECE_BYTES = 256 << 10  # read at a time: everybody who reads holds a few
 SYNC_BYTES = 16 << 20
@@ -41,6 +43,7 @@ class ObjectFolder:
         self._synced: set[Path] = set()  # folders whose own name is on disk
         self._threads = ThreadPoolExecutor(THREADS, "objects")
         self._upload_threads = ThreadPoolExecutor(THREADS, "uploads")  # others need not wait
+        self._look_threads = ThreadPoolExecutor(THREADS, "looks")  # at uploads
 
     # -- write -------------------------------------------------------------------------------
 
@@ -130,23 +133,24 @@ class ObjectFolder:
 
     async def get(self, name: str) -> bytes:
         """FileNotFoundError when there is none of that name."""
-        return await self._run((self._root / name).read_bytes)
+        return await _in(self._readers(name), (self._root / name).read_bytes)
 
     async def seen(self, name: str) -> Seen:
-        found = await self._run((self._root / name).stat)
+        found = await _in(self._readers(name), (self._root / name).stat)
         return Seen(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}")
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
-        file = await self._run(lambda: open(self._root / name, "rb"))  # noqa: SIM115  # closed by whoever reads last
+        threads = self._readers(name)
+        file = await _in(threads, lambda: open(self._root / name, "rb"))  # noqa: SIM115  # closed by whoever reads last
         try:
-            while piece := await self._run(file.read, PIECE_BYTES):
+            while piece := await _in(threads, file.read, PIECE_BYTES):
                 yield piece
         finally:
-            self._threads.submit(file.close)
+            threads.submit(file.close)
 
-    async def listing(self, prefix: str) -> list[tuple[str, int]]:
-        """Names with their sizes."""
-        return await self._run(lambda: list(self._walk(self._root / prefix)))
+    async def tally(self, prefix: str, tally: Callable[[Iterable[tuple[str, int]]], R]) -> R:
+        """What comes of names with their sizes, in no order; all of it in one thread."""
+        return await _in(self._readers(prefix), lambda: tally(self._walk(self._root / prefix)))
 
     async def folders(self, prefix: str) -> list[str]:
         return await self._run(self._folders, self._root / prefix)
@@ -157,6 +161,9 @@ class ObjectFolder:
     async def check(self) -> None:
         if not await self._run((self._root / PARTS).is_dir):
             raise OSError(errno.ENXIO, f"{self._root} holds no objects: is its disk mounted?")
+
+    def _readers(self, name: str) -> ThreadPoolExecutor:
+        return self._look_threads if name.startswith(UPLOADS) else self._threads
 
     def _walk(self, folder: Path) -> Iterator[tuple[str, int]]:
         for above, folders, files in os.walk(folder):

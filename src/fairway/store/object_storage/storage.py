@@ -9,10 +9,19 @@ nothing of jobs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from obstore.exceptions import BaseError
 
@@ -20,6 +29,8 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.object_storage.object_names import Seen
 from fairway.store.object_storage.bucket import ObjectBucket
 from fairway.store.object_storage.local_folder import ObjectFolder
+
+R = TypeVar("R")
 
 MARKER = "cluster"  # the object that says to which database the storage belongs
 
@@ -165,12 +176,19 @@ class Objects:
 
     async def names(self, prefix: str) -> list[str]:
         """Every name that begins with these folders, in order."""
-        return [name for name, _ in await self.listing(prefix)]
+        return await self.tally(prefix, lambda found: sorted(name for name, _ in found))
 
     async def listing(self, prefix: str) -> list[tuple[str, int]]:
         """As `names`, with the size of each in bytes."""
+        return await self.tally(prefix, sorted)
+
+    async def tally(self, prefix: str, tally: Callable[[Iterable[tuple[str, int]]], R]) -> R:
+        """What comes of every name below these folders and its size, in no order.
+
+        In a thread from the first to the last: there may be hundreds of thousands.
+        """
         async with self._in_use():
-            return sorted(await self._place.listing(prefix))
+            return await self._place.tally(prefix, tally)
 
     async def folders(self, prefix: str) -> list[str]:
         """The names of the folders right below this one, in order."""
