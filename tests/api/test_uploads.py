@@ -66,7 +66,9 @@ async def new_url(tenant: httpx2.AsyncClient) -> str:
 
 
 def in_flight(house: House) -> int:
-    return sum(len(account.flying) for account in house.platform.uploads._accounts.values())
+    return sum(
+        len(account.flying) for account in house.platform.uploads._accounts.by_tenant.values()
+    )
 
 
 async def flying(house: House, count: int) -> None:
@@ -160,7 +162,7 @@ async def restarted(house: House) -> None:
 
     async def forget(platform: Any) -> None:
         uploads: Uploads = platform.uploads
-        uploads._accounts.clear()
+        uploads._accounts.by_tenant.clear()
 
     house.inside(forget)
 

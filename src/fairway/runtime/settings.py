@@ -47,8 +47,8 @@ POSITIVE = (
     "promote_tenant_per_second", "schedule_seconds_min", "schedules_per_tenant",
     "store_wait_seconds", "connections_max", "connections_per_address", "head_seconds",
     "idle_seconds", "streams_max", "streams_per_tenant", "waits_per_tenant", "upload_bytes_max",
-    "uploads_in_flight", "unclaimed_bytes_max", "uploaded_bytes_max", "unread_bytes_max",
-    "window_bytes", "audit_days", "submit_waiting_max", "checkpoint_bytes_max",
+    "uploads_in_flight", "unclaimed_bytes_max", "uploaded_bytes_max", "uploads_kept_max",
+    "unread_bytes_max", "window_bytes", "audit_days", "submit_waiting_max", "checkpoint_bytes_max",
 )  # fmt: skip
 
 NOT_NEGATIVE = ("adoption_seconds", "lazy_running_ms", "inline_bytes_max", "drain_seconds")
@@ -82,6 +82,7 @@ class Settings:
     uploads_in_flight: int = 8  # of one tenant, at a time
     unclaimed_bytes_max: int = 10 << 30  # of one tenant: uploaded, and no job has come for it
     uploaded_bytes_max: int = 100 << 30  # of one tenant: all uploads that are kept
+    uploads_kept_max: int = 20_000  # of one tenant: how many these are
     term_seconds: float = 3.0  # an owner silent for this long has lost its shards
     adoption_seconds: float = 1.0  # a new owner waits this long for workers to say what they run
     lease_seconds: dict[str, float] = field(default_factory=dict)  # pool → seconds, over its own

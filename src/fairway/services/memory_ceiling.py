@@ -36,7 +36,8 @@ class Store(NamedTuple):
 
 
 def stores(settings: Settings) -> list[Store]:
-    looked_at_bytes = upload_looks.LOOKS_MAX * upload_looks.LOOK_BYTES_MAX
+    looked_at_bytes = upload_looks.LOOKS_MAX * upload_looks.LOOK_BYTES_MAX  # and taken apart, too
+    looked_through_bytes = upload_looks.LONG_LOOKS_MAX * PIECES * PIECE_BYTES
     return [
         Store("the program at rest", AT_REST_BYTES),
         Store(
@@ -75,7 +76,8 @@ def stores(settings: Settings) -> list[Store]:
             "uploads and downloads, piece by piece",
             uploads.FLYING_MAX * PIECES * uploads.PIECE_BYTES
             + 2 * DOWNLOADS_MAX * PIECES * PIECE_BYTES
-            + 2 * looked_at_bytes,
+            + 2 * looked_at_bytes
+            + looked_through_bytes,
         ),
     ]
 

@@ -47,7 +47,8 @@ from fairway.services.object_storage.checkpoints import Checkpoints
 from fairway.services.object_storage.large_payloads import Vault
 from fairway.services.object_storage.object_janitor import Janitor
 from fairway.services.object_storage.storage_tie import StorageFailures, StorageTie
-from fairway.services.object_storage.uploads import UploadLimits, Uploads
+from fairway.services.object_storage.upload_accounts import UploadLimits
+from fairway.services.object_storage.uploads import Uploads
 from fairway.services.readiness import Readiness
 from fairway.services.recording.lease_writer import LeaseWriter
 from fairway.services.recording.recorder import Bounds, Recorder, RecorderPorts

@@ -5,7 +5,6 @@ Uploads are looked at here as payloads in a request are; what is refused has lef
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,17 +29,16 @@ async def submit_large(
 ) -> list[Verdict]:
     """As `submit`, for jobs of which some are too large for their row.
 
-    They are let in first: nothing is written for a job that is refused. Uploads are looked into
-    one at a time, as bodies are: a batch of them takes one place in the lane, not all of them.
+    They are let in first: nothing is written for a job that is refused. Few uploads of a tenant are
+    looked at at a time: a batch of them takes as many places in the lane, not all of them.
     """
     key_id, tenant = asked_by
-    turn = asyncio.Lock()
 
     def look_for(new: NewJob) -> Look:
         looking = UploadLook(platform, tenant, new, schemas)
         return Look(
-            partial(looking.whole, turn),
-            partial(looking.through, turn),
+            looking.whole,
+            looking.through,
             partial(platform.admission.charge, tenant),
             schemas.digest(new.type),
         )
@@ -75,14 +73,14 @@ class UploadLook:
         self._new = new
         self._schemas = schemas
 
-    async def whole(self, turn: asyncio.Lock, payload: bytes) -> None:
-        async with turn, self._charged(len(payload)):
+    async def whole(self, payload: bytes) -> None:
+        async with self._charged(len(payload)):
             look = partial(self._examine, payload)
             if not await self._platform.heavy.run(self._tenant.id, look, len(payload)):
                 await look_through(self._platform.heavy, self._tenant.id, _one(payload))
 
-    async def through(self, turn: asyncio.Lock, pieces: AsyncIterator[bytes]) -> None:
-        async with turn, self._charged(LOOK_BYTES_MAX):
+    async def through(self, pieces: AsyncIterator[bytes]) -> None:
+        async with self._charged(LOOK_BYTES_MAX):
             await look_through(self._platform.heavy, self._tenant.id, pieces)
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ from fairway.core.errors import (
     Unavailable,
 )
 from fairway.runtime.telemetry import logger
-from fairway.services.object_storage.uploads import Address
+from fairway.services.object_storage.uploads import Address, unsigned
 from fairway.services.platform import Platform
 from fairway.wire.storage import UploadMade
 
@@ -90,7 +90,7 @@ def _address(request: Request) -> Address:
     query = request.query_params
     numbers = [query.get("tenant", ""), query.get("expires", "")]
     if not all(text.isascii() and text.isdigit() and len(text) < 16 for text in numbers):
-        raise Forbidden("The address was not signed by this server, or was changed.")
+        raise unsigned()
     tenant, expires = map(int, numbers)
     key_id, signature = query.get("key", ""), query.get("signature", "")
     return Address(tenant, key_id, request.path_params["id"], expires, signature)

@@ -125,8 +125,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         "Wait until one has ended, or for `Retry-After` seconds, and send it again.",
     ),
     "UPLOAD_QUOTA_EXCEEDED": ProblemNote(
-        "You have uploaded as many bytes as may wait for their jobs, or as may be kept with those"
-        " that have their jobs; `detail` says which.",
+        "You have uploaded as many bytes as may wait for their jobs, or as many bytes or uploads as"
+        " may be kept with those that have their jobs; `detail` says which.",
         "Submit the jobs of what you have uploaded. Every upload is removed after two days.",
     ),
     "TOO_MANY_SCHEDULES": ProblemNote(

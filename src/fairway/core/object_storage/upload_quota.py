@@ -1,7 +1,8 @@
 """What uploads may cost a tenant: bytes that are kept of them, and time on the way.
 
 An upload is charged for its bytes, and for a megabyte at least, so that one bound holds both their
-size and their number. One that a job has taken over is kept as long as any other, and still counts
+size and their number; how many are kept has a bound of its own as well, because they are counted
+one by one. One that a job has taken over is kept as long as any other, and still counts
 among all of them. A sender has a moment to begin and must then keep up a small rate.
 """
 
@@ -26,11 +27,10 @@ class Charges(NamedTuple):
 
     unclaimed_bytes: int = 0  # those that no job has taken over
     kept_bytes: int = 0  # all of them
+    kept: int = 0  # how many these are
 
     def plus(self, other: Charges) -> Charges:
-        return Charges(
-            self.unclaimed_bytes + other.unclaimed_bytes, self.kept_bytes + other.kept_bytes
-        )
+        return Charges(*map(sum, zip(self, other, strict=True)))
 
 
 def charges_of(listing: Iterable[tuple[str, int]]) -> Charges:
@@ -43,7 +43,7 @@ def charges_of(listing: Iterable[tuple[str, int]]) -> Charges:
         elif leaf == CLAIMED:
             claimed.add(upload)
     unclaimed = sum(charge for upload, charge in bodies.items() if upload not in claimed)
-    return Charges(unclaimed, sum(bodies.values()))
+    return Charges(unclaimed, sum(bodies.values()), len(bodies))
 
 
 def patience_seconds(received_bytes: int, seconds_max: float) -> float:

@@ -1,7 +1,7 @@
 """Places for what takes a while: so many in all, so few for each owner that none takes them all.
 
 Whoever finds its own places taken waits behind itself alone. A wait has an end: then the caller is
-told to come back.
+told to come back. Only who waits for what another does for it, too, may wait without one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ WAIT_SECONDS_MAX = 30.0
 
 class Places:
     def __init__(
-        self, what: str, *, per_owner: int, in_all: int, wait_seconds: float = WAIT_SECONDS_MAX
+        self,
+        what: str,
+        *,
+        per_owner: int,
+        in_all: int,
+        wait_seconds: float | None = WAIT_SECONDS_MAX,  # None: as long as it takes
     ) -> None:
         self._what = what  # of which there are too many, for those who waited in vain
         self._per_owner = per_owner
@@ -45,7 +50,7 @@ class Places:
                 del self._owners[owner]
 
     async def _take(
-        self, stack: AsyncExitStack, owner: _Owner, is_small: bool, wait_seconds: float
+        self, stack: AsyncExitStack, owner: _Owner, is_small: bool, wait_seconds: float | None
     ) -> None:
         try:
             async with asyncio.timeout(wait_seconds):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
@@ -85,13 +85,11 @@ class Vault:
                 return await self._take_over(tenant, new, new.upload, look_for(new))
             return await self._keep(tenant, new) if len(new.payload) > inline_bytes_max else new
 
-        answers = await asyncio.gather(*map(one, jobs), return_exceptions=True)
-        found = [answer for answer in answers if isinstance(answer, NewJob | Refused)]
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, Refused):
-                await self.drop([new for new in found if isinstance(new, NewJob)])
-                raise answer
-        return found
+        answers, failures = await _each(jobs, one)
+        if failures:
+            await self.drop([new for new in answers if isinstance(new, NewJob)])
+            raise failures[0]
+        return [answer for answer in answers if answer is not None]
 
     async def settle(self, kept: Sequence[NewJob], verdicts: Sequence[Verdict]) -> None:
         """Remove what was kept for jobs that were refused, or are there already by their key."""
@@ -196,6 +194,35 @@ class Vault:
             f"The {_kind(facts)} in object storage is damaged: it is not what was written.",
             code="OBJECT_DAMAGED",
         )
+
+
+async def _each(
+    jobs: Sequence[NewJob], work: Callable[[NewJob], Awaitable[NewJob]]
+) -> tuple[list[NewJob | Refused | None], list[Exception]]:
+    """Work done for each job, by no more runners than a tenant has places, and why it ended early.
+
+    A request may hold ten thousand jobs: a task for each would keep everybody else waiting. After a
+    failure no further job is begun; what was begun is finished, so that it can be removed.
+    """
+    answers: list[NewJob | Refused | None] = [None] * len(jobs)
+    failures: list[Exception] = []
+    waiting = iter(enumerate(jobs))
+
+    async def run() -> None:
+        for place, new in waiting:
+            try:
+                answers[place] = await work(new)
+            except Refused as refused:
+                answers[place] = refused
+            except Exception as error:  # raised again by whoever asked
+                failures.append(error)
+            if failures:
+                return
+
+    async with asyncio.TaskGroup() as runners:
+        for _ in range(min(TENANT_TRANSFERS_MAX, len(jobs))):
+            runners.create_task(run(), name="large payloads")
+    return answers, failures
 
 
 def _places(what: str) -> Places:

@@ -15,7 +15,7 @@ from fairway.core.ids import JobId, parse_job_id, shard_of
 from fairway.core.object_storage.object_names import day_of, owner_of
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.object_storage.uploads import KEPT_DAYS
+from fairway.services.object_storage.upload_accounts import KEPT_DAYS
 from fairway.services.store_clock import StoreClock
 from fairway.store import checkpoints, history
 from fairway.store.connections.database import Connection, Database

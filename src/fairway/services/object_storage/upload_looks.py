@@ -1,9 +1,12 @@
 """Looks at uploads, before a job may have one: once for each, a few at a time, of a tenant fewer.
 
 A look reads all of an upload and takes its turn with all that computes for long, so it has places
-of its own: whatever tenants upload, results and payloads of others never wait for it. What was
-found is kept beside the upload; the next job that names it costs no look. Whoever makes us look
-again (at another body in its place, or for the schema of another type) pays for it by its size.
+of its own: whatever tenants upload, results and payloads of others never wait for it. A long look
+takes minutes, so small ones have places apart from it; and who wants what is being looked at waits
+for as long as that takes. What was found is kept beside the upload; the next job that names it
+costs a glance (what lies there, and what is known of it), and of glances a tenant has few at a time
+as well: thousands of jobs may name uploads in one request. Whoever makes us look again (at another
+body in its place, or for the schema of another type) pays for it by its size.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from io import BytesIO
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict, Gone, InvalidRequest
@@ -20,9 +24,13 @@ from fairway.core.object_storage.upload_facts import NO_FIT, UploadFacts, upload
 from fairway.services.backpressure.owner_slots import Places
 from fairway.store.object_storage.storage import Objects
 
-LOOKS_MAX = 8  # at a time: each holds a whole text in memory
-TENANT_LOOKS_MAX = 2  # of one tenant
 LOOK_BYTES_MAX = 8 << 20  # what is looked into as a whole; larger in pieces
+LOOKS_MAX = 8  # of those at a time: each holds a whole text in memory
+LONG_LOOKS_MAX = 32  # of larger ones: each holds a few pieces
+TENANT_LOOKS_MAX = 2  # of one tenant, and as many long ones
+LONG_WAIT_SECONDS_MAX = 300.0  # for one of these to end
+GLANCES_MAX = 8
+TENANT_GLANCES_MAX = 4
 
 
 class Look(NamedTuple):
@@ -34,6 +42,14 @@ class Look(NamedTuple):
     rule: str = ""  # digest of the schema that a look in one go holds it against
 
 
+class Names(NamedTuple):
+    """Of the objects of an upload, and whose it is."""
+
+    tenant: int
+    body: str
+    facts: str
+
+
 class Upload(NamedTuple):
     """What is looked at, and for whom."""
 
@@ -41,38 +57,55 @@ class Upload(NamedTuple):
     body: str  # names of objects
     facts: str
     seen: Seen
+    known: UploadFacts
 
 
 class UploadLooks:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._places = Places(
-            "uploads are being looked at, of yours or of others",
+        being_looked_at = "uploads are being looked at, of yours or of others"
+        self._glances = Places(being_looked_at, per_owner=TENANT_GLANCES_MAX, in_all=GLANCES_MAX)
+        self._small = Places(being_looked_at, per_owner=TENANT_LOOKS_MAX, in_all=LOOKS_MAX)
+        self._long = Places(
+            f"large {being_looked_at}",
             per_owner=TENANT_LOOKS_MAX,
-            in_all=LOOKS_MAX,
+            in_all=LONG_LOOKS_MAX,
+            wait_seconds=LONG_WAIT_SECONDS_MAX,
         )
-        self._same = Places("jobs wait for a look at this upload", per_owner=1, in_all=1)
+        # Whoever looks finds it out for these, too: however long it takes, they come to know it.
+        self._same = Places(
+            "jobs wait for a look at this upload", per_owner=1, in_all=1, wait_seconds=None
+        )
+
+    async def glance(self, names: Names) -> Upload | None:
+        """What lies there now, and what is known of it; None when nothing was uploaded."""
+        async with self._glances.held(names.tenant):
+            seen = await self._objects.seen(names.body)
+            if seen is None:
+                return None
+            return Upload(*names, seen, await self._known(names.facts))
 
     async def digest_of(self, upload: Upload, look: Look) -> bytes:
         """SHA-256 of what was looked at, now or before. Raises what is wrong with it."""
         if upload.seen.size_bytes > LOOK_BYTES_MAX:
             look = look._replace(rule="")  # it is never held against a schema
-        facts = await self._known(upload)
+        facts = upload.known
         if not facts.says_enough(upload.seen, look.rule):
             facts = await self._looked(upload, look)
         facts.raise_flaw()
         return facts.sha256
 
-    async def _known(self, upload: Upload) -> UploadFacts:
-        return upload_facts(await self._objects.get(upload.facts))
+    async def _known(self, facts: str) -> UploadFacts:
+        return upload_facts(await self._objects.get(facts))
 
     async def _looked(self, upload: Upload, look: Look) -> UploadFacts:
         """Who wants the same looked at waits for the one who does, and holds no place."""
         async with self._same.held(upload.body, is_small=True):
-            known = await self._known(upload)
+            known = await self._known(upload.facts)
             if known.says_enough(upload.seen, look.rule):
                 return known
-            async with self._places.held(upload.tenant):
+            is_long = upload.seen.size_bytes > LOOK_BYTES_MAX
+            async with (self._long if is_long else self._small).held(upload.tenant):
                 price_bytes = min(upload.seen.size_bytes, LOOK_BYTES_MAX)
                 if known.looked_at is not None:
                     look.charge(price_bytes)
@@ -103,8 +136,11 @@ class UploadLooks:
         return found
 
     async def _looked_into(self, upload: Upload, look: Look) -> bytes:
+        gathered = BytesIO()  # it grows in place: pieces and their whole are never there together
         async with aclosing(self._pieces(upload)) as pieces:
-            body = b"".join([piece async for piece in pieces])
+            async for piece in pieces:
+                gathered.write(piece)
+        body = gathered.getvalue()  # its own memory, not a copy
         await look.whole(body)
         return (await asyncio.to_thread(hashlib.sha256, body)).digest()
 

@@ -31,16 +31,13 @@ from fairway.core.object_storage.object_names import Place, day_of, object_name
 from fairway.core.object_storage.upload_facts import UploadFacts
 from fairway.core.object_storage.upload_quota import (
     BODY,
-    CHARGE_BYTES_MIN,
     CLAIMED,
     FACTS,
-    Charges,
     charge_bytes,
-    charges_of,
 )
-from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
 from fairway.services.object_storage import upload_looks
+from fairway.services.object_storage.upload_accounts import Account, UploadAccounts, UploadLimits
 from fairway.services.object_storage.upload_looks import Look, UploadLooks
 from fairway.services.store_clock import StoreClock
 from fairway.store.object_storage.storage import Objects
@@ -50,27 +47,9 @@ log = logger("uploads")
 
 ADDRESS_SECONDS = 3600  # of one that this server serves: its key is looked at with every use
 BUCKET_ADDRESS_SECONDS = 900  # of one that a bucket serves: nobody can take it back
-KEPT_DAYS = 2  # then an upload is swept, whether a job came for it or not
 PIECE_BYTES = 1 << 20
 FLYING_MAX = 64  # at a time, of all tenants: each holds a few pieces
-COUNTED_FOR = timedelta(seconds=60)
 UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
-
-
-class UploadLimits(NamedTuple):
-    size_bytes: int  # of one
-    in_flight: int  # of one tenant, at a time
-    unclaimed_bytes: int  # of one tenant, stored and not taken over by a job
-    kept_bytes: int  # of one tenant, stored, whether a job has taken them over or not
-
-    @classmethod
-    def of(cls, settings: Settings) -> UploadLimits:
-        return cls(
-            size_bytes=settings.upload_bytes_max,
-            in_flight=settings.uploads_in_flight,
-            unclaimed_bytes=settings.unclaimed_bytes_max,
-            kept_bytes=settings.uploaded_bytes_max,
-        )
 
 
 class Upload(NamedTuple):
@@ -106,7 +85,7 @@ class Uploads:
         self._cluster = cluster
         self._store_clock = store_clock
         self.limits = limits
-        self._accounts: dict[int, _Account] = {}
+        self._accounts = UploadAccounts(objects, store_clock, limits)
         self._flying = 0  # of all tenants
         self._looks = UploadLooks(objects)
 
@@ -114,7 +93,7 @@ class Uploads:
 
     async def new(self, tenant: int, key_id: str, server_url: str) -> Upload:
         """LimitReached when the tenant has uploaded as much as it may."""
-        self._check_room(await self._account(tenant), 0)
+        self._accounts.check_room(await self._accounts.account(tenant), 0)
         now = self._store_clock.now()
         upload = f"{day_of(now)}.{secrets.token_hex(16)}"
         url = await self._objects.sign_upload(_name(tenant, upload, BODY), BUCKET_ADDRESS_SECONDS)
@@ -138,7 +117,7 @@ class Uploads:
         self.check(address)
         if declared_bytes > self.limits.size_bytes:
             raise self._too_large()
-        account = await self._account(address.tenant)
+        account = await self._accounts.account(address.tenant)
         self._begin(account, address.upload, declared_bytes)
         self._flying += 1
         try:
@@ -151,11 +130,11 @@ class Uploads:
     def check(self, address: Address) -> None:
         good = self._signature(address)
         if not hmac.compare_digest(good.encode(), address.signature.encode()):
-            raise Forbidden("The address was not signed by this server, or was changed.")
+            raise unsigned()
         if address.expires < self._store_clock.now().timestamp():
             raise Forbidden("The address has expired: ask for another with POST /v1/uploads.")
 
-    def _begin(self, account: _Account, upload: str, declared_bytes: int) -> None:
+    def _begin(self, account: Account, upload: str, declared_bytes: int) -> None:
         if upload in account.flying:
             raise Conflict("Somebody is putting something to this address right now.")
         if len(account.flying) >= self.limits.in_flight:
@@ -171,11 +150,11 @@ class Uploads:
                 " try again shortly.",
                 code="OVERLOADED",
             )
-        self._check_room(account, declared_bytes)
+        self._accounts.check_room(account, declared_bytes)
         account.flying[upload] = declared_bytes
 
     async def _store(
-        self, address: Address, account: _Account, pieces: AsyncIterator[bytes]
+        self, address: Address, account: Account, pieces: AsyncIterator[bytes]
     ) -> None:
         body = _name(address.tenant, address.upload, BODY)
         if await self._objects.size(body) is not None:
@@ -189,7 +168,7 @@ class Uploads:
                 if size_bytes > self.limits.size_bytes:
                     raise self._too_large()
                 if size_bytes > account.flying[address.upload]:  # it said less, or nothing
-                    self._check_room(account, len(piece))
+                    self._accounts.check_room(account, len(piece), more=0)
                     account.flying[address.upload] = size_bytes
                 await asyncio.to_thread(digest.update, piece)
                 yield piece
@@ -204,57 +183,20 @@ class Uploads:
             f"An upload has at most {self.limits.size_bytes} bytes.", code="PAYLOAD_TOO_LARGE"
         )
 
-    # -- how much there is -------------------------------------------------------------------
-
-    def _check_room(self, account: _Account, size_bytes: int) -> None:
-        more_bytes = charge_bytes(size_bytes)
-        unclaimed_bytes, kept_bytes = account.charges
-        if unclaimed_bytes + more_bytes > self.limits.unclaimed_bytes:
-            raise _no_room(
-                f"{unclaimed_bytes} bytes of uploads wait for their jobs",
-                self.limits.unclaimed_bytes,
-                "Submit their jobs; what no job comes for is removed after",
-            )
-        if kept_bytes + more_bytes > self.limits.kept_bytes:
-            raise _no_room(
-                f"{kept_bytes} bytes of your uploads are kept, with those that have their jobs",
-                self.limits.kept_bytes,
-                "Upload less, or smaller ones: an upload is kept for",
-            )
-
-    async def _account(self, tenant: int) -> _Account:
-        account = self._accounts.setdefault(tenant, _Account())
-        now = self._store_clock.now()
-        if _is_old(account, now):
-            async with account.counting:  # who comes meanwhile has the same count
-                if _is_old(account, now):
-                    await self._count(tenant, account, now)
-        return account
-
-    async def _count(self, tenant: int, account: _Account, now: datetime) -> None:
-        known = [*account.stored, *account.claimed]
-        days = [day_of(now - timedelta(days=back)) for back in range(KEPT_DAYS)]
-        counted = Charges()
-        for day in days:
-            listing = await self._objects.listing(f"uploads/{day}/{tenant}")
-            counted = counted.plus(await asyncio.to_thread(charges_of, listing))  # it may be long
-        account.counted, account.counted_at = counted, now
-        for upload in known:  # they are in the listing now
-            account.stored.pop(upload, None)
-            account.claimed.pop(upload, None)
-
     # -- on the way out ----------------------------------------------------------------------
 
     async def look_at(self, tenant: int, upload: str, look: Look) -> UploadSeen:
         """Size and digest of what was uploaded, once it is known that it can be a payload."""
-        body, facts = _name(tenant, upload, BODY), _name(tenant, upload, FACTS)
-        seen = await self._objects.seen(body)
-        if seen is None:
+        names = upload_looks.Names(
+            tenant, _name(tenant, upload, BODY), _name(tenant, upload, FACTS)
+        )
+        found = await self._looks.glance(names)
+        if found is None:
             raise _absent(upload)
-        if seen.size_bytes > self.limits.size_bytes:  # a bucket's address has no limit of its own
+        size_bytes = found.seen.size_bytes
+        if size_bytes > self.limits.size_bytes:  # a bucket's address has no limit of its own
             raise self._too_large()
-        one = upload_looks.Upload(tenant, body, facts, seen)
-        return UploadSeen(seen.size_bytes, await self._looks.digest_of(one, look))
+        return UploadSeen(size_bytes, await self._looks.digest_of(found, look))
 
     async def claim(self, tenant: int, upload: str, to: str) -> None:
         """A copy of what was uploaded, under this name; the job may be sent again, so it stays.
@@ -267,7 +209,7 @@ class Uploads:
 
     async def _mark_claimed(self, tenant: int, upload: str) -> None:
         """It no longer counts as waiting for its job."""
-        account = self._accounts.get(tenant)
+        account = self._accounts.by_tenant.get(tenant)
         if account is not None and (charged := account.stored.pop(upload, None)) is not None:
             account.claimed[upload] = charged
         try:
@@ -278,28 +220,6 @@ class Uploads:
     def _signature(self, address: Address) -> str:
         words = ":".join(map(str, ("upload", *address[:-1]))).encode()
         return hmac.new(self._cluster.secret.encode(), words, hashlib.sha256).hexdigest()
-
-
-def _is_old(account: _Account, now: datetime) -> bool:
-    return account.counted_at is None or now - account.counted_at > COUNTED_FOR
-
-
-class _Account:
-    """What one tenant has uploaded: as last counted in storage, since then, and on the way."""
-
-    def __init__(self) -> None:
-        self.counted_at: datetime | None = None
-        self.counted = Charges()
-        self.counting = asyncio.Lock()
-        self.stored: dict[str, int] = {}
-        self.claimed: dict[str, int] = {}  # of those that were stored since
-        self.flying: dict[str, int] = {}
-
-    @property
-    def charges(self) -> Charges:
-        waiting_bytes = sum(self.stored.values()) + sum(map(charge_bytes, self.flying.values()))
-        since = Charges(waiting_bytes, waiting_bytes + sum(self.claimed.values()))
-        return self.counted.plus(since)
 
 
 async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -316,20 +236,19 @@ async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield b"".join(waiting)
 
 
+def unsigned() -> Forbidden:
+    """Said also of an address that another version of this server gave out: no try helps it."""
+    return Forbidden(
+        "The address was not signed by this server as it is now, or was changed: ask for another"
+        " with POST /v1/uploads."
+    )
+
+
 def _name(tenant: int, upload: str, leaf: str) -> str:
     found = UPLOAD_ID.fullmatch(upload)
     if found is None:
         raise InvalidRequest("This is no id of an upload.", field="/payload_upload")
     return object_name("uploads", Place(found[1], tenant, upload), leaf)
-
-
-def _no_room(there_are: str, limit_bytes: int, advice: str) -> LimitReached:
-    return LimitReached(
-        f"{there_are}, each counted as {CHARGE_BYTES_MIN} at least; with one more they would pass"
-        f" the limit of {limit_bytes}. {advice} {KEPT_DAYS} days.",
-        code="UPLOAD_QUOTA_EXCEEDED",
-        retry_after_seconds=60,
-    )
 
 
 def _absent(upload: str) -> NotFound:
