@@ -11,7 +11,6 @@ import pytest
 from tests.api.house import House
 
 from fairway.api.docs.openapi import document
-from fairway.api.reference.field_notes import FIELD_NOTES
 from fairway.core.pools import BUILT_IN
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 
@@ -44,7 +43,7 @@ def table(name: str) -> str:
     rows = ["| field | kind | meaning |", "|---|---|---|"]
     rows += [
         f"| `{field}`{' (required)' if field in required else ''} | {kind(node)} |"
-        f" {FIELD_NOTES[name][field]} |"
+        f" {node['description']} |"
         for field, node in schema["properties"].items()
     ]
     return "\n".join(rows)

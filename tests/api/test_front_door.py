@@ -16,7 +16,7 @@ from tests.postgres import Server, at_database, drop_database, in_thread, make_d
 from fairway.api.docs import pages
 from fairway.api.http import asgi, protocol
 from fairway.api.http.transports import LINGER_BYTES
-from fairway.api.operators import keys_and_health
+from fairway.api.operators import health
 from fairway.services.platform import Platform
 
 CONNECTIONS_MAX = 200
@@ -273,8 +273,8 @@ def test_what_anybody_may_read_is_made_once(narrow: House, monkeypatch: pytest.M
 
         monkeypatch.setattr(module, name, make)
 
-    monkeypatch.setattr(keys_and_health, "METRICS_SECONDS", 60.0)
-    counted(keys_and_health, "generate_latest")
+    monkeypatch.setattr(health, "METRICS_SECONDS", 60.0)
+    counted(health, "generate_latest")
     counted(pages, "page")
     for path in ("/metrics", "/", "/docs", "/problems/not-found"):
         for _ in range(3):

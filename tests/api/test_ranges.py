@@ -12,8 +12,8 @@ from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 from tests.api.workers.test_exchange import UNKNOWN
 
-from fairway.api.reference import OPERATIONS
-from fairway.api.reference.shape import Operation
+from fairway.api.endpoint import Endpoint
+from fairway.api.table import OPERATIONS
 
 SENDING = [operation for operation in OPERATIONS if operation.body is not None]
 ODD_TENANTS = ["#99999999999", "#2147483648", "#-1", "#" + "9" * 5000, "#٣", "", "\x00", "#"]
@@ -42,7 +42,7 @@ def test_the_walk_finds_numbers_where_they_hide() -> None:
 
 
 @pytest.mark.parametrize("operation", SENDING, ids=lambda operation: operation.name)
-def test_every_number_of_a_body_has_a_range(operation: Operation) -> None:
+def test_every_number_of_a_body_has_a_range(operation: Endpoint) -> None:
     unbounded = [
         path
         for path, kind in numbers(inspect.type_info(operation.body), "")

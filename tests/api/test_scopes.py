@@ -10,8 +10,8 @@ import pytest
 from tests.api.house import NO_TLS, House, problem
 
 from fairway.api.docs.openapi import document
-from fairway.api.reference import OPERATIONS
-from fairway.api.reference.shape import Operation
+from fairway.api.endpoint import Endpoint
+from fairway.api.table import OPERATIONS
 
 
 class Caller(NamedTuple):
@@ -38,7 +38,7 @@ def line(house: House) -> Any:
         yield client
 
 
-def asked(line: httpx2.Client, operation: Operation, caller: Caller) -> httpx2.Response:
+def asked(line: httpx2.Client, operation: Endpoint, caller: Caller) -> httpx2.Response:
     """As in its example, about things that are not there, and without a body: nothing changes."""
     path, query = operation.path, {}
     for parameter in operation.parameters:
@@ -50,14 +50,14 @@ def asked(line: httpx2.Client, operation: Operation, caller: Caller) -> httpx2.R
     return line.request(operation.method, path, params=query, headers=headers)
 
 
-def declared(operation: Operation) -> set[str | None]:
+def declared(operation: Endpoint) -> set[str | None]:
     """Scopes by the published document; None where no key is needed."""
     told = document()["paths"][operation.path][operation.method.lower()]["security"]
     return {name for scheme in told for name in scheme or (None,)} if told else {None}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_each_kind_of_key(line: httpx2.Client, callers: list[Caller], operation: Operation) -> None:
+def test_each_kind_of_key(line: httpx2.Client, callers: list[Caller], operation: Endpoint) -> None:
     scopes = declared(operation)
     for caller in callers:
         reply = asked(line, operation, caller)
@@ -74,7 +74,7 @@ def test_each_kind_of_key(line: httpx2.Client, callers: list[Caller], operation:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_key_that_is_no_longer_valid(
-    line: httpx2.Client, house: House, operation: Operation
+    line: httpx2.Client, house: House, operation: Endpoint
 ) -> None:
     """Also where none is needed: who sends a key means to be known by it."""
     if declared(operation) == {None}:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
+
+from fairway.api.endpoint import KeyScope
 from fairway.api.http.asgi import CONNECTION, Scope, header
 from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory, Principal
+
+CALLER = "fairway.caller"  # in a scope: who was admitted
 
 
 def _unauthenticated(message: str) -> Forbidden:
@@ -30,31 +36,46 @@ async def principal_of(scope: Scope, directory: Directory) -> Principal:
     return principal
 
 
-async def tenant_of(scope: Scope, directory: Directory) -> Tenant:
-    _, tenant = await key_and_tenant_of(scope, directory)
-    return tenant
-
-
-async def key_and_tenant_of(scope: Scope, directory: Directory) -> tuple[str, Tenant]:
-    """Also the id of the key: for what lasts, and ends with the key."""
+async def admit(scope: Scope, directory: Directory, keys: tuple[KeyScope, ...]) -> Principal:
+    """Who asks, if their key is of one of the kinds that the endpoint takes."""
     principal = await principal_of(scope, directory)
-    if principal.scope != "tenant" or principal.tenant is None:
-        raise Forbidden("This needs a tenant's key; yours is for something else.")
-    return principal.key_id, directory.tenants[principal.tenant.id]  # the limits in force now
-
-
-async def worker_of(scope: Scope, directory: Directory) -> Principal:
-    principal = await principal_of(scope, directory)
-    if principal.scope != "worker":
-        raise Forbidden("This needs a worker's key; yours is for something else.")
+    if principal.scope not in keys:
+        whose = " or ".join(_WHOSE[key] for key in keys)
+        raise Forbidden(f"This needs {whose} key; yours is for something else.")
+    scope[CALLER] = principal
     return principal
 
 
-async def operator_of(scope: Scope, directory: Directory) -> Principal:
-    principal = await principal_of(scope, directory)
-    if principal.scope != "operator":
-        raise Forbidden("This needs an operator's key; yours is for something else.")
-    return principal
+_WHOSE: dict[KeyScope, str] = {
+    "tenant": "a tenant's",
+    "worker": "a worker's",
+    "operator": "an operator's",
+}
+
+
+def tenant_in_force(caller: Principal, directory: Directory) -> Tenant:
+    """Whose key it is, with the limits as they are now."""
+    assert caller.tenant is not None
+    return directory.tenants[caller.tenant.id]
+
+
+# -- for handlers of Starlette's requests --------------------------------------------------------
+
+
+def platform_of(request: Request) -> Platform:
+    platform: Platform = request.app.state.platform
+    return platform
+
+
+def caller_of(request: Request) -> Principal:
+    """Who was admitted: the endpoint says which kinds of key it takes."""
+    caller: Principal = request.scope[CALLER]
+    return caller
+
+
+def platform_and_tenant(request: Request) -> tuple[Platform, Tenant]:
+    platform = platform_of(request)
+    return platform, tenant_in_force(caller_of(request), platform.directory)
 
 
 def _address(scope: Scope) -> str:

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from starlette.datastructures import QueryParams
 
+from fairway.api.endpoint import Parameter, query
 from fairway.core.errors import InvalidRequest
 from fairway.core.failure.fingerprint import from_text
 from fairway.core.ids import lowest_id_at
@@ -28,14 +29,54 @@ PAGE_MAX = 200
 _KIND = re.compile(r"[a-z_]{1,64}")
 HIGHEST_JOB_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
+#: The filters of lists and of actions on many, as they are told.
+FILTERS = (
+    query(
+        "state",
+        f"One or more of {', '.join(BY_LABEL)}, with commas between.",
+        "queued,running",
+        "queued,running",
+    ),
+    query("type", "A job type.", "email.send", schema={"type": "string", "minLength": 1}),
+    query("pool", "A pool.", "short"),
+    query(
+        "since",
+        "Submitted at or after this moment, with its zone.",
+        "2026-01-31T00:00:00Z",
+        schema={"type": "string", "format": "date-time"},
+    ),
+    query(
+        "until",
+        "Submitted before this moment, with its zone.",
+        "2026-02-01T00:00:00Z",
+        schema={"type": "string", "format": "date-time"},
+    ),
+    query(
+        "limit",
+        "Jobs in one page.",
+        "50",
+        "50",
+        schema={"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+    ),
+    query("cursor", "`next_cursor` of the page before. Opaque.", "AZgKXnwbcACAAASisbPU5Q"),
+)
+_BY_NAME = {parameter.name: parameter for parameter in FILTERS}
 
-def check_names(query: QueryParams, known: Sequence[str]) -> None:
-    for name in query:
+
+def named(*names: str) -> tuple[Parameter, ...]:
+    """Some of the filters, in this order."""
+    return tuple(_BY_NAME[name] for name in names)
+
+
+def check_names(given: QueryParams, parameters: Sequence[Parameter]) -> None:
+    """Only filters that the endpoint declares, each once."""
+    known = [parameter.name for parameter in parameters]
+    for name in given:
         if name not in known:
             raise InvalidRequest(
                 f"There is no filter {name[:64]!r}; there are {', '.join(known)}.", field=name
             )
-        if len(query.getlist(name)) > 1:
+        if len(given.getlist(name)) > 1:
             raise InvalidRequest(f"The filter {name} is given more than once.", field=name)
 
 

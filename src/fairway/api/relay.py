@@ -11,7 +11,7 @@ import asyncio
 import hmac
 from collections.abc import Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -163,6 +163,13 @@ class Relay:
         self._platform.dispatcher.hinted(int(hint["shard"]), firsts)
         if not firsts:  # only jobs for later were written
             self._platform.loops["promoter"].wake()
+
+
+class Edge(NamedTuple):
+    """What a hot endpoint is made with, once."""
+
+    platform: Platform
+    relay: Relay
 
 
 class RelayedReply(Response):

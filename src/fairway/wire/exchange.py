@@ -19,11 +19,12 @@ Now and then a worker also names all that it runs, so that a disagreement does n
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.wire.bounds import (
     LABELS_MAX,
     NUMBER_MAX,
@@ -33,7 +34,8 @@ from fairway.wire.bounds import (
     WAIT_MS_MAX,
     WARM_KEYS_MAX,
 )
-from fairway.wire.messages import END, JobType, PoolName
+from fairway.wire.doc import doc
+from fairway.wire.messages import END, JobError, JobType, PoolName
 
 NULL = Raw(b"null")
 
@@ -55,29 +57,61 @@ DelayMilliseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 class TypeTerms(Struct, kw_only=True, omit_defaults=True):
     """A job type that the worker runs, and how many failures of each class end a job of it."""
 
-    name: JobType
-    attempts_max: AttemptsMax | None = None
-    timeouts_max: AttemptsMax | None = None
-    resources_max: AttemptsMax | None = None
-    dependencies_max: AttemptsMax | None = None
-    deliveries_max: AttemptsMax | None = None
-    pool: PoolName | None = None
-    timeout_ms: Annotated[int, Meta(ge=1, le=(1 << 31) - 1)] | None = None
-    dependency: ShortText = ""  # what it leans on
-    warm_key: ShortText = ""  # what a worker keeps ready for it
-    version: ShortText = ""
-    schema: dict[str, Any] | None = None  # JSON Schema of the payload
+    name: Annotated[JobType, doc("The job type.")]
+    attempts_max: Annotated[
+        AttemptsMax | None,
+        doc("Errors of the handler until a job is dead; default 5, 3 or 2 by pool."),
+    ] = None
+    timeouts_max: Annotated[
+        AttemptsMax | None, doc("Time limits passed until it is dead; default 2.")
+    ] = None
+    resources_max: Annotated[
+        AttemptsMax | None, doc("Resource limits passed until it is dead; default 2.")
+    ] = None
+    dependencies_max: Annotated[
+        AttemptsMax | None, doc("Failures of a dependency until it is dead; default 20.")
+    ] = None
+    deliveries_max: Annotated[
+        AttemptsMax | None, doc("Crashes of its worker until it is dead as poison; default 10.")
+    ] = None
+    pool: Annotated[PoolName | None, doc("Where its jobs go unless they say otherwise.")] = None
+    timeout_ms: Annotated[
+        Annotated[int, Meta(ge=1, le=(1 << 31) - 1)] | None,
+        doc("The limit of one run, as this worker keeps it."),
+    ] = None
+    dependency: Annotated[ShortText, doc("What it leans on, such as stripe.")] = ""
+    warm_key: Annotated[ShortText, doc("Workers that keep this ready are preferred.")] = ""
+    version: Annotated[ShortText, doc("Of the handler, for people.")] = ""
+    schema: Annotated[
+        dict[str, Any] | None, doc("JSON Schema of the payload, checked when a job is submitted.")
+    ] = None
 
 
 class Hello(Struct, kw_only=True, omit_defaults=True):
     """Who a worker is and what it can run; sent on the first call and on every resync."""
 
-    types: Annotated[list[TypeTerms], Meta(max_length=TYPES_MAX)]
-    slots: Annotated[dict[str, Slots], Meta(max_length=POOLS_MAX)]  # pool → slots in all
-    build: str = ""
-    limits: dict[str, str] = {}  # limit → what holds it on that machine, for people
-    labels: Annotated[list[ShortText], Meta(max_length=LABELS_MAX)] = []
-    warm_keys: Annotated[list[ShortText], Meta(max_length=WARM_KEYS_MAX)] = []
+    types: Annotated[
+        list[TypeTerms], Meta(max_length=TYPES_MAX), doc("The job types this worker runs.")
+    ]
+    slots: Annotated[
+        dict[str, Slots],
+        Meta(max_length=POOLS_MAX),
+        doc("Pool → how many jobs it runs at once there."),
+    ]
+    build: Annotated[str, doc("Which build of the code it is, for people.")] = ""
+    limits: Annotated[
+        dict[str, str], doc("Limit → what holds it on that machine, for people.")
+    ] = {}
+    labels: Annotated[
+        list[ShortText],
+        Meta(max_length=LABELS_MAX),
+        doc("What the machine has, such as gpu; some pools ask for labels."),
+    ] = []
+    warm_keys: Annotated[
+        list[ShortText],
+        Meta(max_length=WARM_KEYS_MAX),
+        doc("What is ready here: types with such a warm_key are preferred."),
+    ] = []
 
 
 class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -86,77 +120,130 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
     `ended`: the run is over and its report has not been heard of yet, however long that takes.
     """
 
-    job: str
-    tenant: str
-    epoch: Epoch
-    token: LeaseToken
-    progress: Raw = NULL
-    ended: bool = False  # the run is over; its report is on the way
+    job: Annotated[str, doc("The job.")]
+    tenant: Annotated[str, doc("From its lease.")]
+    epoch: Annotated[Epoch, doc("From its lease.")]
+    token: Annotated[LeaseToken, doc("From its lease.")]
+    progress: Annotated[Raw, doc("Any JSON, shown to the tenant as it is.")] = NULL
+    ended: Annotated[
+        bool, doc("The run is over and its report is on the way: no time limit counts any more.")
+    ] = False
 
 
 class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The outcome of one run. `n` is the worker's own running number for it."""
 
-    n: Number
-    job: str
-    tenant: str
-    epoch: Epoch
-    token: str
-    kind: str  # succeeded | failed | snoozed | cancelled | returned
-    ran_us: RanMicroseconds
-    result: Raw = NULL
-    failure: str | None = None  # the failure class, when kind is failed
-    error: Raw = NULL  # {type, message, stack}, and dependency when the class is that
-    delay_ms: DelayMilliseconds = 0  # a snooze; a pause of the job's own; a Retry-After
+    n: Annotated[
+        Number, doc("The worker's own running number; it comes back in recorded or refused.")
+    ]
+    job: Annotated[str, doc("The job.")]
+    tenant: Annotated[str, doc("From its lease.")]
+    epoch: Annotated[Epoch, doc("From its lease.")]
+    token: Annotated[str, doc("From its lease.")]
+    kind: Annotated[
+        str, doc("What the run meant.", Literal[tuple(kind.value for kind in OutcomeKind)])
+    ]
+    ran_us: Annotated[RanMicroseconds, doc("How long it ran, in microseconds.")]
+    result: Annotated[Raw, doc("Any JSON, when it succeeded.")] = NULL
+    failure: Annotated[
+        str | None,
+        doc(
+            "The failure class, when it failed.",
+            Literal[tuple(one.value for one in FailureClass)] | None,
+        ),
+    ] = None
+    error: Annotated[Raw, doc("Why it failed, for people.", JobError | None)] = NULL
+    delay_ms: Annotated[
+        DelayMilliseconds,
+        doc("When snoozed: come back after this long. When failed: the pause, if not ours."),
+    ] = 0
 
 
 class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
     """What a worker says. Only `session` is needed; what has nothing to say is left out."""
 
-    session: SessionKey
-    call: Number = 0  # counts the calls of a session: one older than its last hello is not heard
-    hello: Hello | None = None
-    reports: list[Report] = []
-    running: list[Holding] | None = None  # the whole truth on a resync, else only news of progress
-    running_is_all: bool = False  # this list names everything that runs, also without a hello
-    wait_ms: WaitMilliseconds = 0
-    draining: bool = False  # no more leases, please
-    goodbye: bool = False  # the process has ended: what it held is lost, at once
+    session: Annotated[SessionKey, doc("32 hex digits, random, made once by each process.")]
+    call: Annotated[
+        Number,
+        doc("Counts up: one older than the last hello is not heard; with reports, it resyncs."),
+    ] = 0
+    hello: Annotated[Hello | None, doc("On the first call and on every resync.")] = None
+    reports: Annotated[
+        list[Report], doc("Outcomes that are new, and on a resync all that are not heard of.")
+    ] = []
+    running: Annotated[
+        list[Holding] | None,
+        doc("With hello, every lease held or reported and not heard of; else progress only."),
+    ] = None
+    running_is_all: Annotated[
+        bool, doc("Without hello: `running` names all that runs, not only progress.")
+    ] = False
+    wait_ms: Annotated[
+        WaitMilliseconds, doc("Hold the reply this long for news, at most 20 000.")
+    ] = 0
+    draining: Annotated[bool, doc("No more leases, please.")] = False
+    goodbye: Annotated[bool, doc("The process ends: what it still holds is lost at once.")] = False
 
 
 class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The right to run one job. `attempt` and `delivery` count from one."""
 
-    job: str
-    epoch: int
-    token: str
-    type: str
-    pool: str
-    tenant: str
-    attempt: int
-    delivery: int
-    payload: Raw
-    timeout_ms: int | None = None
-    payload_bytes: int | None = None  # so large that it is not here: it must be fetched
-    payload_sha256: str | None = None  # of that one, in hex: what comes must be what was sent
-    run_mode: str | None = None  # how the pool runs jobs whose type does not say
-    resumes: bool = False  # it was leased before: there may be a checkpoint to begin from
+    job: Annotated[str, doc("The job's id.")]
+    epoch: Annotated[int, doc("Grows with every lease of the job.")]
+    token: Annotated[str, doc("Proves the lease.")]
+    type: Annotated[str, doc("Which handler to run.")]
+    pool: Annotated[str, doc("Whose slot it takes.")]
+    tenant: Annotated[str, doc("Whose job it is.")]
+    attempt: Annotated[int, doc("Counts from one.")]
+    delivery: Annotated[int, doc("Counts from one.")]
+    payload: Annotated[Raw, doc("The handler's arguments.", dict[str, Any])]
+    timeout_ms: Annotated[
+        int | None, doc("Stop the run after this long and report failed with timeout.")
+    ] = None
+    payload_bytes: Annotated[
+        int | None, doc("So large that it is not here: fetch it, see below.")
+    ] = None
+    payload_sha256: Annotated[
+        str | None, doc("Of the payload that is to be fetched, in hex: compare it.")
+    ] = None
+    run_mode: Annotated[
+        str | None, doc("How the pool runs jobs whose type does not say: loop, thread, process.")
+    ] = None
+    resumes: Annotated[
+        bool, doc("It was given out before: ask for its checkpoint before you run it.")
+    ] = False
 
 
 class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     """What a worker hears. Fields without news are left out."""
 
-    leases: list[Lease] = []
-    recorded: list[int] = []  # numbers of reports that are on disk
-    refused: list[int] = []  # numbers of reports whose lease was no longer in force
-    cancel: list[str] = []  # jobs that somebody asked to stop
-    revoked: list[str] = []  # jobs this worker must stop: the lease is another's
-    revoked_epochs: list[int] = []  # of each of these: a lease that is newer stands
-    drain: bool = False  # an operator wants this worker to hand back what it runs, and to end
-    resync: bool = False
-    more: bool = False  # call again at once: there may be more leases for free slots
-    beat_ms: int = 3000  # call again at least this often while anything runs
-    refused_types: list[str] = []  # of the hello: no room for these names; the others are in force
+    leases: Annotated[list[Lease], doc("Jobs to run now.")] = []
+    recorded: Annotated[list[int], doc("Numbers of reports that are on disk.")] = []
+    refused: Annotated[
+        list[int], doc("Numbers of reports whose lease was no longer in force; drop them.")
+    ] = []
+    cancel: Annotated[list[str], doc("Jobs that somebody asked to stop.")] = []
+    revoked: Annotated[
+        list[str], doc("Jobs to stop without a report: the lease is another's.")
+    ] = []
+    revoked_epochs: Annotated[
+        list[int], doc("Of each of these, the epoch that is lost: go on with a newer lease.")
+    ] = []
+    drain: Annotated[
+        bool, doc("An operator asks you to drain: hand back or finish what you run, then leave.")
+    ] = False
+    resync: Annotated[bool, doc("Say hello again, with the whole of running.")] = False
+    more: Annotated[
+        bool, doc("Call again at once: there may be more leases for the free slots.")
+    ] = False
+    beat_ms: Annotated[int, doc("Call again at least this often.")] = 3000
+    refused_types: Annotated[
+        list[str],
+        doc(
+            "Names in your hello for which there is no room; the other types are in force."
+            " Say so in your log, go on, and say hello again after a minute or more."
+        ),
+    ] = []
 
 
 decode_request = msgspec.json.Decoder(ExchangeRequest).decode

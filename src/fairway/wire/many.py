@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
+
+from fairway.wire.doc import doc
 
 
 class CancelMany(Struct, kw_only=True, forbid_unknown_fields=True):
     """Cancel every job that matches the filters of the address."""
 
-    dry_run: bool = False
+    dry_run: Annotated[bool, doc("Count them, cancel nothing.")] = False
 
 
 class CancelledMany(Struct, kw_only=True):
     """What became of a page of them; go on with `next_cursor` until it is null."""
 
-    matched: int
-    cancelled: int
-    asked_to_stop: int
-    next_cursor: str | None = None
+    matched: Annotated[
+        int, doc("Jobs of this page that matched; of a dry run, all, up to 100 000.")
+    ]
+    cancelled: Annotated[int, doc("Waited, and are cancelled now.")]
+    asked_to_stop: Annotated[int, doc("Run; they end as cancelled, or as they would have.")]
+    next_cursor: Annotated[
+        str | None, doc("Send the same request with it for the next page; null when all are done.")
+    ] = None
 
 
 class PoolUsage(Struct, kw_only=True):
     """What jobs of one pool used."""
 
-    pool: str
-    jobs: int
-    billable_slot_seconds: float
-    unbilled_slot_seconds: float
+    pool: Annotated[str, doc("The pool.")]
+    jobs: Annotated[int, doc("Jobs that were submitted in that time.")]
+    billable_slot_seconds: Annotated[float, doc("Slot-time of their runs that is billed.")]
+    unbilled_slot_seconds: Annotated[float, doc("Of runs that the platform cut short.")]
 
 
 class Usage(Struct, kw_only=True):
     """Slot-time of the jobs that were submitted in some time, by pool."""
 
-    pools: list[PoolUsage]
+    pools: Annotated[list[PoolUsage], doc("By pool; pools without jobs are left out.")]

@@ -12,6 +12,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from fairway.core.lifecycle import BY_LABEL
+from fairway.wire.doc import doc
+from fairway.wire.problems import Problem
+
 # `$` alone would let a line end pass: it stands before one as well as at the very end.
 END = r"$(?!\n)"
 JOB_TYPE_PATTERN = r"^[A-Za-z][A-Za-z0-9_.:-]{0,127}" + END
@@ -32,133 +36,211 @@ OnLate = Literal["run", "skip", "flag"]
 EMPTY_OBJECT = Raw(b"{}")
 BATCH_MAX = 10_000
 
+DELAY_SECONDS = doc("Not before this long from now. Instead of execute_at.")
+
 
 class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A job to accept. `payload` is the object of arguments that the handler gets."""
 
-    type: JobType
-    payload: Raw = EMPTY_OBJECT
-    payload_upload: str | None = None
-    pool: PoolName | None = None
-    priority: Priority = 5
-    fair_key: FairKey | None = None
-    timeout_seconds: TimeoutSeconds | None = None
-    execute_at: Moment | None = None
-    delay_seconds: DelaySeconds | None = None
-    exact: bool = False
-    not_after: Moment | None = None
-    on_late: OnLate | None = None
+    type: Annotated[JobType, doc("Which handler runs it, such as email.send.")]
+    payload: Annotated[
+        Raw,
+        doc(
+            "The handler's arguments by name. At most 8 MB and 100 000 values, 64 levels"
+            " deep, no key twice.",
+            dict[str, Any],
+        ),
+    ] = EMPTY_OBJECT
+    payload_upload: Annotated[
+        str | None, doc("In place of a payload: the id of an upload, which may be larger.")
+    ] = None
+    pool: Annotated[
+        PoolName | None, doc("The class of workers to run it; without it, its type's, else short.")
+    ] = None
+    priority: Annotated[Priority, doc("Order among your own jobs only: 9 goes before 0.")] = 5
+    fair_key: Annotated[
+        FairKey | None,
+        doc("Whose job it is among your own customers: they share your part evenly."),
+    ] = None
+    timeout_seconds: Annotated[
+        TimeoutSeconds | None,
+        doc("A run that takes longer is stopped and counts as a failed attempt."),
+    ] = None
+    execute_at: Annotated[
+        Moment | None, doc("Not before this moment. One that has passed means now.")
+    ] = None
+    delay_seconds: Annotated[DelaySeconds | None, DELAY_SECONDS] = None
+    exact: Annotated[
+        bool, doc("Due in more than an hour, a job is spread by up to a minute unless this is set.")
+    ] = False
+    not_after: Annotated[Moment | None, doc("The last moment to start.")] = None
+    on_late: Annotated[
+        OnLate | None,
+        doc("What is done after it: skip (the default), flag (run, with an event), or run."),
+    ] = None
 
 
 class Reschedule(Struct, kw_only=True, forbid_unknown_fields=True):
     """Another time for a scheduled job: `execute_at` or `delay_seconds`."""
 
-    execute_at: Moment | None = None
-    delay_seconds: DelaySeconds | None = None
-    exact: bool = False
+    execute_at: Annotated[Moment | None, doc("Not before this moment.")] = None
+    delay_seconds: Annotated[DelaySeconds | None, DELAY_SECONDS] = None
+    exact: Annotated[
+        bool, doc("Due in more than an hour, it is spread by up to a minute unless this is set.")
+    ] = False
 
 
 class BatchRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Up to 10 000 jobs in one call; each gets its own status."""
 
-    jobs: list[Raw]
+    jobs: Annotated[
+        list[Raw],
+        doc(
+            "The jobs, each as in a single submission.",
+            Annotated[list[JobRequest], Meta(min_length=1, max_length=BATCH_MAX)],
+        ),
+    ]
 
 
 class JobAccepted(Struct, kw_only=True, gc=False):
     """The job is on disk."""
 
-    id: str
-    state: str = "queued"
+    id: Annotated[str, doc("The job's stable id.")]
+    state: Annotated[
+        str, doc("Where it starts; a replay says the same, whatever became of the job since.")
+    ] = "queued"
 
 
 class BatchItem(Struct, kw_only=True, omit_defaults=True, gc=False):
     """One job of a batch: 202 with its id, or the problem that kept it out."""
 
-    status: int
-    id: str | None = None
-    problem: dict[str, Any] | None = None
+    status: Annotated[int, doc("202, or the status this job alone would have got.")]
+    id: Annotated[str | None, doc("The job's id, when it was accepted.")] = None
+    problem: Annotated[dict[str, Any] | None, doc("Why it was not.", Problem | None)] = None
 
 
 class BatchReply(Struct, kw_only=True):
     """One item per job, in the order they were sent."""
 
-    accepted: int
-    items: list[BatchItem]
+    accepted: Annotated[int, doc("How many of the items were accepted.")]
+    items: Annotated[list[BatchItem], doc("One per job, in the order they were sent.")]
 
 
 class JobError(Struct, kw_only=True, omit_defaults=True):
     """Why the last run failed, and what was decided because of it."""
 
-    failure: str = ""
-    reason: str = ""
-    type: str = ""
-    message: str = ""
-    stack: str = ""
-    dependency: str = ""
+    failure: Annotated[
+        str, doc("The failure class: app_error, permanent, worker_crash, timeout and so on.")
+    ] = ""
+    reason: Annotated[
+        str, doc("What was decided: retrying, parked, permanent, poison, attempts_exhausted, …")
+    ] = ""
+    type: Annotated[str, doc("The kind of error, such as ValueError.")] = ""
+    message: Annotated[str, doc("What it said.")] = ""
+    stack: Annotated[
+        str, doc("Where it happened, in the handler and below; the end of it, if it is long.")
+    ] = ""
+    dependency: Annotated[str, doc("Which dependency failed, when the class is dependency.")] = ""
 
 
 class RunView(Struct, kw_only=True):
     """One run of a job that was no success, or a replay."""
 
-    delivery: int
-    attempt: int
-    outcome: str
-    ended_at: datetime
-    ran_seconds: float
-    worker: str
-    build: str
-    reason: str
-    billable: bool = True
-    progress: Raw | None = None
-    error: Raw | None = None
+    delivery: Annotated[
+        int, doc("Which delivery it was; a snooze or a hand-back gives its number back.")
+    ]
+    attempt: Annotated[int, doc("Which attempt it was, or would have been.")]
+    outcome: Annotated[str, doc("failed, lost, snoozed, cancelled, returned, or replayed.")]
+    ended_at: Annotated[datetime, doc("When the run was over.")]
+    ran_seconds: Annotated[float, doc("How long it took.")]
+    worker: Annotated[str, doc("Who ran it.")]
+    build: Annotated[str, doc("Which build of the code, as the worker says.")]
+    reason: Annotated[str, doc("What was decided because of it.")]
+    billable: Annotated[bool, doc("False when the platform cut it short.")] = True
+    progress: Annotated[Raw | None, doc("How far it was, if it said so.")] = None
+    error: Annotated[Raw | None, doc("What it said, when it failed.", JobError | None)] = None
 
 
 class CheckpointSeen(Struct, kw_only=True):
     """The newest checkpoint of a job: where its next run would begin."""
 
-    number: int
-    size_bytes: int
-    saved_at: datetime
+    number: Annotated[int, doc("Counts the checkpoints of one run, from one.")]
+    size_bytes: Annotated[int, doc("How large the state is.")]
+    saved_at: Annotated[datetime, doc("Since when it is safe.")]
 
 
 class JobView(Struct, kw_only=True):
     """A job as its tenant sees it."""
 
-    id: str
-    type: str
-    pool: str
-    state: str
-    priority: int
-    attempts: int
-    deliveries: int
-    created_at: datetime
-    execute_at: datetime | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    ran_seconds: float | None = None
-    billable_seconds: float = 0.0
-    unbilled_seconds: float = 0.0
-    timeout_seconds: float | None = None
-    late_seconds: float | None = None
-    not_after: datetime | None = None
-    on_late: str | None = None
-    progress: Raw | None = None
-    checkpoint: CheckpointSeen | None = None
-    payload: Raw | UnsetType = UNSET
-    payload_bytes: int | None = None
-    result: Raw | None = None
-    result_bytes: int | None = None
-    error: Raw | None = None
-    failures: dict[str, int] = {}
-    fingerprint: str | None = None
-    history: list[Raw] | UnsetType = UNSET
+    id: Annotated[str, doc("The job's stable id.")]
+    type: Annotated[str, doc("Which handler runs it.")]
+    pool: Annotated[str, doc("The class of workers that runs it.")]
+    state: Annotated[
+        str, doc("Where it stands. The last four are final.", Literal[tuple(BY_LABEL)])
+    ]
+    priority: Annotated[int, doc("Order among your own jobs.")]
+    attempts: Annotated[int, doc("Runs that the job itself answered for.")]
+    deliveries: Annotated[
+        int, doc("Times it was given to a worker; a crash costs one of these only.")
+    ]
+    created_at: Annotated[datetime, doc("When it was accepted.")]
+    execute_at: Annotated[
+        datetime | None, doc("When it is or was last due; null for a job that was due at once.")
+    ] = None
+    started_at: Annotated[datetime | None, doc("When the last run began.")] = None
+    finished_at: Annotated[datetime | None, doc("When it became final.")] = None
+    ran_seconds: Annotated[float | None, doc("How long the last run took.")] = None
+    billable_seconds: Annotated[float, doc("Slot-time of all its runs that is billed.")] = 0.0
+    unbilled_seconds: Annotated[
+        float, doc("Of runs that the platform cut short: a worker died, a deploy.")
+    ] = 0.0
+    timeout_seconds: Annotated[
+        float | None, doc("The limit of one run, if it has one of its own.")
+    ] = None
+    late_seconds: Annotated[float | None, doc("How long after execute_at the last run began.")] = (
+        None
+    )
+    not_after: Annotated[datetime | None, doc("The last moment to start.")] = None
+    on_late: Annotated[str | None, doc("What is done after it: run, skip or flag.")] = None
+    progress: Annotated[
+        Raw | None,
+        doc("What the handler last said of itself; kept when a job is cancelled or dead."),
+    ] = None
+    checkpoint: Annotated[
+        CheckpointSeen | None,
+        doc("Where its next run would begin, if it saved one. Lists go without."),
+    ] = None
+    payload: Annotated[Raw | UnsetType, doc("The arguments. Lists go without.", dict[str, Any])] = (
+        UNSET
+    )
+    payload_bytes: Annotated[
+        int | None, doc("So large that it is not here: GET /v1/jobs/{id}/payload.")
+    ] = None
+    result: Annotated[Raw | None, doc("What the handler returned.")] = None
+    result_bytes: Annotated[
+        int | None, doc("So large that it is not here: GET /v1/jobs/{id}/result.")
+    ] = None
+    error: Annotated[Raw | None, doc("Why the last failed run failed.", JobError | None)] = None
+    failures: Annotated[dict[str, int], doc("How often it failed, by class.")] = {}
+    fingerprint: Annotated[
+        str | None, doc("Stands for the cause of death, while it is a dead letter.")
+    ] = None
+    history: Annotated[
+        list[Raw] | UnsetType,
+        doc(
+            "Runs that were no success, and replays: the last fifty. Lists go without.",
+            list[RunView],
+        ),
+    ] = UNSET
 
 
 class JobList(Struct, kw_only=True):
     """A page of jobs, newest first; `next_cursor` is null on the last page."""
 
-    jobs: list[JobView]
-    next_cursor: str | None = None
+    jobs: Annotated[list[JobView], doc("Newest first.")]
+    next_cursor: Annotated[
+        str | None, doc("Ask for the next page with it; null on the last page.")
+    ] = None
 
 
 decode_job = msgspec.json.Decoder(JobRequest).decode

@@ -2,49 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
+
+from fairway.wire.doc import doc
 
 
 class NewKey(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key for a tenant's programs, or for workers (of one tenant, or of all)."""
 
-    scope: Literal["tenant", "worker"] = "tenant"
-    tenant: str | None = None
+    scope: Annotated[Literal["tenant", "worker"], doc("Who will use it.")] = "tenant"
+    tenant: Annotated[
+        str | None, doc("The tenant's name. A worker's key without one serves all tenants.")
+    ] = None
 
 
 class KeyAdded(Struct, kw_only=True):
     """The new key. Its text is shown here once and never again."""
 
-    id: str
-    scope: str
-    tenant: str | None
-    api_key: str
+    id: Annotated[str, doc("The public part, for revoking it.")]
+    scope: Annotated[str, doc("Who may use it.")]
+    tenant: Annotated[str | None, doc("The tenant it belongs to.")]
+    api_key: Annotated[str, doc("The key, shown once.")]
 
 
 class WorkerView(Struct, kw_only=True):
     """One life of one worker."""
 
-    name: str
-    life: str
-    tenant: str | None
-    build: str
-    slots: dict[str, int]
-    running: dict[str, int]
-    draining: bool
-    silent_seconds: float
-    limits: dict[str, str]
+    name: Annotated[str, doc("Its name, for people; several may share one.")]
+    life: Annotated[
+        str, doc("Which of its lives this is: drain it by this; not its session, which is secret.")
+    ]
+    tenant: Annotated[str | None, doc("Set when it runs one tenant's jobs only.")]
+    build: Annotated[str, doc("Which build of the code it is.")]
+    slots: Annotated[dict[str, int], doc("Pool → how many jobs it runs at once there.")]
+    running: Annotated[
+        dict[str, int], doc("Pool → how many it runs now; pools without any are left out.")
+    ]
+    draining: Annotated[bool, doc("Whether it takes no more jobs, or was asked to take none.")]
+    silent_seconds: Annotated[float, doc("Since it was last heard of.")]
+    limits: Annotated[
+        dict[str, str],
+        doc("Limit of a job in a process of its own → what holds it on that machine."),
+    ]
 
 
 class WorkerList(Struct, kw_only=True):
     """The workers that the platform hears, by name."""
 
-    workers: list[WorkerView]
+    workers: Annotated[list[WorkerView], doc("By name.")]
 
 
 class Health(Struct, kw_only=True, omit_defaults=True):
     """Whether the server is well, and which of its checks hold."""
 
-    status: str
-    checks: dict[str, bool] = {}
+    status: Annotated[str, doc("ok, or not ready.")]
+    checks: Annotated[dict[str, bool], doc("Each check, and whether it holds.")] = {}

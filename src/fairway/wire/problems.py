@@ -5,12 +5,13 @@ Used by the API on the way out and by the SDK on the way in, so both sides share
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
 
 from fairway.core import errors
+from fairway.wire.doc import doc
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -66,13 +67,13 @@ CODES: dict[str, tuple[int, str]] = {
 class Problem(Struct, kw_only=True, omit_defaults=True):
     """What went wrong (RFC 9457). `code` is stable; `errors` point at fields by JSON pointer."""
 
-    type: str
-    title: str
-    status: int
-    code: str
-    detail: str = ""
-    errors: list[dict[str, str]] = []
-    request_id: str = ""
+    type: Annotated[str, doc("A page on this server that explains the code.")]
+    title: Annotated[str, doc("The code in words.")]
+    status: Annotated[int, doc("The HTTP status.")]
+    code: Annotated[str, doc("Stable: programs may rely on it.")]
+    detail: Annotated[str, doc("What happened this time.")] = ""
+    errors: Annotated[list[dict[str, str]], doc("Which fields, by JSON pointer.")] = []
+    request_id: Annotated[str, doc("Tell us this when you ask for help.")] = ""
 
 
 def type_of(code: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from fairway.wire.doc import doc
 from fairway.wire.exchange import ShortText
 from fairway.wire.messages import END, PoolName, TimeoutSeconds
 
@@ -18,71 +19,117 @@ Seconds = Annotated[float, Meta(ge=1, le=24 * 3600)]
 class PoolTerms(Struct, kw_only=True, forbid_unknown_fields=True):
     """How a pool runs its jobs; what is left out has the value of the medium pool."""
 
-    slots: Annotated[int, Meta(ge=1, le=100_000)] = 8
-    lease_mode: Literal["lazy", "durable"] = "durable"
-    lease_seconds: Seconds = 300.0
-    run_mode: Literal["loop", "thread", "process"] | None = None
-    checkpoint: Literal["none", "optional", "expected"] = "optional"
-    attempts: Annotated[int, Meta(ge=1, le=10_000)] = 3
-    pickup_target_seconds: Annotated[float, Meta(gt=0, le=7 * 24 * 3600)] = 5.0
-    labels: Annotated[list[Label], Meta(max_length=32)] = []
-    reserved_per_mille: Annotated[int, Meta(ge=0, le=950)] = 800
+    slots: Annotated[
+        int,
+        Meta(ge=1, le=100_000),
+        doc("Slots that a worker offers there unless it says otherwise."),
+    ] = 8
+    lease_mode: Annotated[
+        Literal["lazy", "durable"],
+        doc("durable: on disk before the worker hears of it. lazy: only if the run lasts."),
+    ] = "durable"
+    lease_seconds: Annotated[
+        Seconds, doc("A worker silent for this long has lost its jobs there.")
+    ] = 300.0
+    run_mode: Annotated[
+        Literal["loop", "thread", "process"] | None,
+        doc("How jobs run that do not say; null: a coroutine in the loop, a function in a thread."),
+    ] = None
+    checkpoint: Annotated[
+        Literal["none", "optional", "expected"],
+        doc("Whether jobs keep checkpoints; expected: it is noted when a long one has none."),
+    ] = "optional"
+    attempts: Annotated[
+        int,
+        Meta(ge=1, le=10_000),
+        doc("Attempts before a failing job is dead, unless its type says otherwise."),
+    ] = 3
+    pickup_target_seconds: Annotated[
+        float,
+        Meta(gt=0, le=7 * 24 * 3600),
+        doc("How soon a job should start when its tenant has slots free."),
+    ] = 5.0
+    labels: Annotated[
+        list[Label],
+        Meta(max_length=32),
+        doc("A worker must have all of these for its slots to count."),
+    ] = []
+    reserved_per_mille: Annotated[
+        int, Meta(ge=0, le=950), doc("Part of the slots that floors of tenants may claim together.")
+    ] = 800
 
 
 class PoolView(PoolTerms, kw_only=True):
     """A pool. `fits_seconds` is set for pools of duration, whose job types are measured."""
 
-    name: PoolName
-    fits_seconds: float | None = None
+    name: Annotated[PoolName, doc("The pool's name.")]
+    fits_seconds: Annotated[
+        float | None, doc("The longest run that belongs in it; null for a pool of resources.")
+    ] = None
 
 
 class PoolList(Struct, kw_only=True):
     """Every pool there is."""
 
-    pools: list[PoolView]
+    pools: Annotated[list[PoolView], doc("Every pool.")]
 
 
 class TypeSettings(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is said of a job type; what is left out is not said."""
 
-    pool: PoolName | None = None
-    timeout_seconds: TimeoutSeconds | None = None
-    attempts: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    dependency: ShortText = ""
-    warm_key: ShortText = ""
-    version: ShortText = ""
-    schema: dict[str, Any] | None = None
+    pool: Annotated[PoolName | None, doc("Where its jobs go unless they say otherwise.")] = None
+    timeout_seconds: Annotated[
+        TimeoutSeconds | None, doc("The limit of one run, as its workers keep it.")
+    ] = None
+    attempts: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000)] | None,
+        doc("Attempts before a failing job is dead; null: by its pool."),
+    ] = None
+    dependency: Annotated[ShortText, doc("What it leans on, such as stripe.")] = ""
+    warm_key: Annotated[ShortText, doc("Workers that keep this ready are preferred.")] = ""
+    version: Annotated[ShortText, doc("Of the handler, for people.")] = ""
+    schema: Annotated[
+        dict[str, Any] | None, doc("JSON Schema of the payload, checked when a job is submitted.")
+    ] = None
 
 
 class TypeView(TypeSettings, kw_only=True):
     """A job type: what was said of it, and what was measured."""
 
-    name: str
-    registered: bool
-    measured_pool: PoolName | None = None
-    measured_p95_seconds: float | None = None
-    moved_at: datetime | None = None
+    name: Annotated[str, doc("The job type.")]
+    registered: Annotated[bool, doc("Whether a worker or an operator ever said anything of it.")]
+    measured_pool: Annotated[
+        PoolName | None, doc("Where the clock says it belongs; beats what was declared.")
+    ] = None
+    measured_p95_seconds: Annotated[
+        float | None, doc("95 % of its runs took no longer, when it was moved.")
+    ] = None
+    moved_at: Annotated[
+        datetime | None, doc("When it was moved; it stays for an hour at least.")
+    ] = None
 
 
 class TypeList(Struct, kw_only=True):
     """Every job type there is, by name."""
 
-    job_types: list[TypeView]
+    job_types: Annotated[list[TypeView], doc("By name.")]
 
 
 class AuditView(Struct, kw_only=True):
     """One change: who made it, of what."""
 
-    id: int
-    at: datetime
-    actor: str
-    action: str
-    subject: str
-    detail: str
+    id: Annotated[int, doc("Grows with every change.")]
+    at: Annotated[datetime, doc("When.")]
+    actor: Annotated[str, doc("The public part of the key that did it, or platform.")]
+    action: Annotated[str, doc("What was done.")]
+    subject: Annotated[str, doc("To which pool or job type.")]
+    detail: Annotated[str, doc("A sentence.")]
 
 
 class AuditList(Struct, kw_only=True):
     """Changes, newest first; `next_before` is null on the last page."""
 
-    entries: list[AuditView]
-    next_before: int | None = None
+    entries: Annotated[list[AuditView], doc("Newest first.")]
+    next_before: Annotated[
+        int | None, doc("Ask for the next page with it; null on the last page.")
+    ] = None

@@ -12,7 +12,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from fairway.wire.doc import doc
 from fairway.wire.exchange import Epoch, LeaseToken
+from fairway.wire.messages import CheckpointSeen
 
 CheckpointNumber = Annotated[int, Meta(ge=1, le=(1 << 31) - 1)]
 
@@ -20,39 +22,34 @@ CheckpointNumber = Annotated[int, Meta(ge=1, le=(1 << 31) - 1)]
 class CheckpointSave(Struct, kw_only=True, forbid_unknown_fields=True):
     """Save what the job needs to go on from here. `state` is any JSON."""
 
-    job: str
-    tenant: str
-    epoch: Epoch
-    token: LeaseToken
-    number: CheckpointNumber
-    state: Raw
+    job: Annotated[str, doc("The job.")]
+    tenant: Annotated[str, doc("From its lease.")]
+    epoch: Annotated[Epoch, doc("From its lease.")]
+    token: Annotated[LeaseToken, doc("From its lease.")]
+    number: Annotated[CheckpointNumber, doc("Counts the checkpoints of this run, from one.")]
+    state: Annotated[Raw, doc("Any JSON: what the next run needs to go on from here.")]
 
 
-class CheckpointSaved(Struct, kw_only=True):
+class CheckpointSaved(CheckpointSeen, kw_only=True):
     """The checkpoint is safe: the next run can begin from it."""
 
-    number: int
-    size_bytes: int
-    saved_at: datetime
 
-
-class CheckpointFound(Struct, kw_only=True):
+class CheckpointFound(CheckpointSeen, kw_only=True):
     """The newest whole checkpoint of the runs before this one."""
 
-    number: int
-    size_bytes: int
-    saved_at: datetime
-    state: Raw
-    lost: int = 0
+    state: Annotated[Raw, doc("What was saved.")]
+    lost: Annotated[
+        int, doc("How many newer checkpoints were saved and cannot be read any more.")
+    ] = 0
 
 
 class UploadMade(Struct, kw_only=True):
     """Where to PUT a payload that is too large for a request."""
 
-    id: str
-    url: str
-    expires_at: datetime
-    size_bytes_max: int
+    id: Annotated[str, doc("Submit a job with it as `payload_upload`.")]
+    url: Annotated[str, doc("PUT the payload there, as it is, without a key. It is a secret.")]
+    expires_at: Annotated[datetime, doc("Until when.")]
+    size_bytes_max: Annotated[int, doc("The most that it takes.")]
 
 
 _BEFORE_STATE = re.compile(rb',\s*"state"\s*:')

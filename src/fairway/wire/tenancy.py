@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from fairway.wire.doc import doc
 from fairway.wire.messages import END, JobType, PoolName
 
 TENANT_NAME_PATTERN = r"^[a-z0-9][a-z0-9_.-]{0,62}" + END
@@ -21,104 +22,121 @@ Burst = Annotated[int, Meta(ge=1, le=10_000_000)]
 Slots = Annotated[int, Meta(ge=0, le=1_000_000)]
 PerMille = Annotated[int, Meta(ge=0, le=1_000)]
 
+NAME = doc("Lower-case letters, digits and _.- only.")
+TIER = doc("Where values come from that the tenant has not of its own.")
+WEIGHT = doc("Its share of slot-time beside the other tenants' weights.")
+DEPTH_LIMIT = doc("Jobs that may wait at once; one more gets a 429.")
+CAP = doc("Jobs of one tenant that may run at once in one pool; null for no limit.")
+RATE_PER_SECOND = doc("Jobs that may be submitted a second, over time.")
+BURST = doc("Jobs that may be submitted at once after a pause.")
+RESERVED = doc("Pool → slots kept for this tenant even while idle.")
+FLOOR_PER_MILLE = doc(
+    "Part of the shared slots that a tenant with work holds at least; floors that add"
+    " up to more than 800 shrink in proportion."
+)
+
 
 class NewTenant(Struct, kw_only=True, forbid_unknown_fields=True):
     """A tenant to add; it gets its first key with the answer. What is left out is its tier's."""
 
-    name: TenantName
-    tier: TierName = "standard"
-    weight: Weight | None = None
-    depth_limit: DepthLimit | None = None
-    cap: Cap | None = None
-    rate_per_second: Rate | None = None
-    burst: Burst | None = None
-    reserved: dict[str, Slots] = {}
+    name: Annotated[TenantName, NAME]
+    tier: Annotated[TierName, TIER] = "standard"
+    weight: Annotated[Weight | None, WEIGHT] = None
+    depth_limit: Annotated[DepthLimit | None, DEPTH_LIMIT] = None
+    cap: Annotated[Cap | None, CAP] = None
+    rate_per_second: Annotated[Rate | None, RATE_PER_SECOND] = None
+    burst: Annotated[Burst | None, BURST] = None
+    reserved: Annotated[dict[str, Slots], RESERVED] = {}
 
 
 class TenantChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """What to change; what is left out stays, null takes the tier's value again."""
 
-    tier: TierName | UnsetType = UNSET
-    weight: Weight | UnsetType | None = UNSET
-    depth_limit: DepthLimit | UnsetType | None = UNSET
-    cap: Cap | UnsetType | None = UNSET
-    rate_per_second: Rate | UnsetType | None = UNSET
-    burst: Burst | UnsetType | None = UNSET
-    reserved: dict[str, Slots] | UnsetType = UNSET
+    tier: Annotated[TierName | UnsetType, TIER] = UNSET
+    weight: Annotated[Weight | UnsetType | None, WEIGHT] = UNSET
+    depth_limit: Annotated[DepthLimit | UnsetType | None, DEPTH_LIMIT] = UNSET
+    cap: Annotated[Cap | UnsetType | None, CAP] = UNSET
+    rate_per_second: Annotated[Rate | UnsetType | None, RATE_PER_SECOND] = UNSET
+    burst: Annotated[Burst | UnsetType | None, BURST] = UNSET
+    reserved: Annotated[dict[str, Slots] | UnsetType, RESERVED] = UNSET
 
 
 class TenantView(Struct, kw_only=True):
     """A tenant with the values in force: its own, else its tier's."""
 
-    id: int
-    name: str
-    tier: str
-    weight: int
-    floor_per_mille: int
-    cap: int | None
-    reserved: dict[str, int]
-    rate_per_second: int
-    burst: int
-    depth_limit: int
+    id: Annotated[int, doc("The tenant's number.")]
+    name: Annotated[str, NAME]
+    tier: Annotated[str, TIER]
+    weight: Annotated[int, WEIGHT]
+    floor_per_mille: Annotated[int, FLOOR_PER_MILLE]
+    cap: Annotated[int | None, CAP]
+    reserved: Annotated[dict[str, int], RESERVED]
+    rate_per_second: Annotated[int, RATE_PER_SECOND]
+    burst: Annotated[int, BURST]
+    depth_limit: Annotated[int, DEPTH_LIMIT]
 
 
 class TenantAdded(TenantView, kw_only=True):
     """The new tenant. The key is shown here once and never again."""
 
-    api_key: str
+    api_key: Annotated[str, doc("Its first key, shown once.")]
 
 
 class TierTerms(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a tenant of the tier gets unless it has values of its own."""
 
-    weight: Weight
-    group: Literal["", "free"] = ""
-    floor_per_mille: PerMille = 0
-    cap: Cap | None = None
-    rate_per_second: Rate = 100
-    burst: Burst = 1_000
-    depth_limit: DepthLimit = 10_000_000
+    weight: Annotated[Weight, WEIGHT]
+    group: Annotated[
+        Literal["", "free"], doc("free: its tenants compete inside the free group's slice.")
+    ] = ""
+    floor_per_mille: Annotated[PerMille, FLOOR_PER_MILLE] = 0
+    cap: Annotated[Cap | None, CAP] = None
+    rate_per_second: Annotated[Rate, RATE_PER_SECOND] = 100
+    burst: Annotated[Burst, BURST] = 1_000
+    depth_limit: Annotated[DepthLimit, DEPTH_LIMIT] = 10_000_000
 
 
 class TierView(TierTerms, kw_only=True):
     """A tier as it is in force."""
 
-    name: TierName
+    name: Annotated[TierName, doc("Lower-case letters, digits and _- only.")]
 
 
 class TierList(Struct, kw_only=True):
     """All tiers, the lightest first."""
 
-    tiers: list[TierView]
+    tiers: Annotated[list[TierView], doc("The lightest first.")]
 
 
 class Pause(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Which jobs must not start: those that match all that is named."""
 
-    tenant: TenantName | None = None
-    type: JobType | None = None
-    pool: PoolName | None = None
+    tenant: Annotated[TenantName | None, doc("Jobs of this tenant.")] = None
+    type: Annotated[JobType | None, doc("Jobs of this type.")] = None
+    pool: Annotated[PoolName | None, doc("Jobs of this pool.")] = None
 
 
 class PauseList(Struct, kw_only=True):
     """Pauses in force."""
 
-    pauses: list[Pause]
+    pauses: Annotated[list[Pause], doc("Pauses in force.")]
 
 
 class Limits(Struct, kw_only=True):
     """What a tenant may do, how much of it is used, and what was refused."""
 
-    tier: str
-    weight: int
-    rate_per_second: int
-    burst: int
-    jobs_left: int
-    depth: int
-    depth_limit: int
-    cap: int | None
-    payload_bytes_max: int
-    payload_values_max: int
-    batch_jobs_max: int
-    batch_values_max: int
-    refused: dict[str, int]
+    tier: Annotated[str, doc("Your tier.")]
+    weight: Annotated[int, WEIGHT]
+    rate_per_second: Annotated[int, RATE_PER_SECOND]
+    burst: Annotated[int, BURST]
+    jobs_left: Annotated[int, doc("Jobs that you may submit at once now.")]
+    depth: Annotated[int, doc("Jobs of yours that wait now.")]
+    depth_limit: Annotated[int, DEPTH_LIMIT]
+    cap: Annotated[int | None, CAP]
+    payload_bytes_max: Annotated[int, doc("The largest payload of a job.")]
+    payload_values_max: Annotated[int, doc("Values in one payload; upload those with more.")]
+    batch_jobs_max: Annotated[int, doc("Jobs in one batch.")]
+    batch_values_max: Annotated[int, doc("Values in all jobs of a batch.")]
+    refused: Annotated[
+        dict[str, int], doc("Submissions refused since this server started, by code.")
+    ]

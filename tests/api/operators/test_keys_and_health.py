@@ -13,7 +13,7 @@ from tests.api.house import House, open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api.operators.keys_and_health import METRICS_SECONDS
+from fairway.api.operators.health import METRICS_SECONDS
 from fairway.core.keys import ApiKey
 from fairway.services.readiness import KEPT_US
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.api.reference.shape import KeyScope, Operation, Parameter
+from fairway.api.endpoint import Endpoint, KeyScope, Parameter
 
 LINE_MAX = 50
 
@@ -17,10 +17,10 @@ KEY_VARIABLES: dict[KeyScope, str] = {
 }
 
 
-def curl(operation: Operation) -> str:
+def curl(operation: Endpoint) -> str:
     lines = [f'curl {_method(operation)}"$FAIRWAY_URL{_target(operation)}"']
-    if operation.key is not None:
-        lines.append(f'-H "Authorization: Bearer {KEY_VARIABLES[operation.key]}"')
+    if operation.keys:
+        lines.append(f'-H "Authorization: Bearer {KEY_VARIABLES[operation.keys[0]]}"')
     if operation.body is not None:
         lines.append("-H 'Content-Type: application/json'")
         lines.append(f"-d '{_json(operation.body_example)}'")
@@ -33,7 +33,7 @@ def _json(value: Any) -> str:
     return (line if len(line) <= LINE_MAX else msgspec.json.format(line)).decode()
 
 
-def _method(operation: Operation) -> str:
+def _method(operation: Endpoint) -> str:
     match operation.method:
         case "HEAD":
             return "--head "
@@ -41,13 +41,11 @@ def _method(operation: Operation) -> str:
             return "-X POST "
         case "DELETE" | "PATCH" | "PUT":
             return f"-X {operation.method} "
-        case "POST" if operation.body is None:
-            return "-X POST "
         case _:
             return "-N " if operation.path.endswith("/events") else ""
 
 
-def _target(operation: Operation) -> str:
+def _target(operation: Endpoint) -> str:
     path = operation.path
     for parameter in _shown(operation, "path"):
         path = path.replace(f"{{{parameter.name}}}", parameter.shell)
@@ -55,5 +53,5 @@ def _target(operation: Operation) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _shown(operation: Operation, place: str) -> list[Parameter]:
+def _shown(operation: Endpoint, place: str) -> list[Parameter]:
     return [one for one in operation.parameters if one.place == place and one.shell]

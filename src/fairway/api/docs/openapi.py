@@ -12,11 +12,11 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from fairway.api.docs.curl import curl
+from fairway.api.docs.problem_notes import PROBLEM_NOTES
 from fairway.api.docs.schemas import REF, components
-from fairway.api.reference import GROUPS, OPERATIONS
-from fairway.api.reference.problem_notes import PROBLEM_NOTES
-from fairway.api.reference.shape import Operation, Parameter, Reply, ReplyHeader
-from fairway.api.reference.shared import RETRY_AFTER
+from fairway.api.endpoint import Endpoint, Parameter, Reply, ReplyHeader
+from fairway.api.endpoint_parts import RETRY_AFTER
+from fairway.api.table import GROUPS, OPERATIONS
 from fairway.wire.problems import CODES, CONTENT_TYPE, Problem, type_of
 
 Node: TypeAlias = dict[str, Any]
@@ -32,7 +32,6 @@ KEYS = {
     "worker": "A worker's key (`fw_worker_…`): run jobs.",
     "operator": "The operator's key (`fw_operator_…`): manage tenants and keys.",
 }
-OF_EVERY_KEY = ("UNAUTHENTICATED", "FORBIDDEN", "TOO_MANY_WRONG_KEYS", "UNAVAILABLE")
 
 
 @cache
@@ -67,7 +66,7 @@ def _paths() -> Node:
     return dict(paths)
 
 
-def _operation(operation: Operation, tag: str) -> Node:
+def _operation(operation: Endpoint, tag: str) -> Node:
     node: Node = {
         "operationId": operation.name,
         "tags": [tag],
@@ -91,12 +90,10 @@ def _operation(operation: Operation, tag: str) -> Node:
     return node
 
 
-def _security(operation: Operation) -> list[Node]:
+def _security(operation: Endpoint) -> list[Node]:
     """One of these kinds of key; `{}`, with others behind it, says that none is needed."""
-    others: list[Node] = [{name: []} for name in operation.other_keys]
-    if operation.key is None:
-        return [{}, *others] if others else []
-    return [{operation.key: []}, *others]
+    none: list[Node] = [{}] if operation.other_keys else []
+    return none + [{name: []} for name in operation.keys + operation.other_keys]
 
 
 def _parameter(parameter: Parameter) -> Node:
@@ -115,7 +112,7 @@ def _parameter(parameter: Parameter) -> Node:
 # -- answers -----------------------------------------------------------------------------------
 
 
-def _responses(operation: Operation) -> Node:
+def _responses(operation: Endpoint) -> Node:
     good = {str(reply.status): _reply(reply) for reply in operation.replies}
     return good | _problems(operation)
 
@@ -144,12 +141,10 @@ def _header(header: ReplyHeader) -> Node:
     }
 
 
-def _problems(operation: Operation) -> Node:
+def _problems(operation: Endpoint) -> Node:
     """One response a status; where several codes share it, an example for each."""
-    has_keys = operation.key is not None or operation.other_keys
-    codes = operation.problems + (OF_EVERY_KEY if has_keys else ())
     by_status: dict[int, list[str]] = defaultdict(list)
-    for code in codes:
+    for code in sorted(set(operation.all_problems), key=list(CODES).index):
         by_status[CODES[code][0]].append(code)
     return {
         str(status): _problem_response(status, by_status[status]) for status in sorted(by_status)

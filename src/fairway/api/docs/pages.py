@@ -15,7 +15,8 @@ from starlette.responses import Response
 from fairway.api.docs import reference_page
 from fairway.api.docs.markup import SECURITY_HEADERS, escape, inline, json_block, page
 from fairway.api.docs.openapi import document, problem_example
-from fairway.api.reference.problem_notes import PROBLEM_NOTES
+from fairway.api.docs.problem_notes import PROBLEM_NOTES
+from fairway.api.endpoint import Endpoint
 from fairway.core.errors import NotFound
 from fairway.wire.problems import CODES, type_of
 
@@ -27,6 +28,7 @@ LINKS = (
 )
 
 
+@Endpoint("GET", "/openapi.json", is_public=False)
 async def openapi(request: Request) -> Response:
     return Response(_openapi_text(), media_type="application/json", headers=SECURITY_HEADERS)
 
@@ -36,6 +38,7 @@ def _openapi_text() -> bytes:
     return msgspec.json.encode(document())
 
 
+@Endpoint("GET", "/docs", is_public=False)
 async def reference(request: Request) -> Response:
     return _reference()
 
@@ -46,6 +49,7 @@ def _reference() -> Response:
     return page("Fairway API", reference_page.body(found), reference_page.contents(found))
 
 
+@Endpoint("GET", "/docs.css", is_public=False)
 async def style(request: Request) -> Response:
     headers = SECURITY_HEADERS | {"cache-control": "max-age=300"}
     return Response(_style_text(), media_type="text/css", headers=headers)
@@ -56,6 +60,7 @@ def _style_text() -> bytes:
     return resources.files("fairway.api.docs").joinpath("docs.css").read_bytes()
 
 
+@Endpoint("GET", "/problems/{code}", is_public=False)
 async def problem(request: Request) -> Response:
     code = request.path_params["code"].upper().replace("-", "_")
     if code not in CODES:
@@ -84,6 +89,7 @@ def _neighbours(code: str) -> str:
     )
 
 
+@Endpoint("GET", "/", is_public=False)
 async def home(request: Request) -> Response:
     return _home()
 

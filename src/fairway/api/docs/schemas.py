@@ -1,7 +1,7 @@
 """JSON schemas of the wire types, as people need them: raw JSON parts get the type they stand for.
 
 The codec keeps payloads and results as raw text, which a schema cannot express. So each message is
-described by a twin whose raw fields have a real type, with a note on every field.
+described by a twin whose raw fields have a real type. What fields mean is said where they are.
 """
 
 from __future__ import annotations
@@ -14,47 +14,21 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType
 
-from fairway.api.reference.field_notes import FIELD_NOTES
-from fairway.core.lifecycle import BY_LABEL
-from fairway.core.run.outcome import FailureClass, OutcomeKind
-from fairway.wire.messages import BATCH_MAX, END, JobError, JobRequest, RunView
-from fairway.wire.problems import Problem
+from fairway.wire.messages import END
 
 Schema: TypeAlias = dict[str, Any]
 REF = "#/components/schemas/{name}"
-
-#: Narrower than the codec's own types, where people are better served by that.
-TOLD_AS: dict[tuple[str, str], Any] = {
-    ("JobRequest", "payload"): dict[str, Any],
-    ("BatchRequest", "jobs"): Annotated[list[JobRequest], Meta(min_length=1, max_length=BATCH_MAX)],
-    ("BatchItem", "problem"): Problem | None,
-    ("JobView", "state"): Literal[tuple(BY_LABEL)],
-    ("JobView", "payload"): dict[str, Any],
-    ("JobView", "error"): JobError | None,
-    ("JobView", "history"): list[RunView],
-    ("RunView", "error"): JobError | None,
-    ("FailureGroup", "error"): JobError | None,
-    ("ReplayOne", "payload"): dict[str, Any] | None,
-    ("ReplayMany", "payload"): dict[str, Any] | None,
-    ("Report", "kind"): Literal[tuple(kind.value for kind in OutcomeKind)],
-    ("Report", "failure"): Literal[tuple(one.value for one in FailureClass)] | None,
-    ("Report", "error"): JobError | None,
-    ("Lease", "payload"): dict[str, Any],
-    ("ScheduleRequest", "payload"): dict[str, Any],
-    ("ScheduleView", "payload"): dict[str, Any],
-}
 
 
 def components(kinds: Iterable[type[Struct]]) -> dict[str, Schema]:
     """The schema of each of these messages, and of all that they are made of, by name."""
     _, found = msgspec.json.schema_components([_twin(kind) for kind in kinds], ref_template=REF)
-    return {name: _annotated(name, schema) for name, schema in sorted(found.items())}
+    return {name: _tidied(schema) for name, schema in sorted(found.items())}
 
 
-def _annotated(name: str, schema: Schema) -> Schema:
+def _tidied(schema: Schema) -> Schema:
     schema.pop("title", None)
-    for field, inner in schema["properties"].items():
-        inner["description"] = FIELD_NOTES[name][field]
+    for inner in schema["properties"].values():
         for part in (inner, *inner.get("anyOf", ())):
             if "pattern" in part:
                 part["pattern"] = part["pattern"].replace(END, "$")
@@ -66,8 +40,11 @@ def _twin(kind: type[Struct]) -> type[Struct]:
     hints = get_type_hints(kind, include_extras=True)
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
-        told = TOLD_AS.get((kind.__name__, field.name), hints[field.name])
-        fields.append((field.name, _plain(told), _default(field)))
+        hint = hints[field.name]
+        note = note_of(hint)
+        told = (note.extra or {}).get("told_as", hint)
+        described: Any = Annotated[_plain(told), Meta(description=note.description)]
+        fields.append((field.name, described, _default(field)))
     twin = msgspec.defstruct(
         kind.__name__,
         fields,
@@ -78,6 +55,13 @@ def _twin(kind: type[Struct]) -> type[Struct]:
     return twin
 
 
+def note_of(hint: Any) -> Meta:
+    """What is said of a field: the last of its annotations, a `doc`."""
+    note: Meta = hint.__metadata__[-1]
+    assert note.description, hint
+    return note
+
+
 def _plain(hint: Any) -> Any:
     """The same type with raw parts as any JSON and messages as their twins."""
     if hint is Raw:
@@ -86,7 +70,9 @@ def _plain(hint: Any) -> Any:
         return _twin(hint)
     arguments = get_args(hint)
     if get_origin(hint) is Annotated:
-        return Annotated[(_plain(arguments[0]), *hint.__metadata__)]
+        checks = [one for one in hint.__metadata__ if one.description is None]
+        inner = _plain(arguments[0])
+        return Annotated[(inner, *checks)] if checks else inner
     if get_origin(hint) in (list, dict):
         return get_origin(hint)[tuple(_plain(inner) for inner in arguments)]
     if arguments and get_origin(hint) is not Literal:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import tenant_of
+from fairway.api.auth import platform_and_tenant
+from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import read_body
 from fairway.api.http.decoding import BODY_BYTES_MAX, decoded, json_reply
 from fairway.api.relay import RelayedReply
@@ -20,12 +22,40 @@ from fairway.wire.many import CancelledMany, CancelMany, PoolUsage, Usage
 
 PAGE = 1000
 COUNT_MAX = 100_000
-FILTERS = ("state", "type", "pool", "since", "until", "cursor")
+FILTERS = filters.named("state", "type", "pool", "since", "until", "cursor")
+MOMENTS = filters.named("since", "until")
 
 
-async def cancel_many(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+@Endpoint(
+    "POST",
+    "/v1/jobs/cancel",
+    keys=("tenant",),
+    parameters=FILTERS,
+    body=CancelMany,
+    body_example={"dry_run": True},
+    replies=(
+        Reply(
+            200,
+            "What became of this page of them.",
+            CancelledMany,
+            {
+                "matched": 1000,
+                "cancelled": 990,
+                "asked_to_stop": 10,
+                "next_cursor": "AZgKXnwbcACAAASisbPU5Q",
+            },
+        ),
+    ),
+    problems=("INVALID_CURSOR", "UNKNOWN_POOL", "NOT_OWNER", *parts.SLOW),
+)
+async def cancel_jobs(request: Request) -> Response:
+    """Cancel many jobs
+
+    Every job that has not ended and matches the filters, a thousand a call, newest first: go on
+    with `next_cursor` until it is null. Those that wait are cancelled at once; those that run are
+    asked to stop. With `dry_run` nothing is cancelled and `matched` counts up to 100 000.
+    """
+    platform, tenant = platform_and_tenant(request)
     shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
     if request.app.state.relay.is_elsewhere(shard):
         body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
@@ -75,11 +105,39 @@ def _live_states(text: str | None) -> list[int]:
     return live if asked is None else asked
 
 
-async def usage(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+@Endpoint(
+    "GET",
+    "/v1/usage",
+    keys=("tenant",),
+    parameters=MOMENTS,
+    replies=(
+        Reply(
+            200,
+            "Slot-time by pool.",
+            Usage,
+            {
+                "pools": [
+                    {
+                        "pool": "short",
+                        "jobs": 120_000,
+                        "billable_slot_seconds": 5400.25,
+                        "unbilled_slot_seconds": 3.5,
+                    }
+                ]
+            },
+        ),
+    ),
+    problems=("INVALID_REQUEST", *parts.SLOW),
+)
+async def get_usage(request: Request) -> Response:
+    """What your jobs used
+
+    Slot-seconds of the jobs that were submitted in some time, by pool, over all their runs. Runs
+    that the platform cut short (a worker died, a deploy) are not billed.
+    """
+    platform, tenant = platform_and_tenant(request)
     query = request.query_params
-    filters.check_names(query, ("since", "until"))
+    filters.check_names(query, MOMENTS)
     since = filters.moment(query.get("since"), "since", LOWEST_JOB_ID)
     before = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
     found = await platform.insight.slot_time(tenant.id, since, before)

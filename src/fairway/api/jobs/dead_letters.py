@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from functools import partial
+from typing import Any
 
 from msgspec import Raw
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import tenant_of
+from fairway.api.auth import platform_and_tenant
+from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.asgi import read_body
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.http.page_streams import PageReply
@@ -20,38 +22,82 @@ from fairway.api.jobs.listing import page
 from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import NotFound
-from fairway.core.failure.dead_letter import Action, Cause, DeadFilter
+from fairway.core.failure.dead_letter import Cause, DeadFilter
 from fairway.core.failure.fingerprint import as_text
 from fairway.core.ids import LOWEST_JOB_ID, shard_of
 from fairway.core.tenant import Tenant
-from fairway.services.jobs.dead_letters import COUNT_EACH_MAX, COUNT_MAX
+from fairway.services.jobs.dead_letters import COUNT_EACH_MAX
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
 from fairway.wire.dead_letters import (
-    ActionList,
-    ActionView,
-    DiscardMany,
     FailureGroup,
     FailureGroups,
-    Matched,
-    ReplayMany,
     ReplayOne,
     TypeCount,
 )
+from fairway.wire.messages import JobList, JobView
 from fairway.wire.payload import check_carefully, check_payload
 
-NARROWING = ("type", "pool", "fingerprint", "since", "until")
-FILTERS = (*NARROWING, "limit", "cursor")
-DISCARDS_PER_SECOND = 10_000
 ROOM_BYTES = 4096  # for what a body holds beside its payload
 
 
-async def list_dead(request: Request) -> Response:
-    platform, tenant = await _asked(request)
+_FINGERPRINT = "5f0c1e8a9b7d4c6e"
+_ERROR = {
+    "failure": "app_error",
+    "reason": "attempts_exhausted",
+    "type": "SMTPServerDisconnected",
+    "message": "Connection unexpectedly closed",
+    "stack": '  File "shop/mail.py", line 20, in deliver',
+}
+_DEAD: dict[str, Any] = parts.JOB_EXAMPLE | {
+    "state": "dead",
+    "attempts": 5,
+    "deliveries": 5,
+    "result": None,
+    "error": _ERROR,
+    "failures": {"app_error": 5},
+    "fingerprint": _FINGERPRINT,
+    "history": [
+        {
+            "delivery": 5,
+            "attempt": 5,
+            "outcome": "failed",
+            "ended_at": "2026-01-31T12:00:00.168Z",
+            "ran_seconds": 0.042,
+            "worker": "worker-1",
+            "build": "r42",
+            "reason": "attempts_exhausted",
+            "error": _ERROR,
+        }
+    ],
+}
+_LISTED = {name: value for name, value in _DEAD.items() if name not in ("payload", "history")}
+_CAUSE = query("fingerprint", "A cause, from the groups.", _FINGERPRINT)
+NARROWING = (*filters.named("type", "pool"), _CAUSE, *filters.named("since", "until"))
+FILTERS = (*NARROWING, *filters.named("limit", "cursor"))
+
+
+@Endpoint(
+    "GET",
+    "/v1/dead-letters",
+    keys=("tenant",),
+    parameters=FILTERS,
+    replies=(
+        Reply(200, "A page of dead letters.", JobList, {"jobs": [_LISTED], "next_cursor": None}),
+    ),
+    problems=("INVALID_REQUEST", "UNKNOWN_POOL", "INVALID_CURSOR", *parts.SLOW),
+)
+async def list_dead_letters(request: Request) -> Response:
+    """List dead letters
+
+    Jobs that ended without success and that nobody replayed or discarded yet, newest job first,
+    without payloads. They are kept for seven days.
+    """
+    platform, tenant = platform_and_tenant(request)
     query = request.query_params
     filters.check_names(query, FILTERS)
     limit = filters.limit(query.get("limit"))
-    wanted = await _wanted(request, platform, tenant)
+    wanted = await wanted_filter(request, platform, tenant)
     if cursor := query.get("cursor"):
         wanted = wanted._replace(before=min(wanted.before, filters.place_of(cursor)))
 
@@ -62,8 +108,40 @@ async def list_dead(request: Request) -> Response:
     return PageReply(request.app.state.pages, tenant.id, look)
 
 
-async def groups(request: Request) -> Response:
-    platform, tenant = await _asked(request)
+@Endpoint(
+    "GET",
+    "/v1/dead-letters/groups",
+    keys=("tenant",),
+    replies=(
+        Reply(
+            200,
+            "The groups, and counts by job type.",
+            FailureGroups,
+            {
+                "groups": [
+                    {
+                        "fingerprint": _FINGERPRINT,
+                        "type": "email.send",
+                        "count": 4200,
+                        "count_is_exact": True,
+                        "last_job": parts.JOB_ID,
+                        "last_died_at": "2026-01-31T12:00:00.168Z",
+                        "error": _ERROR,
+                    }
+                ],
+                "types": [{"type": "email.send", "count": 4200, "count_is_exact": True}],
+            },
+        ),
+    ),
+    problems=parts.SLOW,
+)
+async def group_dead_letters(request: Request) -> Response:
+    """Group dead letters by cause
+
+    Job type, error type, message without what differs from job to job, and innermost frame make a
+    fingerprint; dead letters with the same one most likely died of the same thing.
+    """
+    platform, tenant = platform_and_tenant(request)
     found = await platform.dead_letters.groups(tenant.id)
     types = [
         TypeCount(
@@ -77,8 +155,20 @@ async def groups(request: Request) -> Response:
     return json_reply(FailureGroups(groups=shown, types=types))
 
 
-async def show(request: Request) -> Response:
-    platform, tenant = await _asked(request)
+@Endpoint(
+    "GET",
+    "/v1/dead-letters/{id}",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    replies=(Reply(200, "The dead letter.", JobView, _DEAD),),
+    problems=("NOT_FOUND", *parts.QUICK),
+)
+async def get_dead_letter(request: Request) -> Response:
+    """Get a dead letter
+
+    The job with its payload and the history of its runs.
+    """
+    platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
     sight = await platform.insight.job(tenant.id, job)
     if sight.record.fingerprint is None:
@@ -89,21 +179,51 @@ async def show(request: Request) -> Response:
 # -- one -----------------------------------------------------------------------------------------
 
 
-async def replay_one(request: Request) -> Response:
-    platform, tenant = await _asked(request)
+@Endpoint(
+    "POST",
+    "/v1/dead-letters/{id}/replay",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    body=ReplayOne,
+    body_example={"payload": {"to": "ada@example.com", "template": "welcome"}},
+    replies=(Reply(202, "The job waits again.", JobView, parts.QUEUED_EXAMPLE),),
+    problems=("TOO_MANY_WAITING", "NOT_FOUND", "NOT_OWNER", *parts.QUICK),
+)
+async def replay_dead_letter(request: Request) -> Response:
+    """Replay a dead letter
+
+    The same job, with the same id, goes back to the queue with fresh counters.
+    """
+    platform, tenant = platform_and_tenant(request)
     job, counted = job_id(request.path_params["id"]), (platform.bodies.requests, tenant.id)
     if request.app.state.relay.is_elsewhere(shard_of(job)):
-        body = await read_body(request.scope, request.receive, _body_max(platform), counted=counted)
+        body = await read_body(
+            request.scope, request.receive, body_bytes_max(platform), counted=counted
+        )
         return RelayedReply(request.app.state.relay, body, shard_of(job))
-    wanted = await decoded(request, ReplayOne, _body_max(platform), if_empty=b"{}", counted=counted)
-    payload = await _payload(wanted.payload, platform, tenant)
+    wanted = await decoded(
+        request, ReplayOne, body_bytes_max(platform), if_empty=b"{}", counted=counted
+    )
+    payload = await given_payload(wanted.payload, platform, tenant)
     await platform.dead_letters.replay_one(tenant.id, job, payload)
     sight = await platform.insight.job(tenant.id, job)
     return json_reply(await views.job_view(sight, platform.directory), 202)
 
 
-async def discard_one(request: Request) -> Response:
-    platform, tenant = await _asked(request)
+@Endpoint(
+    "DELETE",
+    "/v1/dead-letters/{id}",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    replies=(Reply(204, "It is off the list."),),
+    problems=("NOT_FOUND", "NOT_OWNER", *parts.QUICK),
+)
+async def discard_dead_letter(request: Request) -> Response:
+    """Discard a dead letter
+
+    Takes it off the list. The job stays dead, and visible by its id, until its retention ends.
+    """
+    platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
     if request.app.state.relay.is_elsewhere(shard_of(job)):
         return RelayedReply(request.app.state.relay, b"", shard_of(job))
@@ -111,75 +231,10 @@ async def discard_one(request: Request) -> Response:
     return Response(status_code=204)
 
 
-# -- many ----------------------------------------------------------------------------------------
-
-
-async def replay_many(request: Request) -> Response:
-    platform, tenant = await _asked(request)
-    filters.check_names(request.query_params, NARROWING)
-    counted = (platform.bodies.requests, tenant.id)
-    wanted = await decoded(request, ReplayMany, _body_max(platform), counted=counted)
-    payload = await _payload(wanted.payload, platform, tenant)
-    which = await _wanted(request, platform, tenant)
-    if wanted.dry_run:
-        return await _dry_run(platform, tenant, which)
-    action = await platform.dead_letters.begin(
-        tenant.id, "replay", which, payload=payload, per_second=wanted.per_second
-    )
-    return await _accepted(action, platform)
-
-
-async def discard_many(request: Request) -> Response:
-    platform, tenant = await _asked(request)
-    filters.check_names(request.query_params, NARROWING)
-    wanted = await decoded(request, DiscardMany)
-    which = await _wanted(request, platform, tenant)
-    if wanted.dry_run:
-        return await _dry_run(platform, tenant, which)
-    action = await platform.dead_letters.begin(
-        tenant.id, "discard", which, payload=None, per_second=DISCARDS_PER_SECOND
-    )
-    return await _accepted(action, platform)
-
-
-async def list_actions(request: Request) -> Response:
-    platform, tenant = await _asked(request)
-    found = await platform.dead_letters.latest_actions(tenant.id)
-    return json_reply(ActionList(actions=[await _action(one, platform) for one in found]))
-
-
-async def one_action(request: Request) -> Response:
-    platform, tenant = await _asked(request)
-    found = await platform.dead_letters.action(tenant.id, _action_id(request))
-    return json_reply(await _action(found, platform))
-
-
-async def abort(request: Request) -> Response:
-    platform, tenant = await _asked(request)
-    found = await platform.dead_letters.abort(tenant.id, _action_id(request))
-    return json_reply(await _action(found, platform))
-
-
-async def _dry_run(platform: Platform, tenant: Tenant, which: DeadFilter) -> Response:
-    matched = await platform.dead_letters.count(tenant.id, which)
-    return json_reply(Matched(matched=matched, is_exact=matched < COUNT_MAX))
-
-
-async def _accepted(action: Action, platform: Platform) -> Response:
-    reply = json_reply(await _action(action, platform), 202)
-    reply.headers["location"] = f"/v1/dead-letters/actions/{action.id}"
-    return reply
-
-
 # -- words ---------------------------------------------------------------------------------------
 
 
-async def _asked(request: Request) -> tuple[Platform, Tenant]:
-    platform: Platform = request.app.state.platform
-    return platform, await tenant_of(request.scope, platform.directory)
-
-
-async def _wanted(request: Request, platform: Platform, tenant: Tenant) -> DeadFilter:
+async def wanted_filter(request: Request, platform: Platform, tenant: Tenant) -> DeadFilter:
     query = request.query_params
     return DeadFilter(
         before=filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID),
@@ -190,11 +245,11 @@ async def _wanted(request: Request, platform: Platform, tenant: Tenant) -> DeadF
     )
 
 
-def _body_max(platform: Platform) -> int:
+def body_bytes_max(platform: Platform) -> int:
     return platform.settings.inline_bytes_max + ROOM_BYTES
 
 
-async def _payload(given: Raw, platform: Platform, tenant: Tenant) -> bytes | None:
+async def given_payload(given: Raw, platform: Platform, tenant: Tenant) -> bytes | None:
     """What is long is looked at in the lane, as of new jobs."""
     text = bytes(given)
     if text == b"null":
@@ -206,31 +261,6 @@ async def _payload(given: Raw, platform: Platform, tenant: Tenant) -> bytes | No
     else:
         await platform.heavy.run(tenant.id, look, len(text))
     return text
-
-
-def _action_id(request: Request) -> str:
-    try:
-        return str(uuid.UUID(request.path_params["id"]))
-    except ValueError:
-        raise NotFound("There is no such action.") from None
-
-
-async def _action(action: Action, platform: Platform) -> ActionView:
-    names = platform.directory
-    return ActionView(
-        id=action.id,
-        kind=action.kind,
-        state=action.state,
-        type=None if action.type is None else await names.type_name(action.type),
-        pool=None if action.pool is None else names.pools.by_number[action.pool].name,
-        fingerprint=None if action.fingerprint is None else as_text(action.fingerprint),
-        per_second=action.per_second,
-        matched=action.matched,
-        done=action.done,
-        created_at=action.created_at,
-        finished_at=action.finished_at,
-        error=action.error,
-    )
 
 
 async def _group(cause: Cause, platform: Platform) -> FailureGroup:

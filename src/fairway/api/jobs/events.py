@@ -15,7 +15,9 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import key_and_tenant_of
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import caller_of, platform_and_tenant
+from fairway.api.endpoint import Endpoint, Parameter, Reply
 from fairway.api.http.asgi import Receive, Scope, Send, header
 from fairway.api.jobs import views
 from fairway.api.jobs.jobs import job_id
@@ -42,9 +44,41 @@ APART_SECONDS = 0.5  # between those after them: a word of progress reaches ever
 TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
 
 
-async def job_events(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+@Endpoint(
+    "GET",
+    "/v1/jobs/{id}/events",
+    keys=("tenant",),
+    parameters=(
+        parts.JOB_PATH,
+        Parameter(
+            "header",
+            "Last-Event-ID",
+            "The last `id` you have; what you know already is not sent again.",
+            parts.VERSION,
+        ),
+    ),
+    replies=(
+        Reply(
+            200,
+            "The stream.",
+            example=f'id: 1.0.0.0.0\nevent: queued\ndata: {{"id": "{parts.JOB_ID}", …}}\nretry:'
+            f' 2000\n\nid: {parts.VERSION}\nevent: succeeded\ndata: {{"id":'
+            f' "{parts.JOB_ID}", …}}\nretry: 2000\n',
+            schema={},
+            media="text/event-stream",
+        ),
+        Reply(204, "The job is final and you have its last event: stop asking."),
+    ),
+    problems=("NOT_FOUND", "TOO_MANY_STREAMS"),
+)
+async def follow_job(request: Request) -> Response:
+    """Follow a job
+
+    Server-sent events: one for the job as it stands, then one for every change, until its final
+    state ends the stream. `event` is the state, `id` the version, `data` the whole job. A short
+    run may be over before `running` could be shown.
+    """
+    platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
     sight = await platform.insight.job(tenant.id, job)  # a 404 must come before the stream begins
     seen = header(request.scope, b"last-event-id")
@@ -53,7 +87,7 @@ async def job_events(request: Request) -> Response:
         return Response(status_code=204)  # tells an EventSource to stop asking
     if request.method == "HEAD":
         return Response(media_type=MEDIA)
-    asked_by = (key_id, tenant.id)
+    asked_by = (caller_of(request).key_id, tenant.id)
     return JobEvents(platform, request.app.state.event_texts, asked_by, sight, known)
 
 

@@ -4,28 +4,74 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from fairway.api.auth import tenant_of
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import tenant_in_force
+from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import Receive, Scope, Send, send_bytes
 from fairway.api.jobs.jobs import job_id
-from fairway.api.relay import Relay
+from fairway.api.relay import Edge
 from fairway.core.explain import AHEAD_MAX, Start, sentence_of
 from fairway.core.fair_share.history import Recent
 from fairway.core.ids import shard_of
 from fairway.core.lifecycle import State
 from fairway.services.jobs.explainer import Explanation
-from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire import messages
 from fairway.wire.explain import Explained, ShareReceived, StartEstimate
 
 
+@Endpoint(
+    "GET",
+    "/v1/jobs/{id}/explain",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    replies=(
+        Reply(
+            200,
+            "The explanation.",
+            Explained,
+            {
+                "id": parts.JOB_ID,
+                "state": "queued",
+                "reason": "slot",
+                "detail": "All slots are busy; it starts when its turn comes.",
+                "position": 12,
+                "position_is_exact": True,
+                "tenants_ahead": 3,
+                "running": 4,
+                "fair_slots": 4.5,
+                "run_seconds": 0.31,
+                "start": {
+                    "earliest_at": "2026-01-31T12:00:00.412Z",
+                    "likely_at": "2026-01-31T12:00:00.824Z",
+                    "latest_at": "2026-01-31T12:00:01.958Z",
+                },
+                "share": {
+                    "window_seconds": 48.2,
+                    "received_slot_seconds": 211.0,
+                    "entitled_slot_seconds": 216.9,
+                },
+            },
+        ),
+    ),
+    problems=("NOT_FOUND", "NOT_OWNER", *parts.QUICK),
+)
 class ExplainJob:
-    def __init__(self, platform: Platform, relay: Relay) -> None:
-        self._platform = platform
-        self._relay = relay
+    """Why does it wait?
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, text: str) -> None:
+    The reason why a job is not running, its place in line, an estimate of its start with the
+    spread, and the slot-time you got against what you were due over the last minute.
+    """
+
+    def __init__(self, edge: Edge) -> None:
+        self._platform = edge.platform
+        self._relay = edge.relay
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
+    ) -> None:
         platform = self._platform
-        tenant = await tenant_of(scope, platform.directory)
+        tenant = tenant_in_force(caller, platform.directory)
         job = job_id(text)
         shard = shard_of(job)
         if self._relay.is_elsewhere(shard) and shard < platform.cluster.shard_count:

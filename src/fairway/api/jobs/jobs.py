@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from fairway.api.auth import key_and_tenant_of
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import tenant_in_force
+from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import JSON, Header, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import etag, known_versions, wait_seconds
 from fairway.api.jobs import views
 from fairway.api.jobs.times import due_wish
-from fairway.api.relay import Relay
+from fairway.api.relay import Edge
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.ids import JobId, parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.services.jobs.lookup import JobSight
-from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire import messages
 
 RESCHEDULE_BYTES_MAX = 4 << 10
@@ -26,25 +28,42 @@ def job_id(text: str) -> JobId:
     return job
 
 
-class OneJob:
-    """`/v1/jobs/{id}` in all its methods, as a raw ASGI callable: polling must be cheap."""
+_UNCHANGED = Reply(304, "The job has not changed since that `ETag`.", headers=(parts.ETAG,))
 
-    def __init__(self, platform: Platform, relay: Relay) -> None:
-        self._platform = platform
-        self._relay = relay
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, text: str) -> None:
-        key_id, tenant = await key_and_tenant_of(scope, self._platform.directory)
-        job = job_id(text)
-        if scope["method"] == "DELETE":
-            await self._cancel(scope, send, tenant.id, job)
-        elif scope["method"] == "PATCH":
-            await self._reschedule(scope, receive, send, (tenant.id, job))
-        else:
-            await self._read(scope, send, (tenant.id, job), key_id)
+@Endpoint(
+    "GET",
+    "/v1/jobs/{id}",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH, parts.PREFER_WAIT, parts.IF_NONE_MATCH),
+    replies=(
+        Reply(
+            200,
+            "The job.",
+            messages.JobView,
+            parts.JOB_EXAMPLE,
+            headers=(parts.ETAG, parts.PREFERENCE_APPLIED),
+        ),
+        _UNCHANGED,
+    ),
+    problems=("NOT_FOUND",),
+)
+class GetJob:
+    """Get a job
 
-    async def _read(self, scope: Scope, send: Send, whose: tuple[int, JobId], key_id: str) -> None:
-        tenant, job = whose
+    The job as it stands, with its payload, progress and result.
+
+    To wait for the end, send `Prefer: wait=60`. To wait for the next change, send `If-None-Match`
+    with the last `ETag` as well.
+    """
+
+    def __init__(self, edge: Edge) -> None:
+        self._platform = edge.platform
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
+    ) -> None:
+        tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
         wait, known = wait_seconds(scope), known_versions(scope)
         insight, waiting = self._platform.insight, self._platform.waiting
         if wait and not waiting.has_place("waits", tenant):
@@ -52,7 +71,7 @@ class OneJob:
         if wait:
             unlike = known[0] if len(known) == 1 else None
             with waiting.place("waits", tenant):
-                async with self._platform.revocation.held(key_id):
+                async with self._platform.revocation.held(caller.key_id):
                     sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
         else:
             sight = await insight.job(tenant, job)
@@ -71,7 +90,58 @@ class OneJob:
         else:
             await send_bytes(send, 200, body, headers)
 
-    async def _cancel(self, scope: Scope, send: Send, tenant: int, job: JobId) -> None:
+
+@Endpoint(
+    "HEAD",
+    "/v1/jobs/{id}",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH, parts.PREFER_WAIT, parts.IF_NONE_MATCH),
+    replies=(Reply(200, "The job exists.", headers=(parts.ETAG,)), _UNCHANGED),
+    problems=("NOT_FOUND",),
+)
+class HeadJob(GetJob):
+    """Ask whether a job changed
+
+    The headers of `GET`, without the body.
+    """
+
+
+@Endpoint(
+    "DELETE",
+    "/v1/jobs/{id}",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    replies=(
+        Reply(
+            200,
+            "The job is cancelled.",
+            messages.JobView,
+            parts.QUEUED_EXAMPLE | {"state": "cancelled", "finished_at": "2026-01-31T12:00:01Z"},
+        ),
+        Reply(
+            202,
+            "The job runs and has been asked to stop.",
+            messages.JobView,
+            parts.QUEUED_EXAMPLE | {"state": "running", "started_at": "2026-01-31T12:00:00.126Z"},
+        ),
+    ),
+    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
+)
+class CancelJob:
+    """Cancel a job
+
+    A job that waits is cancelled at once. A job that runs is asked to stop: it becomes cancelled
+    when its handler does, or ends as it would have.
+    """
+
+    def __init__(self, edge: Edge) -> None:
+        self._platform = edge.platform
+        self._relay = edge.relay
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
+    ) -> None:
+        tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
         if self._relay.is_elsewhere(shard_of(job)):
             await self._relay.pass_on(scope, b"", send, shard=shard_of(job))
             return
@@ -80,10 +150,40 @@ class OneJob:
         status = 200 if State(sight.record.state).is_final else 202
         await send_bytes(send, status, messages.encode(view))
 
-    async def _reschedule(
-        self, scope: Scope, receive: Receive, send: Send, whose: tuple[int, JobId]
+
+@Endpoint(
+    "PATCH",
+    "/v1/jobs/{id}",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    body=messages.Reschedule,
+    body_example={"delay_seconds": 3600},
+    replies=(
+        Reply(
+            200,
+            "The job with its new time.",
+            messages.JobView,
+            parts.QUEUED_EXAMPLE | {"state": "scheduled", "execute_at": "2026-01-31T13:00:00Z"},
+        ),
+    ),
+    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
+)
+class RescheduleJob:
+    """Move a job to another time
+
+    While a job is `scheduled`, before its first run or between two attempts, its time can be
+    changed. Against the clock there is one winner: a job that was queued at the same moment stays
+    queued, and this answers 409.
+    """
+
+    def __init__(self, edge: Edge) -> None:
+        self._platform = edge.platform
+        self._relay = edge.relay
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
     ) -> None:
-        tenant, job = whose
+        tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
         body = await read_body(scope, receive, RESCHEDULE_BYTES_MAX)
         try:
             wanted = messages.decode_reschedule(body)

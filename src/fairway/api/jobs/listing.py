@@ -7,8 +7,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import tenant_of
+from fairway.api.auth import platform_and_tenant
+from fairway.api.endpoint import Endpoint, Reply, ReplyHeader
 from fairway.api.http.page_streams import PageReply
 from fairway.api.jobs import views
 from fairway.core.ids import LOWEST_JOB_ID
@@ -19,12 +21,36 @@ from fairway.services.platform import Platform
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.wire import messages
 
-FILTERS = ("state", "type", "pool", "since", "until", "limit", "cursor")
 
-
+@Endpoint(
+    "GET",
+    "/v1/jobs",
+    keys=("tenant",),
+    parameters=filters.FILTERS,
+    replies=(
+        Reply(
+            200,
+            "A page of jobs.",
+            messages.JobList,
+            {"jobs": [parts.LISTED_EXAMPLE], "next_cursor": "AZgKXnwbcACAAASisbPU5Q"},
+            headers=(
+                ReplyHeader(
+                    "Link",
+                    'The next page, as `rel="next"`. Absent on the last page.',
+                    '</v1/jobs?cursor=AZgKXnwbcACAAASisbPU5Q>; rel="next"',
+                ),
+            ),
+        ),
+    ),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", "UNKNOWN_POOL", *parts.SLOW),
+)
 async def list_jobs(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+    """List jobs
+
+    Newest first, without payloads. Pages stay where they are while new jobs come in: follow
+    `next_cursor`, or the `Link` header, until it is null.
+    """
+    platform, tenant = platform_and_tenant(request)
     wanted = await _filter(request, platform, tenant.id)
     if wanted.type == NO_TYPE:
         return await page(request, [], wanted.limit)
@@ -56,7 +82,7 @@ async def page(request: Request, sights: list[JobSight], limit: int) -> Response
 
 async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter:
     query = request.query_params
-    filters.check_names(query, FILTERS)
+    filters.check_names(query, filters.FILTERS)
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
     cursor = query.get("cursor")
     return JobFilter(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import tenant_of
+from fairway.api.auth import platform_and_tenant
+from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import json_reply
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.runtime.loops import WorkInParts
-from fairway.services.platform import Platform
 from fairway.wire.dead_letters import (
     CircuitView,
     EventList,
@@ -19,13 +20,43 @@ from fairway.wire.dead_letters import (
     Restraints,
 )
 
-EVENT_FILTERS = ("kind", "limit", "cursor")
+EVENT_FILTERS = (
+    query("kind", "Only of this kind.", "quarantine_imposed"),
+    *filters.named("limit"),
+    query("cursor", "`next_cursor` of the page before. Opaque.", "4711"),
+)
 LAST_EVENT = (1 << 63) - 1
 
 
-async def restraints(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+@Endpoint(
+    "GET",
+    "/v1/restraints",
+    keys=("tenant",),
+    replies=(
+        Reply(
+            200,
+            "What is in force now.",
+            Restraints,
+            {
+                "circuits": [
+                    {
+                        "type": "email.send",
+                        "dependency": "smtp",
+                        "opened_at": "2026-01-31T12:00:00Z",
+                        "next_probe_seconds": 7.5,
+                    }
+                ],
+                "quarantines": [{"type": "report.build", "since": "2026-01-31T11:00:00Z"}],
+            },
+        ),
+    ),
+)
+async def list_restraints(request: Request) -> Response:
+    """See what holds failing jobs back
+
+    Dependencies that are away, and job types in quarantine.
+    """
+    platform, tenant = platform_and_tenant(request)
     circuits, quarantines = await platform.bulletin.restraints(tenant.id)
     names, work, said = platform.directory, WorkInParts(), Restraints(circuits=[], quarantines=[])
     for key, found in circuits.items():
@@ -43,9 +74,20 @@ async def restraints(request: Request) -> Response:
     return json_reply(said)
 
 
+@Endpoint(
+    "DELETE",
+    "/v1/quarantines/{type}",
+    keys=("tenant",),
+    parameters=(path("type", "The job type.", "report.build"),),
+    replies=(Reply(204, "Its jobs have all their attempts again."),),
+    problems=("NOT_FOUND", *parts.QUICK),
+)
 async def lift_quarantine(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+    """Lift a quarantine
+
+    When you have mended the handler and would not wait for a few good runs.
+    """
+    platform, tenant = platform_and_tenant(request)
     name = request.path_params["type"]
     type_ = await platform.directory.find_type(name, tenant.id)
     if type_ is None or not await platform.bulletin.lift_quarantine(tenant.id, type_):
@@ -53,14 +95,43 @@ async def lift_quarantine(request: Request) -> Response:
     return Response(status_code=204)
 
 
+@Endpoint(
+    "GET",
+    "/v1/events",
+    keys=("tenant",),
+    parameters=EVENT_FILTERS,
+    replies=(
+        Reply(
+            200,
+            "A page of events.",
+            EventList,
+            {
+                "events": [
+                    {
+                        "id": 4712,
+                        "at": "2026-01-31T12:00:00Z",
+                        "kind": "dependency_circuit_open",
+                        "subject": "email.send",
+                        "detail": "smtp failed for most jobs of type email.send: they wait.",
+                    }
+                ],
+                "next_cursor": None,
+            },
+        ),
+    ),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", *parts.QUICK),
+)
 async def list_events(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
-    query = request.query_params
-    filters.check_names(query, EVENT_FILTERS)
-    limit = filters.limit(query.get("limit"))
-    kind = filters.event_kind(query.get("kind"))
-    found = await platform.bulletin.events(tenant.id, _place(query.get("cursor")), kind, limit + 1)
+    """List events
+
+    What you should hear of, newest first: circuits, quarantines, throttles. Kept for seven days.
+    """
+    platform, tenant = platform_and_tenant(request)
+    given = request.query_params
+    filters.check_names(given, EVENT_FILTERS)
+    limit = filters.limit(given.get("limit"))
+    kind = filters.event_kind(given.get("kind"))
+    found = await platform.bulletin.events(tenant.id, _place(given.get("cursor")), kind, limit + 1)
     page = [EventView(**event._asdict()) for event in found[:limit]]
     next_cursor = str(page[-1].id) if len(found) > limit else None
     return json_reply(EventList(events=page, next_cursor=next_cursor))

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
-from functools import partial
+from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import tenant_of
-from fairway.api.http.asgi import BODY_BYTES, read_body
-from fairway.api.http.decoding import UNDECODABLE, decoded, invalid, json_reply
+from fairway.api import endpoint_parts as parts
+from fairway.api import filters
+from fairway.api.auth import platform_and_tenant
+from fairway.api.endpoint import Endpoint, Reply, path, query
+from fairway.api.http.asgi import BODY_BYTES
+from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.http.page_streams import PageReply
+from fairway.api.jobs.schedule_requests import check_query, moment_before, place_of, wanted_schedule
 from fairway.api.jobs.schedule_views import run_view, schedule_view, terms_of
-from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX, is_large, weigh
-from fairway.core.errors import InvalidRequest, NotFound
+from fairway.core.errors import InvalidRequest
 from fairway.core.scheduling.schedule import Place
 from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
 from fairway.services.scheduling.schedules import is_cut
 from fairway.wire.messages import JobAccepted
-from fairway.wire.payload import check_carefully, check_payload, is_plain
 from fairway.wire.schedules import (
     SCHEDULE_NAME_PATTERN,
     BackfillReply,
@@ -31,36 +31,144 @@ from fairway.wire.schedules import (
     SchedulePreview,
     ScheduleRequest,
     ScheduleRuns,
+    ScheduleView,
 )
 
-PAGE_DEFAULT, PAGE_MAX = 50, 200
-ENVELOPE_BYTES_MAX = 8 << 10  # of a schedule, around its payload
+OF_LANE = ("TOO_MANY_WAITING", *parts.QUICK)
+NAME = path(
+    "name",
+    "The schedule's name, of your choice: up to 64 letters, digits and `_.-`.",
+    "daily-report",
+)
+LIMIT = query(
+    "limit",
+    "Entries in one page.",
+    "50",
+    "50",
+    schema={
+        "type": "integer",
+        "minimum": 1,
+        "maximum": filters.PAGE_MAX,
+        "default": filters.PAGE_DEFAULT,
+    },
+)
+_PAGE = (LIMIT, query("cursor", "`next_cursor` of the page before.", "daily-report"))
+_OF_RUNS = ("QUEUE_DEPTH_EXCEEDED", "TENANT_RATE_LIMIT_EXCEEDED")  # they are jobs as any other
+_RUNS_PAGE = (
+    LIMIT,
+    query(
+        "before",
+        "`next_before` of the page before.",
+        "2026-01-31T09:00:00Z",
+        schema={"type": "string", "format": "date-time"},
+    ),
+)
+_WANTED: dict[str, Any] = {
+    "cron": "0 9 * * MON-FRI",
+    "timezone": "Europe/Lisbon",
+    "type": "report.build",
+    "payload": {"kind": "daily"},
+    "pool": "medium",
+    "tick_argument": "at",
+    "overlap": "skip",
+    "catch_up": "last",
+}
+_NEXT = ["2026-02-02T09:00:00Z", "2026-02-03T09:00:00Z", "2026-02-04T09:00:00Z"]
+_VIEW: dict[str, Any] = _WANTED | {
+    "name": "daily-report",
+    "description": "At 09:00 on Monday through Friday (Europe/Lisbon)",
+    "every_seconds": None,
+    "priority": 5,
+    "timeout_seconds": None,
+    "jitter_seconds": 0,
+    "starts_at": "2026-01-31T12:00:00Z",
+    "ends_at": None,
+    "catch_up_window_seconds": 3600,
+    "paused": False,
+    "source": "",
+    "next_runs": _NEXT,
+    "last_job": parts.JOB_ID,
+    "created_at": "2026-01-31T12:00:00Z",
+    "updated_at": "2026-01-31T12:00:00Z",
+}
+_SHOWN = Reply(200, "The schedule.", ScheduleView, _VIEW)
 
 
+@Endpoint(
+    "PUT",
+    "/v1/schedules/{name}",
+    keys=("tenant",),
+    parameters=(NAME,),
+    body=ScheduleRequest,
+    body_example=_WANTED,
+    replies=(
+        Reply(201, "The new schedule.", ScheduleView, _VIEW),
+        _SHOWN,
+    ),
+    problems=(
+        "UNKNOWN_POOL",
+        "TOO_MANY_JOB_TYPES",
+        "TOO_MANY_SCHEDULES",
+        *OF_LANE,
+        "TENANT_RATE_LIMIT_EXCEEDED",
+    ),
+)
 async def put_schedule(request: Request) -> Response:
-    platform, place = await _place(request)
-    wanted = await _wanted(request, platform)
+    """Make or replace a schedule
+
+    Each tick of the schedule makes one job. Ticks before this moment are never made up for:
+    neither by a new schedule nor by a changed one. An expression that never comes, or comes more
+    often than every ten seconds, is refused.
+
+    The page SCHEDULES in the documentation tells all about zones, overlap and outages.
+    """
+    platform, place = place_of(request)
+    wanted = await wanted_schedule(request, platform)
     terms = terms_of(wanted, platform)
     is_new = await platform.schedules.put(place, terms, wanted.type)
     return await _show(platform, place, 201 if is_new else 200)
 
 
+@Endpoint(
+    "GET",
+    "/v1/schedules/{name}",
+    keys=("tenant",),
+    parameters=(NAME,),
+    replies=(_SHOWN,),
+    problems=("NOT_FOUND", *OF_LANE),
+)
 async def get_schedule(request: Request) -> Response:
-    platform, place = await _place(request)
+    """Get a schedule
+
+    With its next runs, and in plain English.
+    """
+    platform, place = place_of(request)
     return await _show(platform, place)
 
 
-async def delete_schedule(request: Request) -> Response:
-    platform, place = await _place(request)
-    await platform.schedules.remove(place)
-    return Response(status_code=204)
-
-
+@Endpoint(
+    "GET",
+    "/v1/schedules",
+    keys=("tenant",),
+    parameters=_PAGE,
+    replies=(
+        Reply(
+            200, "A page of schedules.", ScheduleList, {"schedules": [_VIEW], "next_cursor": None}
+        ),
+    ),
+    problems=("INVALID_REQUEST", "INVALID_CURSOR", *OF_LANE),
+)
 async def list_schedules(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
-    limit, after = _limit(request), request.query_params.get("cursor", "")
-    _check_query(request, "limit", "cursor")
+    """List schedules
+
+    By name. Follow `next_cursor` until it is null.
+    """
+    platform, tenant = platform_and_tenant(request)
+    limit, after = (
+        filters.limit(request.query_params.get("limit")),
+        request.query_params.get("cursor", ""),
+    )
+    check_query(request, _PAGE)
     if after and not re.fullmatch(SCHEDULE_NAME_PATTERN, after):
         raise InvalidRequest(
             "The cursor is not one of ours.", code="INVALID_CURSOR", field="cursor"
@@ -79,134 +187,180 @@ async def list_schedules(request: Request) -> Response:
     return PageReply(request.app.state.pages, tenant.id, look)
 
 
-async def preview(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
-    terms = terms_of(await _wanted(request, platform), platform)
+@Endpoint(
+    "POST",
+    "/v1/schedule-preview",
+    keys=("tenant",),
+    body=ScheduleRequest,
+    body_example=_WANTED,
+    replies=(
+        Reply(
+            200,
+            "What it would do.",
+            SchedulePreview,
+            {"description": _VIEW["description"], "next_runs": _NEXT},
+        ),
+    ),
+    problems=("UNKNOWN_POOL", *OF_LANE, "TENANT_RATE_LIMIT_EXCEEDED"),
+)
+async def preview_schedule(request: Request) -> Response:
+    """See what a schedule would do
+
+    In plain English, with its next runs. Nothing is kept.
+    """
+    platform, tenant = platform_and_tenant(request)
+    terms = terms_of(await wanted_schedule(request, platform), platform)
     # It leaves nothing behind that any other limit would count.
     platform.admission.charge(tenant, request.scope[BODY_BYTES])
     text, next_runs = await platform.schedules.preview(tenant.id, terms)
     return json_reply(SchedulePreview(description=text, next_runs=next_runs))
 
 
-async def pause(request: Request) -> Response:
-    platform, place = await _place(request)
+@Endpoint(
+    "POST",
+    "/v1/schedules/{name}/pause",
+    keys=("tenant",),
+    parameters=(NAME,),
+    replies=(_SHOWN,),
+    problems=("NOT_FOUND", *OF_LANE),
+)
+async def pause_schedule(request: Request) -> Response:
+    """Pause a schedule
+
+    No tick makes a job until it is resumed. Jobs that were made before stay.
+    """
+    platform, place = place_of(request)
     await platform.schedules.pause(place, True)
     return await _show(platform, place)
 
 
-async def resume(request: Request) -> Response:
-    platform, place = await _place(request)
+@Endpoint(
+    "POST",
+    "/v1/schedules/{name}/resume",
+    keys=("tenant",),
+    parameters=(NAME,),
+    replies=(_SHOWN,),
+    problems=("NOT_FOUND", *OF_LANE),
+)
+async def resume_schedule(request: Request) -> Response:
+    """Resume a schedule
+
+    From the next tick on. What was due meanwhile is not made up for; use a backfill.
+    """
+    platform, place = place_of(request)
     await platform.schedules.pause(place, False)
     return await _show(platform, place)
 
 
-async def trigger(request: Request) -> Response:
-    platform, place = await _place(request)
+@Endpoint(
+    "POST",
+    "/v1/schedules/{name}/trigger",
+    keys=("tenant",),
+    parameters=(NAME,),
+    replies=(
+        Reply(
+            202,
+            "The job is on disk.",
+            JobAccepted,
+            {"id": parts.JOB_ID, "state": "scheduled"},
+            headers=(parts.LOCATION,),
+        ),
+    ),
+    problems=("NOT_FOUND", *_OF_RUNS, *parts.QUICK),
+)
+async def trigger_schedule(request: Request) -> Response:
+    """Run a schedule now
+
+    One run, at once, beside whatever else runs. Paused schedules can be run as well.
+    """
+    platform, place = place_of(request)
     job = await platform.schedules.trigger(place)
     reply = json_reply(JobAccepted(id=job, state="scheduled"), 202)
     reply.headers["location"] = f"/v1/jobs/{job}"
     return reply
 
 
-async def backfill(request: Request) -> Response:
-    platform, place = await _place(request)
+@Endpoint(
+    "POST",
+    "/v1/schedules/{name}/backfill",
+    keys=("tenant",),
+    parameters=(NAME,),
+    body=BackfillRequest,
+    body_example={"since": "2026-01-01T00:00:00Z", "until": "2026-01-31T00:00:00Z"},
+    replies=(Reply(200, "What was made.", BackfillReply, {"made": 22, "already": 0}),),
+    problems=("NOT_FOUND", *OF_LANE, *_OF_RUNS),
+)
+async def backfill_schedule(request: Request) -> Response:
+    """Make up for the past
+
+    A run for every tick in a range of the past that has none, all due now. A tick is run once:
+    asked twice, the second answer counts them under `already`. At most 1 000 ticks.
+    """
+    platform, place = place_of(request)
     wanted = await decoded(request, BackfillRequest)
     made, already = await platform.schedules.backfill(place, wanted.since, wanted.until)
     return json_reply(BackfillReply(made=made, already=already))
 
 
-async def list_runs(request: Request) -> Response:
-    platform, place = await _place(request)
-    _check_query(request, "limit", "before")
-    limit = _limit(request)
-    found = await platform.schedules.runs(place, _before(request), limit + 1)
+@Endpoint(
+    "GET",
+    "/v1/schedules/{name}/runs",
+    keys=("tenant",),
+    parameters=(NAME, *_RUNS_PAGE),
+    replies=(
+        Reply(
+            200,
+            "A page of runs.",
+            ScheduleRuns,
+            {
+                "runs": [
+                    {
+                        "tick": "2026-01-30T09:00:00Z",
+                        "outcome": "fired",
+                        "cause": "clock",
+                        "job": parts.JOB_ID,
+                        "recorded_at": "2026-01-30T09:00:00.012Z",
+                    }
+                ],
+                "next_before": None,
+            },
+        ),
+    ),
+    problems=("INVALID_REQUEST", "NOT_FOUND", *parts.QUICK),
+)
+async def list_schedule_runs(request: Request) -> Response:
+    """List the runs of a schedule
+
+    Newest first: ticks that made a job, that were skipped, and the one that waits. Kept as long as
+    jobs are.
+    """
+    platform, place = place_of(request)
+    check_query(request, _RUNS_PAGE)
+    limit = filters.limit(request.query_params.get("limit"))
+    found = await platform.schedules.runs(place, moment_before(request), limit + 1)
     views = [run_view(run) for run in found[:limit]]
     following = views[-1].tick if len(found) > limit else None
     return json_reply(ScheduleRuns(runs=views, next_before=following))
 
 
-# -- what requests have in common ----------------------------------------------------------------
+@Endpoint(
+    "DELETE",
+    "/v1/schedules/{name}",
+    keys=("tenant",),
+    parameters=(NAME,),
+    replies=(Reply(204, "The schedule is gone."),),
+    problems=("NOT_FOUND", *parts.QUICK),
+)
+async def delete_schedule(request: Request) -> Response:
+    """Delete a schedule
 
-
-async def _place(request: Request) -> tuple[Platform, Place]:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
-    name = request.path_params["name"]
-    if not re.fullmatch(SCHEDULE_NAME_PATTERN, name):
-        if request.method == "PUT":
-            raise InvalidRequest(
-                "A schedule's name has up to 64 letters, digits and _.- and begins with a letter"
-                " or digit.",
-                field="name",
-            )
-        raise NotFound(f"There is no schedule {name[:64]!r}.")
-    return platform, platform.schedules.place(tenant.id, name)
-
-
-async def _wanted(request: Request, platform: Platform) -> ScheduleRequest:
-    """What is long or refused is paid for, and looked at in the lane, as jobs are."""
-    tenant = await tenant_of(request.scope, platform.directory)
-    payload_max = platform.settings.inline_bytes_max
-    if is_large(request.scope):
-        platform.admission.refuse_debtors(tenant)
-    try:
-        body = await read_body(
-            request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX,
-            counted=(platform.bodies.requests, tenant.id),
-        )  # fmt: skip
-        if len(body) < CAREFUL_BYTES_MAX:
-            return _understood(body, payload_max)
-        return await platform.heavy.run(
-            tenant.id, partial(_understood, body, payload_max), len(body)
-        )
-    except InvalidRequest:
-        platform.admission.charge(tenant, request.scope.get(BODY_BYTES, 0))
-        raise
-
-
-def _understood(body: bytes, payload_max: int) -> ScheduleRequest:
-    weigh(body)
-    try:
-        wanted = msgspec.json.decode(body, type=ScheduleRequest)
-    except UNDECODABLE as error:
-        raise invalid(error, body) from None
-    check_payload(bytes(wanted.payload), payload_max)
-    if not is_plain(body):
-        check_carefully(body)
-    return wanted
+    With the list of its runs. Jobs that it made stay.
+    """
+    platform, place = place_of(request)
+    await platform.schedules.remove(place)
+    return Response(status_code=204)
 
 
 async def _show(platform: Platform, place: Place, status: int = 200) -> Response:
     view = await schedule_view(await platform.schedules.read(place), platform)
     return json_reply(view, status)
-
-
-def _check_query(request: Request, *known: str) -> None:
-    for name in request.query_params:
-        if name not in known:
-            raise InvalidRequest(
-                f"There is no parameter {name[:64]!r}; there are {', '.join(known)}.", field=name
-            )
-
-
-def _limit(request: Request) -> int:
-    text = request.query_params.get("limit", str(PAGE_DEFAULT))
-    if text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= PAGE_MAX:
-        return int(text)
-    raise InvalidRequest(f"limit is a number from 1 to {PAGE_MAX}.", field="limit")
-
-
-def _before(request: Request) -> datetime | None:
-    text = request.query_params.get("before")
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text.replace(" ", "+"))
-        if moment.tzinfo is None:
-            raise ValueError
-        return moment
-    except ValueError:
-        raise InvalidRequest(
-            "before is a time with its zone, such as 2026-01-31T12:00:00Z.", field="before"
-        ) from None

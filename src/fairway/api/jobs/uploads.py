@@ -9,7 +9,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from fairway.api.auth import key_and_tenant_of, worker_of
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import caller_of, platform_and_tenant
+from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import CONNECTION, ClientGone, Receive, Scope, Send, problem_reply
 from fairway.api.http.decoding import json_reply
 from fairway.api.http.slow_senders import Paced, body_pieces
@@ -36,10 +38,45 @@ UNWANTED_BYTES_MAX = 8 << 20
 OVER_AT_ONCE = ("REQUEST_TIMEOUT", "UNAUTHENTICATED")  # too slow, or its key was revoked meanwhile
 
 
+_UPLOAD_ID = "2026-01-31.5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"
+PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={"type": "object"})
+
+
+@Endpoint(
+    "POST",
+    "/v1/uploads",
+    keys=("tenant",),
+    replies=(
+        Reply(
+            201,
+            "Where to put it.",
+            UploadMade,
+            {
+                "id": _UPLOAD_ID,
+                "url": "https://storage.example.com/…",
+                "expires_at": "2026-01-31T13:00:00Z",
+                "size_bytes_max": 1 << 30,
+            },
+        ),
+    ),
+    problems=("UPLOAD_QUOTA_EXCEEDED", "STORAGE_UNAVAILABLE"),
+)
 async def new_upload(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
-    upload = await platform.uploads.new(tenant.id, key_id, platform.settings.url)
+    """Get an address for a large payload
+
+    For payloads over 8 MB or 100 000 values. PUT the JSON object to `url` before `expires_at` (an
+    hour, or 15 minutes where storage is a bucket), then submit a job with `payload_upload` in
+    place of `payload`. The address needs no key: keep it to yourself. It ends with the key that
+    asked for it, unless it is a bucket's. Smaller payloads need none of this.
+
+    An address takes one body, of `size_bytes_max` at most; a larger one is refused with 413, and
+    one that comes at less than 64 KB a second, 15 s of silence apart, is cut off. Few may be on
+    their way at a time (`TOO_MANY_UPLOADS`). It is kept for a day or two: until then jobs can be
+    submitted with it. It is checked when its first job is submitted, and no more after that; one
+    of up to 8 MB and 100 000 values also against the schema of its type.
+    """
+    platform, tenant = platform_and_tenant(request)
+    upload = await platform.uploads.new(tenant.id, caller_of(request).key_id, platform.settings.url)
     made = UploadMade(
         id=upload.id,
         url=upload.url,
@@ -49,6 +86,7 @@ async def new_upload(request: Request) -> Response:
     return json_reply(made, 201)
 
 
+@Endpoint("PUT", "/v1/uploads/{id}", is_public=False)
 async def put_upload(request: Request) -> Response:
     """No key: the address itself is signed, and good for one place, as long as its key is."""
     platform: Platform = request.app.state.platform
@@ -102,32 +140,56 @@ def _declared(request: Request) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-async def payload(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+@Endpoint(
+    "GET",
+    "/v1/jobs/{id}/payload",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    replies=(PAYLOAD,),
+    problems=(
+        "NOT_FOUND",
+        "OBJECT_GONE",
+        "OBJECT_DAMAGED",
+        "TOO_MANY_WAITING",
+        "STORAGE_UNAVAILABLE",
+    ),
+)
+async def get_payload(request: Request) -> Response:
+    """Get the payload of a job
+
+    As it came, however large it is.
+    """
+    platform, tenant = platform_and_tenant(request)
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
-    return Download(platform, sight.record.payload, (key_id, tenant.id))
+    return Download(platform, sight.record.payload, (caller_of(request).key_id, tenant.id))
 
 
-async def result(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    key_id, tenant = await key_and_tenant_of(request.scope, platform.directory)
+@Endpoint(
+    "GET",
+    "/v1/jobs/{id}/result",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH,),
+    replies=(
+        Reply(200, "The result, whatever JSON it is.", example={"message_id": "m-8841"}, schema={}),
+    ),
+    problems=(
+        "NOT_FOUND",
+        "OBJECT_GONE",
+        "OBJECT_DAMAGED",
+        "TOO_MANY_WAITING",
+        "STORAGE_UNAVAILABLE",
+    ),
+)
+async def get_result(request: Request) -> Response:
+    """Get the result of a job
+
+    What the handler returned, however large it is.
+    """
+    platform, tenant = platform_and_tenant(request)
     sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
     if sight.record.result is None:
         raise NotFound("The job has no result: it has not succeeded.")
-    return Download(platform, sight.record.result, (key_id, tenant.id))
-
-
-async def payload_for_worker(request: Request) -> Response:
-    """As `payload`, for the worker that got the lease."""
-    platform: Platform = request.app.state.platform
-    principal = await worker_of(request.scope, platform.directory)
-    tenant = platform.directory.id_of(request.query_params.get("tenant", ""))
-    if principal.tenant is not None and principal.tenant.id != tenant:
-        raise Forbidden("This worker's key belongs to another tenant.")
-    sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
-    asked_by = (principal.key_id, principal.holder)
-    return Download(platform, sight.record.payload, asked_by, is_worker=True)
+    return Download(platform, sight.record.result, (caller_of(request).key_id, tenant.id))
 
 
 class Download(Response):

@@ -6,14 +6,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import operator_of, principal_of
+from fairway.api.auth import caller_of, platform_of
+from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.payloads.payload_schema import schema_text
 from fairway.core.errors import InvalidRequest
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.core.pools import BY_NAME, Pool, PoolTable
-from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire.messages import JobRequest
 from fairway.wire.registry import (
     AuditList,
@@ -30,15 +29,69 @@ AUDIT_PAGE = 100
 LAST = (1 << 63) - 1
 
 
+_GPU = {
+    "name": "gpu",
+    "slots": 1,
+    "lease_mode": "durable",
+    "lease_seconds": 90.0,
+    "run_mode": "process",
+    "checkpoint": "expected",
+    "attempts": 2,
+    "pickup_target_seconds": 60.0,
+    "labels": ["gpu"],
+    "reserved_per_mille": 800,
+    "fits_seconds": None,
+}
+_TYPE = {
+    "name": "email.send",
+    "registered": True,
+    "pool": "short",
+    "timeout_seconds": 10.0,
+    "attempts": 5,
+    "dependency": "smtp",
+    "warm_key": "",
+    "version": "2",
+    "schema": None,
+    "measured_pool": "medium",
+    "measured_p95_seconds": 19.7,
+    "moved_at": "2026-01-31T12:00:00Z",
+}
+_TYPE_PATH = path("name", "The job type.", "email.send")
+
+
+@Endpoint(
+    "GET",
+    "/v1/pools",
+    keys=("operator", "tenant", "worker"),
+    replies=(Reply(200, "The pools.", PoolList, {"pools": [_GPU]}),),
+)
 async def list_pools(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    await principal_of(request.scope, platform.directory)
+    """List pools
+
+    Every pool there is: the built-in three, by duration, and those that were added.
+    """
+    platform = platform_of(request)
     pools = platform.registry.pools.by_name.values()
     return json_reply(PoolList(pools=[_pool_view(pool) for pool in pools]))
 
 
+@Endpoint(
+    "PUT",
+    "/v1/pools/{name}",
+    keys=("operator",),
+    parameters=(path("name", "The pool's name.", "gpu"),),
+    body=PoolTerms,
+    body_example={"slots": 1, "lease_seconds": 90, "run_mode": "process", "labels": ["gpu"]},
+    replies=(Reply(200, "The pool as it is now.", PoolView, _GPU),),
+)
 async def put_pool(request: Request) -> Response:
-    platform, principal = await _as_operator(request)
+    """Add or change a pool
+
+    By resource profile: gpu, cpp, contest. A worker serves it with `--pool gpu --label gpu`; slots
+    of a worker that lacks one of the labels do not count. The built-in pools cannot be changed.
+    Every server knows the change within two seconds.
+    """
+    platform, principal = platform_of(request), caller_of(request)
     terms = await decoded(request, PoolTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, PoolView)
     if view.name in BY_NAME:
@@ -77,22 +130,60 @@ def _pool_view(pool: Pool) -> PoolView:
 # -- job types ---------------------------------------------------------------------------------
 
 
-async def list_types(request: Request) -> Response:
-    platform, _ = await _as_operator(request)
+@Endpoint(
+    "GET",
+    "/v1/job-types",
+    keys=("operator",),
+    replies=(Reply(200, "The types.", TypeList, {"job_types": [_TYPE]}),),
+)
+async def list_job_types(request: Request) -> Response:
+    """List job types
+
+    What was said of each, by its workers or by hand, and where the clock says it belongs.
+    """
+    platform = platform_of(request)
     registry = platform.registry
     found = sorted(registry.types.values(), key=lambda one: one.name)
     return json_reply(TypeList(job_types=[_type_view(registry.pools, one) for one in found]))
 
 
-async def one_type(request: Request) -> Response:
-    platform, _ = await _as_operator(request)
+@Endpoint(
+    "GET",
+    "/v1/job-types/{name}",
+    keys=("operator",),
+    parameters=(_TYPE_PATH,),
+    replies=(Reply(200, "The type.", TypeView, _TYPE),),
+    problems=("NOT_FOUND",),
+)
+async def get_job_type(request: Request) -> Response:
+    """Get a job type
+
+    What was said of it and what was measured. `measured_pool` beats what was declared.
+    """
+    platform = platform_of(request)
     registry = platform.registry
     found = await registry.type_named(request.path_params["name"])
     return json_reply(_type_view(registry.pools, found))
 
 
-async def put_type(request: Request) -> Response:
-    platform, principal = await _as_operator(request)
+@Endpoint(
+    "PUT",
+    "/v1/job-types/{name}",
+    keys=("operator",),
+    parameters=(_TYPE_PATH,),
+    body=TypeSettings,
+    body_example={"pool": "short", "timeout_seconds": 10, "schema": {"required": ["to"]}},
+    replies=(Reply(200, "The type as it is now.", TypeView, _TYPE),),
+    problems=("UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
+)
+async def put_job_type(request: Request) -> Response:
+    """Register a job type
+
+    Workers do this when they start; by hand it is needed for types that no worker of ours runs, or
+    before the first one starts. The last word stands. With a `schema`, payloads that do not fit
+    are refused when they are submitted.
+    """
+    platform, principal = platform_of(request), caller_of(request)
     wanted = await decoded(request, TypeSettings)
     name = converted({"type": request.path_params["name"]}, JobRequest).type
     registry = platform.registry
@@ -111,8 +202,24 @@ async def put_type(request: Request) -> Response:
     return json_reply(_type_view(registry.pools, job_type))
 
 
-async def delete_type(request: Request) -> Response:
-    platform, principal = await _as_operator(request)
+@Endpoint(
+    "DELETE",
+    "/v1/job-types/{name}",
+    keys=("operator",),
+    parameters=(_TYPE_PATH,),
+    replies=(Reply(204, "It is not registered any more."),),
+    problems=("NOT_FOUND", "CONFLICT"),
+)
+async def delete_job_type(request: Request) -> Response:
+    """Take back a job type
+
+    Of a type that was put by hand, all that was said and measured is forgotten, and its name goes
+    as others do. Its jobs are not touched: they run when a worker comes that runs them, and
+    whoever names the type has it back, counted as theirs. A shared worker that is there registers
+    it anew, with what its own code says. While a tenant names it, or a schedule or a pause does,
+    it is listed, with `registered` false. Every server knows within two seconds.
+    """
+    platform, principal = platform_of(request), caller_of(request)
     await platform.registry.take_back_type(request.path_params["name"], principal.key_id)
     return Response(status_code=204)
 
@@ -140,8 +247,47 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
 # -- audit -------------------------------------------------------------------------------------
 
 
+@Endpoint(
+    "GET",
+    "/v1/audit",
+    keys=("operator",),
+    parameters=(
+        query(
+            "before",
+            "`next_before` of the page before.",
+            "4711",
+            schema={"type": "integer", "minimum": 0},
+        ),
+    ),
+    replies=(
+        Reply(
+            200,
+            "A page of changes.",
+            AuditList,
+            {
+                "entries": [
+                    {
+                        "id": 17,
+                        "at": "2026-01-31T12:00:00Z",
+                        "actor": "platform",
+                        "action": "job_type_moved",
+                        "subject": "email.send",
+                        "detail": "From short to medium: 95 % of its runs end within 19.7 s.",
+                    }
+                ],
+                "next_before": None,
+            },
+        ),
+    ),
+    problems=("INVALID_REQUEST",),
+)
 async def list_audit(request: Request) -> Response:
-    platform, _ = await _as_operator(request)
+    """Who changed what
+
+    Newest first: what operators changed, by key, and what the platform decided by itself, such as
+    moving a job type to another pool.
+    """
+    platform = platform_of(request)
     text = request.query_params.get("before", str(LAST))
     if not (text.isascii() and text.isdigit() and int(text[:20]) <= LAST):
         raise InvalidRequest("before is the `next_before` of the page before.", field="before")
@@ -149,8 +295,3 @@ async def list_audit(request: Request) -> Response:
     entries = [AuditView(**entry._asdict()) for entry in found]
     next_before = entries[-1].id if len(entries) == AUDIT_PAGE else None
     return json_reply(AuditList(entries=entries, next_before=next_before))
-
-
-async def _as_operator(request: Request) -> tuple[Platform, Principal]:
-    platform: Platform = request.app.state.platform
-    return platform, await operator_of(request.scope, platform.directory)

@@ -1,7 +1,4 @@
-"""For operators: tenants, tiers and pauses, all changeable while everything runs.
-
-A tenant's own key may pause and resume that tenant's jobs, and see its limits; nothing else here.
-"""
+"""For operators: tenants and tiers, changeable while everything runs; for tenants: their limits."""
 
 from __future__ import annotations
 
@@ -11,23 +8,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import operator_of, principal_of, tenant_of
+from fairway.api.auth import platform_and_tenant, platform_of
+from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import converted, decoded, json_reply
-from fairway.core.backlog.holds import Hold
-from fairway.core.errors import Conflict, Forbidden, InvalidRequest, NotFound
+from fairway.core.errors import Conflict, NotFound
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.services.registry.tenants_and_keys import Principal
-from fairway.services.registry.type_names import NO_TYPE, Namer
 from fairway.wire.heft import BATCH_VALUES_MAX, VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
     Limits,
     NewTenant,
-    Pause,
-    PauseList,
     TenantAdded,
     TenantChange,
     TenantView,
@@ -36,9 +29,50 @@ from fairway.wire.tenancy import (
     TierView,
 )
 
+_ACME: dict[str, Any] = {
+    "id": 7,
+    "name": "acme",
+    "tier": "pro",
+    "weight": 100,
+    "floor_per_mille": 10,
+    "cap": None,
+    "reserved": {},
+    "rate_per_second": 10_000,
+    "burst": 100_000,
+    "depth_limit": 10_000_000,
+}
+_PRO: dict[str, Any] = {
+    "weight": 100,
+    "group": "",
+    "floor_per_mille": 10,
+    "cap": None,
+    "rate_per_second": 10_000,
+    "burst": 100_000,
+    "depth_limit": 10_000_000,
+}
+_TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
 
+
+@Endpoint(
+    "POST",
+    "/v1/tenants",
+    keys=("operator",),
+    body=NewTenant,
+    body_example={"name": "acme", "tier": "pro"},
+    replies=(
+        Reply(
+            201, "The tenant and its key.", TenantAdded, _ACME | {"api_key": "fw_tenant_3fa9c1d2_…"}
+        ),
+    ),
+    problems=("CONFLICT", "UNKNOWN_POOL"),
+)
 async def add_tenant(request: Request) -> Response:
-    platform = await _as_operator(request)
+    """Add a tenant
+
+    Adds a customer and makes its first key. The key is in this reply and nowhere else: only a hash
+    of it is kept. Its tier says what it is entitled to; each value can be its own.
+    """
+    platform = platform_of(request)
     wanted = await decoded(request, NewTenant)
     given = msgspec.structs.asdict(wanted)
     name = given.pop("name")
@@ -51,29 +85,84 @@ async def add_tenant(request: Request) -> Response:
     return json_reply(TenantAdded(**_facts(tenant), api_key=key.text), 201)
 
 
-async def one_tenant(request: Request) -> Response:
-    platform = await _as_operator(request)
-    return json_reply(TenantView(**_facts(await _named(platform, request.path_params["name"]))))
+@Endpoint(
+    "GET",
+    "/v1/tenants/{name}",
+    keys=("operator",),
+    parameters=(_TENANT,),
+    replies=(Reply(200, "The tenant.", TenantView, _ACME),),
+    problems=("NOT_FOUND",),
+)
+async def get_tenant(request: Request) -> Response:
+    """One tenant
+
+    A tenant with the values in force.
+    """
+    platform = platform_of(request)
+    return json_reply(
+        TenantView(**_facts(await tenant_named(platform, request.path_params["name"])))
+    )
 
 
+@Endpoint(
+    "PATCH",
+    "/v1/tenants/{name}",
+    keys=("operator",),
+    parameters=(_TENANT,),
+    body=TenantChange,
+    body_example={"tier": "enterprise", "reserved": {"short": 20}},
+    replies=(Reply(200, "The tenant as it is now.", TenantView, _ACME),),
+    problems=("NOT_FOUND", "UNKNOWN_POOL"),
+)
 async def change_tenant(request: Request) -> Response:
-    platform = await _as_operator(request)
+    """Change a tenant
+
+    New terms hold at once, for the jobs already queued too; on other servers within two seconds.
+    What is left out stays; null takes the tier's value again.
+    """
+    platform = platform_of(request)
     wanted = await decoded(request, TenantChange)
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
-    known = await _named(platform, request.path_params["name"])
+    known = await tenant_named(platform, request.path_params["name"])
     tenant = await platform.directory.change_tenant(known.name, changes)
     return json_reply(TenantView(**_facts(tenant or known)))
 
 
+@Endpoint(
+    "GET",
+    "/v1/tiers",
+    keys=("operator",),
+    replies=(
+        Reply(200, "The tiers, the lightest first.", TierList, {"tiers": [_PRO | {"name": "pro"}]}),
+    ),
+)
 async def list_tiers(request: Request) -> Response:
-    platform = await _as_operator(request)
+    """All tiers
+
+    What the tenants of each tier are entitled to.
+    """
+    platform = platform_of(request)
     return json_reply(TierList(tiers=[_tier_view(t) for t in await platform.directory.tiers()]))
 
 
+@Endpoint(
+    "PUT",
+    "/v1/tiers/{name}",
+    keys=("operator",),
+    parameters=(path("name", "The tier's name.", "pro"),),
+    body=TierTerms,
+    body_example=_PRO,
+    replies=(Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),),
+)
 async def put_tier(request: Request) -> Response:
-    platform = await _as_operator(request)
+    """Make or change a tier
+
+    The whole of a tier's terms. They hold for its tenants at once, except where a tenant has a
+    value of its own.
+    """
+    platform = platform_of(request)
     terms = await decoded(request, TierTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
     await platform.directory.put_tier(
@@ -106,18 +195,40 @@ def _tier_view(tier: Tier) -> TierView:
     return TierView(**facts)
 
 
-# -- pauses ------------------------------------------------------------------------------------
+@Endpoint(
+    "GET",
+    "/v1/limits",
+    keys=("tenant",),
+    replies=(
+        Reply(
+            200,
+            "The limits in force.",
+            Limits,
+            {
+                "tier": "standard",
+                "weight": 10,
+                "rate_per_second": 100,
+                "burst": 1_000,
+                "jobs_left": 940,
+                "depth": 12,
+                "depth_limit": 10_000_000,
+                "cap": None,
+                "payload_bytes_max": 65_536,
+                "payload_values_max": 100_000,
+                "batch_jobs_max": 10_000,
+                "batch_values_max": 300_000,
+                "refused": {"TENANT_RATE_LIMIT_EXCEEDED": 3},
+            },
+        ),
+    ),
+)
+async def get_limits(request: Request) -> Response:
+    """Your limits
 
-
-async def list_pauses(request: Request) -> Response:
-    platform, principal = await _may_pause(request)
-    found = await platform.holds.pauses(_asker(principal))
-    return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
-
-
-async def limits(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    tenant = await tenant_of(request.scope, platform.directory)
+    What you may do, how much of it is used, and how many submissions this server has refused since
+    it started, by code.
+    """
+    platform, tenant = platform_and_tenant(request)
     admission, settings = platform.admission, platform.settings
     return json_reply(
         Limits(
@@ -138,82 +249,7 @@ async def limits(request: Request) -> Response:
     )
 
 
-async def pause(request: Request) -> Response:
-    platform, principal = await _may_pause(request)
-    wanted, asker = await decoded(request, Pause), _asker(principal)
-    hold = await _hold(platform, principal, wanted)
-    if wanted.type:
-        hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
-    await platform.holds.pause(hold, asker)
-    return json_reply(wanted, 201)
-
-
-async def resume(request: Request) -> Response:
-    platform, principal = await _may_pause(request)
-    wanted = converted(request.query_params, Pause)
-    hold = await _hold(platform, principal, wanted)
-    if hold.type == NO_TYPE or not await platform.holds.resume(hold, _asker(principal)):
-        raise NotFound("This was not paused.")
-    return json_reply(wanted)
-
-
-async def _may_pause(request: Request) -> tuple[Platform, Principal]:
-    platform: Platform = request.app.state.platform
-    principal = await principal_of(request.scope, platform.directory)
-    if principal.scope not in ("operator", "tenant"):
-        raise Forbidden("This needs an operator's or a tenant's key; yours is for something else.")
-    return platform, principal
-
-
-def _asker(principal: Principal) -> int | None:
-    """The tenant whose turn a question takes; None: an operator's."""
-    return None if principal.tenant is None else principal.tenant.id
-
-
-async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold:
-    """The hold that is meant; a tenant's key means that tenant, whatever else is named.
-
-    Its type is NO_TYPE when nobody has named that before.
-    """
-    if principal.tenant is not None:
-        if wanted.tenant not in (None, principal.tenant.name):
-            raise Forbidden("Your key can pause your own jobs only.")
-        wanted.tenant = principal.tenant.name
-    if wanted == Pause():
-        raise InvalidRequest("Name a tenant, a type or a pool.", field="/tenant")
-    return await _numbers(platform, wanted, _asker(principal))
-
-
-async def _numbers(platform: Platform, wanted: Pause, asker: int | None) -> Hold:
-    directory = platform.directory
-    tenant = (await _named(platform, wanted.tenant, "/tenant")).id if wanted.tenant else 0
-    pool = directory.pools.named(wanted.pool, "/pool").number if wanted.pool else 0
-    type_id: int | None = 0
-    if wanted.type:
-        type_id = await directory.find_type(wanted.type, asker)
-    return Hold(tenant, NO_TYPE if type_id is None else type_id, pool)
-
-
-async def _named_type(platform: Platform, asker: int | None, name: str, known: int) -> int:
-    """A pause may come before the first job: it names a type as a job does."""
-    names = platform.directory.names
-    if asker is None and known != NO_TYPE and name in names.ids:  # else it may be let go
-        return known
-    if asker is not None and not names.is_named_by(Namer(asker), name):
-        await platform.holds.check_room(asker)  # else a pause that is refused would make one
-    return (await names.know(asker, [name]))[name]
-
-
-async def _pause_view(platform: Platform, hold: Hold) -> Pause:
-    directory = platform.directory
-    return Pause(
-        tenant=directory.name_of(hold.tenant) if hold.tenant else None,
-        type=await directory.type_name(hold.type) if hold.type else None,
-        pool=directory.pools.by_number[hold.pool].name if hold.pool else None,
-    )
-
-
-async def _named(platform: Platform, name: str, field: str = "") -> Tenant:
+async def tenant_named(platform: Platform, name: str, field: str = "") -> Tenant:
     directory = platform.directory
     if name not in directory.tenant_ids:
         await directory.refresh()  # another server may have made it a moment ago
@@ -221,9 +257,3 @@ async def _named(platform: Platform, name: str, field: str = "") -> Tenant:
     if number is None:
         raise NotFound(f"There is no tenant {name[:64]!r}.", field=field)
     return directory.tenants[number]
-
-
-async def _as_operator(request: Request) -> Platform:
-    platform: Platform = request.app.state.platform
-    await operator_of(request.scope, platform.directory)
-    return platform

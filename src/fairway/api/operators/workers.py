@@ -10,25 +10,72 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fairway.api.auth import operator_of
+from fairway.api.auth import platform_of
+from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.relay import Relay
 from fairway.core.errors import NotFound
 from fairway.services.platform import Platform
 from fairway.services.workers.worker_list import WorkerSight
 from fairway.wire.operator import WorkerList, WorkerView
 
+_WORKER = {
+    "name": "worker-1",
+    "life": "9f86d081884c7d65",
+    "tenant": None,
+    "build": "2025-06-01",
+    "slots": {"short": 50, "long": 2},
+    "running": {"long": 1},
+    "draining": False,
+    "silent_seconds": 0.41,
+    "limits": {"memory": "cgroup v2, watched", "cpu": "rlimit of each process, watched"},
+}
 
+
+@Endpoint(
+    "GET",
+    "/v1/workers",
+    keys=("operator",),
+    replies=(Reply(200, "The workers, by name.", WorkerList, {"workers": [_WORKER]}),),
+    problems=("NOT_OWNER",),
+)
 async def list_workers(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    await operator_of(request.scope, platform.directory)
+    """List workers
+
+    Every worker that the platform hears, with what it runs and how firmly its machine holds jobs
+    to their limits.
+    """
+    platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
         return _Relayed(request.app.state.relay)
     return _shown(platform, platform.roster.workers())
 
 
+@Endpoint(
+    "POST",
+    "/v1/workers/{name}/drain",
+    keys=("operator",),
+    parameters=(
+        path(
+            "name", "The worker's name, for all its lives; or a `life`, for that one.", "worker-1"
+        ),
+    ),
+    replies=(
+        Reply(
+            202,
+            "It was asked; the list shows what it still runs.",
+            WorkerList,
+            {"workers": [_WORKER | {"draining": True}]},
+        ),
+    ),
+    problems=("NOT_FOUND", "NOT_OWNER"),
+)
 async def drain_worker(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    await operator_of(request.scope, platform.directory)
+    """Drain a worker
+
+    The worker takes no more jobs, asks those it runs to checkpoint and hand themselves back, waits
+    as long as its own grace allows, and ends. No job uses an attempt for it.
+    """
+    platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
         return _Relayed(request.app.state.relay)
     name = request.path_params["name"]

@@ -14,7 +14,9 @@ from msgspec import Raw, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import worker_of
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import caller_of, platform_of
+from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.asgi import Receive, read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.slow_senders import Paced
@@ -40,9 +42,39 @@ VALUES_MAX = 4_000_000  # of a state: they are passed over, not decoded
 SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of its owner's
 
 
-async def save(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    principal = await worker_of(request.scope, platform.directory)
+@Endpoint(
+    "POST",
+    "/v1/workers/{name}/checkpoints",
+    keys=("worker",),
+    parameters=(parts.WORKER_PATH,),
+    body=wire.CheckpointSave,
+    body_example={
+        "job": parts.JOB_ID,
+        "tenant": "acme",
+        "epoch": 50331649,
+        "token": parts.TOKEN,
+        "number": 1,
+        "state": {"rows_done": 250_000},
+    },
+    replies=(
+        Reply(
+            201,
+            "It is safe.",
+            wire.CheckpointSaved,
+            {"number": 1, "size_bytes": 20, "saved_at": "2026-01-31T12:05:00Z"},
+        ),
+    ),
+    problems=("LEASE_LOST", "NO_ROOM", "OVERLOADED", "STORAGE_UNAVAILABLE"),
+)
+async def save_checkpoint(request: Request) -> Response:
+    """Save a checkpoint
+
+    Keeps what a running job needs to go on from here, so that its next run does not begin at the
+    beginning. Sending the same number again is harmless. The newest two of a job are kept.
+
+    Only the holder of the lease in force can save: after `LEASE_LOST`, stop the run.
+    """
+    platform, principal = platform_of(request), caller_of(request)
     is_small, owner = _is_small(request), _owner(request, principal)
     counted = (platform.bodies.checkpoints, owner) if is_small else None  # large ones have places
     async with platform.checkpoints.transfers.held(owner, is_small=is_small):
@@ -65,9 +97,53 @@ async def save(request: Request) -> Response:
     )
 
 
-async def load(request: Request) -> Response:
-    platform: Platform = request.app.state.platform
-    principal = await worker_of(request.scope, platform.directory)
+@Endpoint(
+    "GET",
+    "/v1/workers/{name}/checkpoints/{id}",
+    keys=("worker",),
+    parameters=(
+        parts.WORKER_PATH,
+        parts.JOB_PATH,
+        query("tenant", "From the lease.", "acme", "acme"),
+        query(
+            "epoch",
+            "From the lease.",
+            "50331649",
+            "50331649",
+            schema={"type": "integer", "minimum": 1},
+        ),
+    ),
+    replies=(
+        Reply(
+            200,
+            "The checkpoint.",
+            wire.CheckpointFound,
+            {
+                "number": 1,
+                "size_bytes": 20,
+                "saved_at": "2026-01-31T12:05:00Z",
+                "state": {"rows_done": 250_000},
+                "lost": 0,
+            },
+        ),
+    ),
+    problems=(
+        "NOT_FOUND",
+        "CHECKPOINT_LOST",
+        "INVALID_REQUEST",
+        "OVERLOADED",
+        "STORAGE_UNAVAILABLE",
+    ),
+)
+async def load_checkpoint(request: Request) -> Response:
+    """Load the checkpoint of a job
+
+    The newest checkpoint of the runs before this one. Ask when the lease says `resumes`. Its
+    checksum is verified on the way: if the newest is gone or broken, this is the one before it,
+    `lost` says so, and the tenant gets an event `checkpoint_lost`. If none can be read any more,
+    the answer is 404 with the code `CHECKPOINT_LOST`.
+    """
+    platform, principal = platform_of(request), caller_of(request)
     query = request.query_params
     tenant = _tenant(platform, principal, query.get("tenant", ""))
     job, epoch = _job(request.path_params["id"]), _epoch(query.get("epoch", ""))

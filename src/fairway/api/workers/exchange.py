@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from fairway.api.auth import worker_of
+from fairway.api import endpoint_parts as parts
+from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.asgi import (
     BODY_PLACE,
     Receive,
@@ -23,19 +23,18 @@ from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.payloads.body_cost import LIGHT_BYTES, check_text, weigh
 from fairway.api.payloads.payload_schema import compiled, sized_text
 from fairway.api.payloads.text_checks import flaws_in
-from fairway.api.relay import Relay
+from fairway.api.relay import Edge
+from fairway.api.workers.reports import job_of, reported, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
-from fairway.core.ids import parse_job_id
 from fairway.core.job_type import TypeFacts
 from fairway.core.object_storage.reference import MARK, referred
 from fairway.core.pools import Pool
-from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
-from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Principal
-from fairway.services.sessions.calls import Call, Reported, Success
+from fairway.services.sessions.calls import Call, Success
 from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeTerms, shed_payloads
 from fairway.wire import bounds
 from fairway.wire import exchange as wire
@@ -44,8 +43,6 @@ from fairway.wire.messages import EMPTY_OBJECT
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
 REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + (1 << 20)  # a result, and all that is said beside it
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
-JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
-ERROR_CHARACTERS_SHOWN = 200
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
@@ -64,14 +61,75 @@ _decode_large = msgspec.json.Decoder(LargeRequest).decode
 _decode_hello = msgspec.json.Decoder(wire.Hello | None).decode
 
 
-class ExchangeEndpoint:
-    def __init__(self, platform: Platform, relay: Relay) -> None:
-        self._platform = platform
-        self._relay = relay
+@Endpoint(
+    "POST",
+    "/v1/workers/{name}/exchange",
+    keys=("worker",),
+    parameters=(
+        path("name", "The worker's name, for people. Letters, digits and `_.:-`.", "worker-1"),
+    ),
+    body=wire.ExchangeRequest,
+    body_example={
+        "session": "0123456789abcdef0123456789abcdef",
+        "hello": {"types": [{"name": "email.send"}], "slots": {"short": 50}},
+        "running": [],
+        "wait_ms": 1000,
+    },
+    replies=(
+        Reply(
+            200,
+            "The news, after at most 20 seconds; fields without news are left out.",
+            wire.ExchangeReply,
+            {
+                "leases": [
+                    {
+                        "job": parts.JOB_ID,
+                        "epoch": 50331649,
+                        "token": parts.TOKEN,
+                        "type": "email.send",
+                        "pool": "short",
+                        "tenant": "acme",
+                        "attempt": 1,
+                        "delivery": 1,
+                        "payload": {"to": "ada@example.com", "template": "welcome"},
+                    }
+                ],
+                "beat_ms": 3333,
+            },
+        ),
+    ),
+    problems=(
+        "UNKNOWN_POOL",
+        "SESSION_OF_ANOTHER_KEY",
+        "TOO_MANY_SESSIONS",
+        "TOO_MANY_SLOTS",
+        "TOO_MANY_VALUES",
+        "NO_ROOM",
+        "OVERLOADED",
+        "NOT_OWNER",
+    ),
+)
+class Exchange:
+    """Exchange outcomes for leases
+
+    The one call of a worker. Up go its slots, the outcomes of runs and their progress; down come
+    leases, cancellations, revoked leases and which outcomes are on disk. The call is held for
+    `wait_ms` until there is news.
+
+    Three rules make it safe over any network. Send an outcome again until its number comes back in
+    `recorded` or `refused`. After a call that failed, or a reply with `resync`, send `hello` and
+    the whole of `running`. A new process is a new `session`. The page EXCHANGE in the
+    documentation tells it all.
+    """
+
+    def __init__(self, edge: Edge) -> None:
+        platform = self._platform = edge.platform
+        self._relay = edge.relay
         self._pools = platform.registry.pools
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, worker: str) -> None:
-        principal = await worker_of(scope, self._platform.directory)
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, principal: Principal, worker: str
+    ) -> None:
         if not WORKER_NAME.fullmatch(worker):
             raise InvalidRequest(
                 "A worker's name has 1 to 128 letters, digits and _.:- and begins with a letter or"
@@ -150,12 +208,12 @@ class ExchangeEndpoint:
             if report.kind == SUCCEEDED:
                 successes.append(report)
             else:
-                reports.append(_reported(report))
+                reports.append(reported(report))
                 await work.let_others()
         # Most often there is nothing to look at, and nothing is to be awaited then.
         said = {n: one.result for n, one in enumerate(successes) if one.result is not wire.NULL}
         if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
-            reports += _unreadable(successes, flaws)
+            reports += unreadable(successes, flaws)
             successes = [one for place, one in enumerate(successes) if place not in flaws]
         return Call(
             session=request.session,
@@ -225,11 +283,11 @@ class ExchangeEndpoint:
         return self._platform.directory.id_of(name)
 
     def _holding(self, one: wire.Holding) -> Holding:
-        progress = _text(one.progress)
+        progress = text_of(one.progress)
         if progress is not None:
             progress = bounds.shown_progress(progress)
         tenant = self._tenant(one.tenant)
-        return Holding(_job(one.job), tenant, one.epoch, one.token, progress, one.ended)
+        return Holding(job_of(one.job), tenant, one.epoch, one.token, progress, one.ended)
 
     def _reply(self, news: News) -> wire.ExchangeReply:
         return wire.ExchangeReply(
@@ -307,45 +365,3 @@ def _taken_apart(body: bytes) -> tuple[LargeRequest, wire.Hello | None]:
         )
     weigh(bytes(large.hello))
     return large, _decode_hello(large.hello)
-
-
-def _reported(one: wire.Report) -> Reported:
-    return Reported(one.n, _job(one.job), one.tenant, one.epoch, one.token, _outcome(one))
-
-
-def _unreadable(successes: Sequence[Success], flaws: Mapping[int, str]) -> list[Reported]:
-    """Those whose result nobody could read have failed: no other run would bring a better one."""
-    return [_failed(successes[place], flaw) for place, flaw in flaws.items()]
-
-
-def _failed(one: Success, flaw: str) -> Reported:
-    message = f"The result cannot be kept: {bounds.cut(flaw, bounds.FLAW_CHARACTERS_MAX)}"
-    error = msgspec.json.encode({"type": "ResultInvalid", "message": message, "stack": ""})
-    outcome = Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
-    return Reported(one.n, one.job, one.tenant, one.epoch, one.token, outcome)
-
-
-def _job(text: str) -> str:
-    job = parse_job_id(text)
-    if job is None:
-        said = bounds.cut(text, JOB_CHARACTERS_SHOWN)
-        raise InvalidRequest(f"{said!r} is no job id.", field="/job")
-    return job
-
-
-def _outcome(one: wire.Report) -> Outcome:
-    try:
-        kind = OutcomeKind(one.kind)
-        failure = FailureClass(one.failure) if one.failure is not None else None
-    except ValueError as error:
-        said = bounds.cut(str(error), ERROR_CHARACTERS_SHOWN)
-        raise InvalidRequest(said, field="/reports") from None
-    if kind is OutcomeKind.FAILED and failure is None:
-        raise InvalidRequest("A failed report needs its failure class.", field="/reports/failure")
-    delay_ms = min(one.delay_ms, bounds.DELAY_MS_MAX)
-    return Outcome(kind, one.ran_us, _text(one.result), failure, _text(one.error), delay_ms)
-
-
-def _text(raw: msgspec.Raw) -> bytes | None:
-    text = bytes(raw)
-    return None if text == b"null" else text

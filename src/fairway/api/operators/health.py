@@ -1,74 +1,94 @@
-"""For operators and machines: keys, health, metrics."""
+"""For load balancers and monitoring: health, metrics. No key is needed: bind to a safe address."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import operator_of, principal_of
-from fairway.api.http.decoding import decoded, json_reply
-from fairway.core.errors import InvalidRequest, NotFound
-from fairway.runtime.random_ids import new_api_key
+from fairway.api.auth import principal_of
+from fairway.api.endpoint import Endpoint, Reply
+from fairway.api.http.decoding import json_reply
 from fairway.runtime.telemetry import Metrics
 from fairway.services.platform import Platform
-from fairway.wire.operator import Health, KeyAdded, NewKey
+from fairway.wire.operator import Health
 
 METRICS_SECONDS = 0.1  # a stranger may ask as often as it likes; a look takes milliseconds
-KEY_ID = re.compile(r"[0-9a-f]{1,64}")
 
 
-async def add_key(request: Request) -> Response:
-    platform = await _as_operator(request)
-    wanted = await decoded(request, NewKey)
-    tenant_id = None
-    if wanted.tenant is not None:
-        tenant_id = platform.directory.tenant_ids.get(wanted.tenant)
-        if tenant_id is None:
-            raise NotFound(f"There is no tenant {wanted.tenant[:64]!r}.", field="/tenant")
-    if wanted.scope == "tenant" and tenant_id is None:
-        raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
-    key = new_api_key(wanted.scope)
-    await platform.directory.add_key(key, tenant_id)
-    added = KeyAdded(id=key.id, scope=key.scope, tenant=wanted.tenant, api_key=key.text)
-    return json_reply(added, 201)
-
-
-async def revoke_key(request: Request) -> Response:
-    platform = await _as_operator(request)
-    key_id = request.path_params["id"]
-    if not KEY_ID.fullmatch(key_id) or not await platform.directory.revoke_key(key_id):
-        raise NotFound("There is no such key, or it was revoked before.")
-    return Response(status_code=204)
-
-
-async def _as_operator(request: Request) -> Platform:
-    platform: Platform = request.app.state.platform
-    await operator_of(request.scope, platform.directory)
-    return platform
-
-
-# -- health ------------------------------------------------------------------------------------
-
-
+@Endpoint(
+    "GET",
+    "/livez",
+    replies=(Reply(200, "Alive.", Health, {"status": "ok"}),),
+)
 async def livez(request: Request) -> Response:
-    """The event loop turns. Never touches the database."""
+    """Is the process alive?
+
+    Never asks the database, so a database that is away restarts no server.
+    """
     return json_reply(Health(status="ok"))
 
 
+@Endpoint(
+    "GET",
+    "/readyz",
+    replies=(
+        Reply(
+            200,
+            "Ready.",
+            Health,
+            {
+                "status": "ok",
+                "checks": {"database": True, "jobs_writable": True, "shards_owned": True},
+            },
+        ),
+        Reply(
+            503,
+            "Not ready.",
+            Health,
+            {
+                "status": "not ready",
+                "checks": {"database": True, "jobs_writable": False, "shards_owned": True},
+            },
+        ),
+    ),
+)
 async def readyz(request: Request) -> Response:
-    """Work can be accepted: the store answers, takes jobs, and somebody owns every shard."""
+    """Can it take work?
+
+    The database answers, jobs can be written (nobody holds a lock on their table, and it is not
+    read-only) and every shard has an owner. Not ready is a 503 that says which check does not
+    hold.
+    """
     platform: Platform = request.app.state.platform
     checks = await platform.readiness.checks()
     ok = all(checks.values())
     return json_reply(Health(status="ok" if ok else "not ready", checks=checks), 200 if ok else 503)
 
 
+@Endpoint(
+    "GET",
+    "/metrics",
+    other_keys=("operator",),
+    replies=(
+        Reply(
+            200,
+            "The Prometheus text format.",
+            example="# HELP fairway_jobs_accepted_total Jobs on disk and answered 202.\n"
+            "# TYPE fairway_jobs_accepted_total counter\nfairway_jobs_accepted_total 1234.0\n",
+            media="text/plain",
+        ),
+    ),
+)
 async def metrics(request: Request) -> Response:
-    """Anybody may ask; job types, which tell what customers do, are named to operators only."""
+    """Metrics of this server
+
+    For Prometheus. Every server answers for itself. Metrics by job type, such as
+    `fairway_lateness_seconds`, are shown with an operator's key only, or to everybody when
+    `FAIRWAY_METRICS_NAME_TYPES` is `true`.
+    """
     text: MetricsText = request.app.state.metrics_text
     names_types = await _may_hear_types(request)
     return Response(text.now(names_types=names_types), media_type=CONTENT_TYPE_LATEST)

@@ -1,13 +1,14 @@
-"""What several operations have in common: ids in paths, headers both ways, one example job."""
+"""What several endpoints have in common: ids in paths, headers both ways, one example job."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from fairway.api.endpoint import Parameter, ReplyHeader, path
 from fairway.api.http.headers import KEY_LENGTH_MAX, WAIT_MAX_SECONDS
-from fairway.api.reference.shape import Parameter, ReplyHeader
 
 JOB_ID = "01980a5e-7c1b-7000-8000-04a2b1c3d4e5"
+TOKEN = "5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"  # of a lease
 VERSION = "3.50331649.1.1.0"
 
 JOB_EXAMPLE: dict[str, Any] = {
@@ -50,70 +51,64 @@ QUEUED_EXAMPLE = JOB_EXAMPLE | {
     "result": None,
 }
 
-JOB_PATH = Parameter(
-    name="id",
-    place="path",
-    about="The job's id, from `Location` or from the reply that accepted it.",
-    example=JOB_ID,
+WORKER_PATH = path("name", "The worker's name, for people.", "worker-1")
+JOB_PATH = path(
+    "id",
+    "The job's id, from `Location` or from the reply that accepted it.",
+    JOB_ID,
+    "$JOB",
     schema={"type": "string", "format": "uuid"},
-    shell="$JOB",
 )
 IDEMPOTENCY_KEY = Parameter(
-    name="Idempotency-Key",
-    place="header",
-    about="Makes it safe to send again: within 24 hours the same key with the same body answers"
+    "header",
+    "Idempotency-Key",
+    "Makes it safe to send again: within 24 hours the same key with the same body answers"
     f" with the first job, and with another body it is refused. 1 to {KEY_LENGTH_MAX} printable"
     " ASCII characters, in quotes or without.",
-    example="order-4711-welcome",
+    "order-4711-welcome",
     schema={"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX},
 )
 PREFER_WAIT = Parameter(
-    name="Prefer",
-    place="header",
-    about=f"`wait=N` holds the reply for up to N seconds (at most {WAIT_MAX_SECONDS}) until the"
+    "header",
+    "Prefer",
+    f"`wait=N` holds the reply for up to N seconds (at most {WAIT_MAX_SECONDS}) until the"
     " job is final, or until it differs from `If-None-Match`. When the wait is over the reply"
     " shows the job as it stands.",
-    example="wait=10",
+    "wait=10",
 )
 IF_NONE_MATCH = Parameter(
-    name="If-None-Match",
-    place="header",
-    about="An `ETag` from an earlier reply: if the job has not changed since, the answer is an"
+    "header",
+    "If-None-Match",
+    "An `ETag` from an earlier reply: if the job has not changed since, the answer is an"
     " empty 304.",
-    example=f'W/"{VERSION}"',
+    f'W/"{VERSION}"',
 )
 
-LOCATION = ReplyHeader(
-    name="Location", about="Where to ask about the job.", example=f"/v1/jobs/{JOB_ID}"
-)
+LOCATION = ReplyHeader("Location", "Where to ask about the job.", f"/v1/jobs/{JOB_ID}")
 ETAG = ReplyHeader(
-    name="ETag",
-    about="The version of the job: changes whenever anything you can see changes.",
-    example=f'W/"{VERSION}"',
+    "ETag",
+    "The version of the job: changes whenever anything you can see changes.",
+    f'W/"{VERSION}"',
 )
 REPLAYED = ReplyHeader(
-    name="Idempotent-Replayed",
-    about="`true` when an earlier request with this key made the job. Absent otherwise.",
-    example="true",
+    "Idempotent-Replayed",
+    "`true` when an earlier request with this key made the job. Absent otherwise.",
+    "true",
 )
-PREFERENCE_APPLIED = ReplyHeader(
-    name="Preference-Applied", about="The wait that was honoured.", example="wait=10"
-)
+PREFERENCE_APPLIED = ReplyHeader("Preference-Applied", "The wait that was honoured.", "wait=10")
 #: Of what may go through very many rows.
 SLOW = ("TOO_MANY_QUESTIONS", "QUESTION_TOO_LARGE", "OVERLOADED")
 #: Of what is quick: a tenant's questions wait for each other.
 QUICK = ("TOO_MANY_QUESTIONS", "OVERLOADED")
-RETRY_AFTER = ReplyHeader(
-    name="Retry-After", about="Seconds to wait before trying again.", example="5"
-)
+RETRY_AFTER = ReplyHeader("Retry-After", "Seconds to wait before trying again.", "5")
 RATE_LIMIT = ReplyHeader(
-    name="RateLimit",
-    about="Jobs that you may submit at once now (`r`), and in how many seconds your full burst is"
+    "RateLimit",
+    "Jobs that you may submit at once now (`r`), and in how many seconds your full burst is"
     " there again (`t`).",
-    example='"jobs";r=940;t=1',
+    '"jobs";r=940;t=1',
 )
 RATE_LIMIT_POLICY = ReplyHeader(
-    name="RateLimit-Policy",
-    about="Your burst (`q`) and the seconds in which it fills (`w`): `q / w` is your rate.",
-    example='"jobs";q=1000;w=10',
+    "RateLimit-Policy",
+    "Your burst (`q`) and the seconds in which it fills (`w`): `q / w` is your rate.",
+    '"jobs";q=1000;w=10',
 )

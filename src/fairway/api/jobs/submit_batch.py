@@ -1,0 +1,230 @@
+"""`POST /v1/jobs/batch`, as a raw ASGI callable: many jobs, each with a verdict of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import TypeAlias
+
+import msgspec
+
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import tenant_in_force
+from fairway.api.endpoint import Endpoint, Reply
+from fairway.api.http.asgi import (
+    BODY_BYTES,
+    JSON,
+    Receive,
+    Scope,
+    Send,
+    rate_limit,
+    read_body,
+    send_whole,
+)
+from fairway.api.http.decoding import UNDECODABLE, invalid
+from fairway.api.http.headers import idempotency_key
+from fairway.api.jobs.batch_reply import all_replayed, reply_of
+from fairway.api.jobs.submit import (
+    EMAIL,
+    OF_SUBMISSIONS,
+    REPLAYED,
+    decode,
+    hash_of,
+    look_at,
+    new_job,
+)
+from fairway.api.jobs.submit_large import submit_large
+from fairway.api.payloads.body_cost import (
+    CAREFUL_BYTES_MAX,
+    LIGHT_BYTES,
+    is_large,
+    weigh,
+)
+from fairway.api.payloads.payload_schema import PayloadSchemas
+from fairway.api.relay import Edge
+from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.tenant import Tenant
+from fairway.runtime.loops import WorkInParts
+from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.submit.submission_group import NewJob
+from fairway.wire import messages
+from fairway.wire.heft import BATCH_VALUES_MAX
+from fairway.wire.messages import BATCH_MAX
+from fairway.wire.payload import (
+    DEPTH_MAX,
+    brackets,
+    check_carefully,
+    is_strict,
+)
+
+SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
+SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."
+PART_ITEMS = 32  # of a batch, between two looks at the clock
+Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong with it
+
+
+@Endpoint(
+    "POST",
+    "/v1/jobs/batch",
+    keys=("tenant",),
+    parameters=(parts.IDEMPOTENCY_KEY,),
+    body=messages.BatchRequest,
+    body_example={"jobs": [EMAIL, {"type": "report.build", "pool": "medium", "priority": 9}]},
+    replies=(
+        Reply(
+            200,
+            "One item per job, in the order they were sent. Look at each `status`.",
+            messages.BatchReply,
+            {
+                "accepted": 1,
+                "items": [
+                    {"status": 202, "id": parts.JOB_ID},
+                    {
+                        "status": 422,
+                        "problem": {
+                            "type": "/problems/unknown-pool",
+                            "title": "There is no such pool",
+                            "status": 422,
+                            "code": "UNKNOWN_POOL",
+                            "detail": "There is no pool 'huge'; there are short, medium, long.",
+                            "errors": [{"pointer": "/pool", "detail": "There is no pool 'huge'."}],
+                        },
+                    },
+                ],
+            },
+            headers=(parts.REPLAYED, parts.RATE_LIMIT, parts.RATE_LIMIT_POLICY),
+        ),
+    ),
+    problems=OF_SUBMISSIONS,
+)
+class SubmitBatch:
+    """Submit many jobs
+
+    Up to 10,000 jobs in one request, each with a status of its own: one bad job does not keep the
+    others out, and pointers in its problem are relative to it. A limit of the tenant's, or a
+    server that sheds load, refuses the whole batch.
+
+    An `Idempotency-Key` covers every job by its place: sent again, the batch makes no doubles.
+    """
+
+    def __init__(self, edge: Edge) -> None:
+        platform = self._platform = edge.platform
+        self._schemas = PayloadSchemas(platform.registry.schemas)
+        self._body_max = platform.settings.body_bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, caller: Principal) -> None:
+        key_id, tenant = caller.key_id, tenant_in_force(caller, self._platform.directory)
+        try:
+            if is_large(scope):
+                self._platform.admission.refuse_debtors(tenant)
+            wanted = await self._read(scope, receive, tenant)
+            self._platform.revocation.check(key_id)  # the body may have been long on its way
+            await self._submit(scope, send, (key_id, tenant), wanted)
+        except FairwayError as error:
+            self._platform.admission.count_refusal(tenant, error.code)
+            if isinstance(error, InvalidRequest):
+                self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
+            raise
+
+    async def _read(self, scope: Scope, receive: Receive, tenant: Tenant) -> list[Wanted]:
+        key = idempotency_key(scope)
+        counted = (self._platform.bodies.requests, tenant.id)
+        body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
+        plain = len(body) <= LIGHT_BYTES and is_strict(body)
+        if plain or len(body) <= CAREFUL_BYTES_MAX:
+            return await self._understand_in_parts(tenant, body, key, plain=plain)
+        # a long look must not hold up everybody else
+        look = partial(self._understand, body, key)
+        return await self._platform.heavy.run(tenant.id, look, len(body))
+
+    async def _submit(
+        self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], wanted: list[Wanted]
+    ) -> None:
+        key, (_, tenant) = idempotency_key(scope), asked_by
+        good = [item for item in wanted if isinstance(item, NewJob)]
+        inline_max = self._platform.settings.inline_bytes_max
+        if any(len(new.payload) > inline_max or new.upload is not None for new in good):
+            answers = await submit_large(self._platform, asked_by, good, self._schemas)
+        else:
+            answers = await self._platform.submissions.submit(tenant, good) if good else []
+        if len(good) < len(wanted):
+            verdicts = iter(answers)
+            answers = [one if isinstance(one, FairwayError) else next(verdicts) for one in wanted]
+        bad = 0
+        for answer in answers:
+            if isinstance(answer, FairwayError):
+                self._platform.admission.count_refusal(tenant, answer.code)
+                bad += isinstance(answer, InvalidRequest)
+        if bad:
+            self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
+        headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
+        if key and all_replayed(answers):
+            headers.append(REPLAYED)
+        await send_whole(scope, send, 200, messages.encode(reply_of(answers)), headers)
+
+    async def _understand_in_parts(
+        self, tenant: Tenant, body: bytes, key: str | None, *, plain: bool
+    ) -> list[Wanted]:
+        """In between other requests: ten thousand tiny jobs are a light body, and long work."""
+        weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
+        texts = _items(body)
+        self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
+        understand = self._reader(key, plain=plain)
+        work, found = WorkInParts(), list[Wanted]()
+        for start in range(0, len(texts), PART_ITEMS):
+            found += map(understand, texts[start : start + PART_ITEMS], count(start))
+            await work.let_others()
+        return found
+
+    def _understand(self, body: bytes, key: str | None) -> list[Wanted]:
+        """In a thread, with care."""
+        weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
+        return list(map(self._reader(key, plain=False), _items(body), count()))
+
+    def _reader(self, key: str | None, *, plain: bool) -> Callable[[msgspec.Raw, int], Wanted]:
+        """Each item as a job, or as what is wrong with it; by its text and its place."""
+        bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
+        schemas = registry.schemas
+
+        def understand(text: msgspec.Raw, place: int) -> Wanted:
+            try:
+                new = new_job(decode(text), bytes_max, registry)
+                if not plain:
+                    weigh(bytes(text))
+                    look_at(bytes(text))
+                elif _may_be_deep(new.payload):
+                    check_carefully(bytes(text))
+                if schemas and new.upload is None:
+                    self._schemas.check(new.type, new.payload)
+                return _keyed(new, text, key, place) if key else new
+            except FairwayError as error:
+                return error
+
+        return understand
+
+
+def _may_be_deep(payload: bytes) -> bool:
+    return len(payload) > SHALLOW_BYTES and brackets(payload) >= DEPTH_MAX
+
+
+def _items(body: bytes) -> list[msgspec.Raw]:
+    try:
+        texts = messages.decode_batch(body).jobs
+    except UNDECODABLE as error:
+        raise invalid(error, body) from None
+    if not 1 <= len(texts) <= BATCH_MAX:
+        raise InvalidRequest(
+            f"A batch holds 1 to {BATCH_MAX} jobs; this one has {len(texts)}.", field="/jobs"
+        )
+    return texts
+
+
+def _keyed(new: NewJob, text: msgspec.Raw, key: str, place: int) -> NewJob:
+    """A batch's key stands for each of its items by place, so a resent batch makes no doubles.
+
+    The separator is no character that a key can hold: no other key is ever in the way.
+    """
+    return new._replace(
+        idempotency_key=f"{key}\x1f{place}", body_hash=hash_of(bytes(text), new.upload)
+    )

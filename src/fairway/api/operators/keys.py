@@ -1,0 +1,79 @@
+"""For operators: keys."""
+
+from __future__ import annotations
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api.auth import platform_of
+from fairway.api.endpoint import Endpoint, Reply, path
+from fairway.api.http.decoding import decoded, json_reply
+from fairway.core.errors import InvalidRequest, NotFound
+from fairway.runtime.random_ids import new_api_key
+from fairway.wire.operator import KeyAdded, NewKey
+
+KEY_ID = re.compile(r"[0-9a-f]{1,64}")
+
+
+@Endpoint(
+    "POST",
+    "/v1/keys",
+    keys=("operator",),
+    body=NewKey,
+    body_example={"scope": "worker"},
+    replies=(
+        Reply(
+            201,
+            "The key.",
+            KeyAdded,
+            {
+                "id": "b81f02aa",
+                "scope": "worker",
+                "tenant": None,
+                "api_key": "fw_worker_b81f02aa_…",
+            },
+        ),
+    ),
+    problems=("NOT_FOUND",),
+)
+async def add_key(request: Request) -> Response:
+    """Make a key
+
+    For a tenant's programs, or for workers: of one tenant, or of all when no tenant is named. To
+    rotate a key, make the new one, move to it, revoke the old one.
+    """
+    platform = platform_of(request)
+    wanted = await decoded(request, NewKey)
+    tenant_id = None
+    if wanted.tenant is not None:
+        tenant_id = platform.directory.tenant_ids.get(wanted.tenant)
+        if tenant_id is None:
+            raise NotFound(f"There is no tenant {wanted.tenant[:64]!r}.", field="/tenant")
+    if wanted.scope == "tenant" and tenant_id is None:
+        raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
+    key = new_api_key(wanted.scope)
+    await platform.directory.add_key(key, tenant_id)
+    added = KeyAdded(id=key.id, scope=key.scope, tenant=wanted.tenant, api_key=key.text)
+    return json_reply(added, 201)
+
+
+@Endpoint(
+    "DELETE",
+    "/v1/keys/{id}",
+    keys=("operator",),
+    parameters=(path("id", "The key's public part: `fw_tenant_<id>_…`.", "b81f02aa", "$KEY_ID"),),
+    replies=(Reply(204, "The key is revoked."),),
+    problems=("NOT_FOUND",),
+)
+async def revoke_key(request: Request) -> Response:
+    """Revoke a key
+
+    The key stops working on every server within five seconds.
+    """
+    platform = platform_of(request)
+    key_id = request.path_params["id"]
+    if not KEY_ID.fullmatch(key_id) or not await platform.directory.revoke_key(key_id):
+        raise NotFound("There is no such key, or it was revoked before.")
+    return Response(status_code=204)

@@ -1,0 +1,148 @@
+"""Pauses: an operator may pause anything; a tenant's own key that tenant's jobs, no others."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import caller_of, platform_of
+from fairway.api.endpoint import Endpoint, Reply, query
+from fairway.api.http.decoding import converted, decoded, json_reply
+from fairway.api.operators.tenants import tenant_named
+from fairway.core.backlog.holds import Hold
+from fairway.core.errors import Forbidden, InvalidRequest, NotFound
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
+from fairway.services.registry.type_names import NO_TYPE, Namer
+from fairway.wire.tenancy import (
+    Pause,
+    PauseList,
+)
+
+_WHICH = tuple(
+    query(name, about, example, shell)
+    for name, about, example, shell in (
+        ("tenant", "The tenant's name.", "acme", ""),
+        ("type", "The job type.", "email.send", "email.send"),
+        ("pool", "The pool.", "long", ""),
+    )
+)
+
+
+@Endpoint(
+    "GET",
+    "/v1/pauses",
+    keys=("operator", "tenant"),
+    replies=(
+        Reply(
+            200,
+            "The pauses in force.",
+            PauseList,
+            {"pauses": [{"tenant": "acme", "type": "email.send"}]},
+        ),
+    ),
+    problems=parts.QUICK,
+)
+async def list_pauses(request: Request) -> Response:
+    """What is paused
+
+    An operator sees all pauses, a tenant its own.
+    """
+    platform, principal = platform_of(request), caller_of(request)
+    found = await platform.holds.pauses(_asker(principal))
+    return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
+
+
+@Endpoint(
+    "POST",
+    "/v1/pauses",
+    keys=("operator", "tenant"),
+    body=Pause,
+    body_example={"type": "email.send"},
+    replies=(Reply(201, "It is paused.", Pause, {"type": "email.send"}),),
+    problems=("NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES", *parts.QUICK),
+)
+async def pause(request: Request) -> Response:
+    """Pause a tenant, a job type or a pool
+
+    Jobs that match all that is named are still accepted, and do not start; what runs, runs on.
+    With a tenant's own key the pause covers that tenant's jobs only. A job type can be paused
+    before its first job: look twice at its name, for one that is misspelt is paused too.
+    """
+    platform, principal = platform_of(request), caller_of(request)
+    wanted, asker = await decoded(request, Pause), _asker(principal)
+    hold = await _hold(platform, principal, wanted)
+    if wanted.type:
+        hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
+    await platform.holds.pause(hold, asker)
+    return json_reply(wanted, 201)
+
+
+@Endpoint(
+    "DELETE",
+    "/v1/pauses",
+    keys=("operator", "tenant"),
+    parameters=_WHICH,
+    replies=(Reply(200, "It runs again.", Pause, {"type": "email.send"}),),
+    problems=("INVALID_REQUEST", "NOT_FOUND", "UNKNOWN_POOL", *parts.QUICK),
+)
+async def resume(request: Request) -> Response:
+    """Resume
+
+    Ends a pause: name what was named when it was made.
+    """
+    platform, principal = platform_of(request), caller_of(request)
+    wanted = converted(request.query_params, Pause)
+    hold = await _hold(platform, principal, wanted)
+    if hold.type == NO_TYPE or not await platform.holds.resume(hold, _asker(principal)):
+        raise NotFound("This was not paused.")
+    return json_reply(wanted)
+
+
+def _asker(principal: Principal) -> int | None:
+    """The tenant whose turn a question takes; None: an operator's."""
+    return None if principal.tenant is None else principal.tenant.id
+
+
+async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold:
+    """The hold that is meant; a tenant's key means that tenant, whatever else is named.
+
+    Its type is NO_TYPE when nobody has named that before.
+    """
+    if principal.tenant is not None:
+        if wanted.tenant not in (None, principal.tenant.name):
+            raise Forbidden("Your key can pause your own jobs only.")
+        wanted.tenant = principal.tenant.name
+    if wanted == Pause():
+        raise InvalidRequest("Name a tenant, a type or a pool.", field="/tenant")
+    return await _numbers(platform, wanted, _asker(principal))
+
+
+async def _numbers(platform: Platform, wanted: Pause, asker: int | None) -> Hold:
+    directory = platform.directory
+    tenant = (await tenant_named(platform, wanted.tenant, "/tenant")).id if wanted.tenant else 0
+    pool = directory.pools.named(wanted.pool, "/pool").number if wanted.pool else 0
+    type_id: int | None = 0
+    if wanted.type:
+        type_id = await directory.find_type(wanted.type, asker)
+    return Hold(tenant, NO_TYPE if type_id is None else type_id, pool)
+
+
+async def _named_type(platform: Platform, asker: int | None, name: str, known: int) -> int:
+    """A pause may come before the first job: it names a type as a job does."""
+    names = platform.directory.names
+    if asker is None and known != NO_TYPE and name in names.ids:  # else it may be let go
+        return known
+    if asker is not None and not names.is_named_by(Namer(asker), name):
+        await platform.holds.check_room(asker)  # else a pause that is refused would make one
+    return (await names.know(asker, [name]))[name]
+
+
+async def _pause_view(platform: Platform, hold: Hold) -> Pause:
+    directory = platform.directory
+    return Pause(
+        tenant=directory.name_of(hold.tenant) if hold.tenant else None,
+        type=await directory.type_name(hold.type) if hold.type else None,
+        pool=directory.pools.by_number[hold.pool].name if hold.pool else None,
+    )

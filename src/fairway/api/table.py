@@ -1,0 +1,90 @@
+"""Every endpoint there is, by its heading. Routes, `Allow`, OpenAPI and `/docs` are made from this.
+
+A new endpoint in one of these modules is in the table by itself; only a new module is added here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import ModuleType
+
+from fairway.api.endpoint import Endpoint, endpoints_of
+from fairway.api.jobs import (
+    bulk,
+    dead_letter_actions,
+    dead_letters,
+    events,
+    explain,
+    jobs,
+    listing,
+    restraints,
+    schedules,
+    submit,
+    submit_batch,
+    uploads,
+)
+from fairway.api.operators import health, keys, pauses, pools_and_types, tenants
+from fairway.api.operators import workers as workers_list
+from fairway.api.workers import checkpoints, exchange, payloads
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Endpoints that belong together, under one heading."""
+
+    name: str
+    about: str
+    modules: tuple[ModuleType, ...]
+
+    @property
+    def operations(self) -> tuple[Endpoint, ...]:
+        return tuple(one for one in endpoints_of(self.modules) if one.is_public)
+
+
+GROUPS = (
+    Group(
+        "Jobs",
+        "Submit work and hear what became of it. These need a tenant's key.",
+        (submit, submit_batch, listing, jobs, uploads, bulk, events, explain),
+    ),
+    Group(
+        "Schedules",
+        "Jobs that come again and again, by cron or by interval. These need a tenant's key.",
+        (schedules,),
+    ),
+    Group(
+        "Failures",
+        "What failed for good, and what holds failing jobs back. These need a tenant's key.",
+        (dead_letters, dead_letter_actions, restraints),
+    ),
+    Group(
+        "Workers",
+        "Run jobs in any language, with a worker's key; look after workers, with the operator's.",
+        (exchange, checkpoints, payloads, workers_list),
+    ),
+    Group(
+        "Operators",
+        "Tenants, tiers, pauses, pools, job types, keys. Most need the operator's key, which"
+        " `fairway up` shows when it makes it and keeps in `client.json` of its data folder.",
+        (tenants, pauses, pools_and_types, keys),
+    ),
+    Group("Machines", "Health and metrics. These need no key.", (health,)),
+)
+ENDPOINTS = tuple(one for group in GROUPS for one in endpoints_of(group.modules))
+OPERATIONS = tuple(one for one in ENDPOINTS if one.is_public)
+
+
+def allowed_methods(path: str) -> list[str]:
+    """The methods that a path takes; none for a path that there is not."""
+    named = {op.method for op in OPERATIONS if op.path == path}
+    found = named or {op.method for op in OPERATIONS if _PATTERNS[op.path].fullmatch(path)}
+    return sorted(found | {"HEAD"} if "GET" in found else found)
+
+
+_PATTERNS = {op.path: re.compile(re.sub(r"\{\w+\}", "[^/]+", op.path)) for op in OPERATIONS}
+
+#: Paths that are names from end to end, with their methods: none of them is ever taken for an id.
+NAMED: dict[str, frozenset[str]] = {
+    op.path: frozenset(allowed_methods(op.path)) for op in OPERATIONS if "{" not in op.path
+}

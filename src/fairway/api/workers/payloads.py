@@ -1,0 +1,39 @@
+"""Payloads that are too large for a lease: a worker fetches them here, piece by piece."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import caller_of, platform_of
+from fairway.api.endpoint import Endpoint, query
+from fairway.api.jobs.jobs import job_id
+from fairway.api.jobs.uploads import PAYLOAD, Download
+from fairway.core.errors import Forbidden
+
+
+@Endpoint(
+    "GET",
+    "/v1/workers/{name}/payloads/{id}",
+    keys=("worker",),
+    parameters=(
+        parts.WORKER_PATH,
+        parts.JOB_PATH,
+        query("tenant", "From the lease.", "acme", "acme"),
+    ),
+    replies=(PAYLOAD,),
+    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "OVERLOADED", "STORAGE_UNAVAILABLE"),
+)
+async def get_lease_payload(request: Request) -> Response:
+    """Get the payload of a lease
+
+    When a lease has `payload_bytes`, the payload is here.
+    """
+    platform, principal = platform_of(request), caller_of(request)
+    tenant = platform.directory.id_of(request.query_params.get("tenant", ""))
+    if principal.tenant is not None and principal.tenant.id != tenant:
+        raise Forbidden("This worker's key belongs to another tenant.")
+    sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
+    asked_by = (principal.key_id, principal.holder)
+    return Download(platform, sight.record.payload, asked_by, is_worker=True)

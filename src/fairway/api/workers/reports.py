@@ -1,0 +1,59 @@
+"""What a worker reports of its runs, as values that services understand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from fairway.core.errors import InvalidRequest
+from fairway.core.ids import parse_job_id
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.services.sessions.calls import Reported, Success
+from fairway.wire import bounds
+from fairway.wire import exchange as wire
+
+JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
+ERROR_CHARACTERS_SHOWN = 200
+
+
+def reported(one: wire.Report) -> Reported:
+    return Reported(one.n, job_of(one.job), one.tenant, one.epoch, one.token, _outcome(one))
+
+
+def unreadable(successes: Sequence[Success], flaws: Mapping[int, str]) -> list[Reported]:
+    """Those whose result nobody could read have failed: no other run would bring a better one."""
+    return [_failed(successes[place], flaw) for place, flaw in flaws.items()]
+
+
+def _failed(one: Success, flaw: str) -> Reported:
+    message = f"The result cannot be kept: {bounds.cut(flaw, bounds.FLAW_CHARACTERS_MAX)}"
+    error = msgspec.json.encode({"type": "ResultInvalid", "message": message, "stack": ""})
+    outcome = Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
+    return Reported(one.n, one.job, one.tenant, one.epoch, one.token, outcome)
+
+
+def job_of(text: str) -> str:
+    job = parse_job_id(text)
+    if job is None:
+        said = bounds.cut(text, JOB_CHARACTERS_SHOWN)
+        raise InvalidRequest(f"{said!r} is no job id.", field="/job")
+    return job
+
+
+def _outcome(one: wire.Report) -> Outcome:
+    try:
+        kind = OutcomeKind(one.kind)
+        failure = FailureClass(one.failure) if one.failure is not None else None
+    except ValueError as error:
+        said = bounds.cut(str(error), ERROR_CHARACTERS_SHOWN)
+        raise InvalidRequest(said, field="/reports") from None
+    if kind is OutcomeKind.FAILED and failure is None:
+        raise InvalidRequest("A failed report needs its failure class.", field="/reports/failure")
+    delay_ms = min(one.delay_ms, bounds.DELAY_MS_MAX)
+    return Outcome(kind, one.ran_us, text_of(one.result), failure, text_of(one.error), delay_ms)
+
+
+def text_of(raw: msgspec.Raw) -> bytes | None:
+    text = bytes(raw)
+    return None if text == b"null" else text
