@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-Method: TypeAlias = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 KeyScope: TypeAlias = Literal["tenant", "worker", "operator"]
 #: A function of Starlette's request; or a class, made once, of raw ASGI callables: the hot paths.
 Handler = TypeVar("Handler")
@@ -69,8 +68,7 @@ class Reply:
 class Endpoint:
     """A decorator: keeps what it was told, with the handler, and leaves the handler as it is."""
 
-    method: Method
-    path: str
+    call: str  # method and path, as people say it: "GET /v1/jobs/{id}"
     keys: tuple[KeyScope, ...] = ()  # one of these is needed; the first is the usual one
     other_keys: tuple[KeyScope, ...] = ()  # none is needed, these mean something
     parameters: tuple[Parameter, ...] = ()
@@ -84,6 +82,14 @@ class Endpoint:
     def __call__(self, handler: Handler) -> Handler:
         _ENDPOINTS.append(replace(self, handler=handler))
         return handler
+
+    @cached_property
+    def method(self) -> str:
+        return self.call.partition(" ")[0]
+
+    @cached_property
+    def path(self) -> str:
+        return self.call.partition(" ")[2]
 
     @property
     def is_hot(self) -> bool:

@@ -28,7 +28,7 @@ LINKS = (
 )
 
 
-@Endpoint("GET", "/openapi.json", is_public=False)
+@Endpoint("GET /openapi.json", is_public=False)
 async def openapi(request: Request) -> Response:
     return Response(_openapi_text(), media_type="application/json", headers=SECURITY_HEADERS)
 
@@ -38,7 +38,7 @@ def _openapi_text() -> bytes:
     return msgspec.json.encode(document())
 
 
-@Endpoint("GET", "/docs", is_public=False)
+@Endpoint("GET /docs", is_public=False)
 async def reference(request: Request) -> Response:
     return _reference()
 
@@ -49,7 +49,7 @@ def _reference() -> Response:
     return page("Fairway API", reference_page.body(found), reference_page.contents(found))
 
 
-@Endpoint("GET", "/docs.css", is_public=False)
+@Endpoint("GET /docs.css", is_public=False)
 async def style(request: Request) -> Response:
     headers = SECURITY_HEADERS | {"cache-control": "max-age=300"}
     return Response(_style_text(), media_type="text/css", headers=headers)
@@ -60,7 +60,7 @@ def _style_text() -> bytes:
     return resources.files("fairway.api.docs").joinpath("docs.css").read_bytes()
 
 
-@Endpoint("GET", "/problems/{code}", is_public=False)
+@Endpoint("GET /problems/{code}", is_public=False)
 async def problem(request: Request) -> Response:
     code = request.path_params["code"].upper().replace("-", "_")
     if code not in CODES:
@@ -89,7 +89,7 @@ def _neighbours(code: str) -> str:
     )
 
 
-@Endpoint("GET", "/", is_public=False)
+@Endpoint("GET /", is_public=False)
 async def home(request: Request) -> Response:
     return _home()
 

@@ -27,8 +27,7 @@ MOMENTS = filters.named("since", "until")
 
 
 @Endpoint(
-    "POST",
-    "/v1/jobs/cancel",
+    "POST /v1/jobs/cancel",
     keys=("tenant",),
     parameters=FILTERS,
     body=CancelMany,
@@ -106,8 +105,7 @@ def _live_states(text: str | None) -> list[int]:
 
 
 @Endpoint(
-    "GET",
-    "/v1/usage",
+    "GET /v1/usage",
     keys=("tenant",),
     parameters=MOMENTS,
     replies=(

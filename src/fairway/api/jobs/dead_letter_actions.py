@@ -73,8 +73,7 @@ _COUNTED = Reply(
 
 
 @Endpoint(
-    "POST",
-    "/v1/dead-letters/replay",
+    "POST /v1/dead-letters/replay",
     keys=("tenant",),
     parameters=NARROWING,
     body=ReplayMany,
@@ -104,8 +103,7 @@ async def replay_dead_letters(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/dead-letters/discard",
+    "POST /v1/dead-letters/discard",
     keys=("tenant",),
     parameters=NARROWING,
     body=DiscardMany,
@@ -131,8 +129,7 @@ async def discard_dead_letters(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/dead-letters/actions",
+    "GET /v1/dead-letters/actions",
     keys=("tenant",),
     replies=(Reply(200, "The actions.", ActionList, {"actions": [_ACTION]}),),
 )
@@ -147,8 +144,7 @@ async def list_dead_letter_actions(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/dead-letters/actions/{id}",
+    "GET /v1/dead-letters/actions/{id}",
     keys=("tenant",),
     parameters=(_ACTION_PATH,),
     replies=(Reply(200, "The action.", ActionView, _ACTION),),
@@ -165,8 +161,7 @@ async def get_dead_letter_action(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/dead-letters/actions/{id}",
+    "DELETE /v1/dead-letters/actions/{id}",
     keys=("tenant",),
     parameters=(_ACTION_PATH,),
     replies=(

@@ -78,8 +78,7 @@ FILTERS = (*NARROWING, *filters.named("limit", "cursor"))
 
 
 @Endpoint(
-    "GET",
-    "/v1/dead-letters",
+    "GET /v1/dead-letters",
     keys=("tenant",),
     parameters=FILTERS,
     replies=(
@@ -109,8 +108,7 @@ async def list_dead_letters(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/dead-letters/groups",
+    "GET /v1/dead-letters/groups",
     keys=("tenant",),
     replies=(
         Reply(
@@ -156,8 +154,7 @@ async def group_dead_letters(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/dead-letters/{id}",
+    "GET /v1/dead-letters/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     replies=(Reply(200, "The dead letter.", JobView, _DEAD),),
@@ -180,8 +177,7 @@ async def get_dead_letter(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/dead-letters/{id}/replay",
+    "POST /v1/dead-letters/{id}/replay",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     body=ReplayOne,
@@ -211,8 +207,7 @@ async def replay_dead_letter(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/dead-letters/{id}",
+    "DELETE /v1/dead-letters/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     replies=(Reply(204, "It is off the list."),),

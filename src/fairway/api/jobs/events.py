@@ -45,8 +45,7 @@ TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
 
 
 @Endpoint(
-    "GET",
-    "/v1/jobs/{id}/events",
+    "GET /v1/jobs/{id}/events",
     keys=("tenant",),
     parameters=(
         parts.JOB_PATH,

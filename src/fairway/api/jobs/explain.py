@@ -21,8 +21,7 @@ from fairway.wire.explain import Explained, ShareReceived, StartEstimate
 
 
 @Endpoint(
-    "GET",
-    "/v1/jobs/{id}/explain",
+    "GET /v1/jobs/{id}/explain",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     replies=(

@@ -32,8 +32,7 @@ _UNCHANGED = Reply(304, "The job has not changed since that `ETag`.", headers=(p
 
 
 @Endpoint(
-    "GET",
-    "/v1/jobs/{id}",
+    "GET /v1/jobs/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH, parts.PREFER_WAIT, parts.IF_NONE_MATCH),
     replies=(
@@ -92,8 +91,7 @@ class GetJob:
 
 
 @Endpoint(
-    "HEAD",
-    "/v1/jobs/{id}",
+    "HEAD /v1/jobs/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH, parts.PREFER_WAIT, parts.IF_NONE_MATCH),
     replies=(Reply(200, "The job exists.", headers=(parts.ETAG,)), _UNCHANGED),
@@ -107,8 +105,7 @@ class HeadJob(GetJob):
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/jobs/{id}",
+    "DELETE /v1/jobs/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     replies=(
@@ -152,8 +149,7 @@ class CancelJob:
 
 
 @Endpoint(
-    "PATCH",
-    "/v1/jobs/{id}",
+    "PATCH /v1/jobs/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     body=messages.Reschedule,

@@ -23,8 +23,7 @@ from fairway.wire import messages
 
 
 @Endpoint(
-    "GET",
-    "/v1/jobs",
+    "GET /v1/jobs",
     keys=("tenant",),
     parameters=filters.FILTERS,
     replies=(

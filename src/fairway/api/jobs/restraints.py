@@ -29,8 +29,7 @@ LAST_EVENT = (1 << 63) - 1
 
 
 @Endpoint(
-    "GET",
-    "/v1/restraints",
+    "GET /v1/restraints",
     keys=("tenant",),
     replies=(
         Reply(
@@ -75,8 +74,7 @@ async def list_restraints(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/quarantines/{type}",
+    "DELETE /v1/quarantines/{type}",
     keys=("tenant",),
     parameters=(path("type", "The job type.", "report.build"),),
     replies=(Reply(204, "Its jobs have all their attempts again."),),
@@ -96,8 +94,7 @@ async def lift_quarantine(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/events",
+    "GET /v1/events",
     keys=("tenant",),
     parameters=EVENT_FILTERS,
     replies=(

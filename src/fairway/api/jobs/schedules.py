@@ -95,8 +95,7 @@ _SHOWN = Reply(200, "The schedule.", ScheduleView, _VIEW)
 
 
 @Endpoint(
-    "PUT",
-    "/v1/schedules/{name}",
+    "PUT /v1/schedules/{name}",
     keys=("tenant",),
     parameters=(NAME,),
     body=ScheduleRequest,
@@ -130,8 +129,7 @@ async def put_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/schedules/{name}",
+    "GET /v1/schedules/{name}",
     keys=("tenant",),
     parameters=(NAME,),
     replies=(_SHOWN,),
@@ -147,8 +145,7 @@ async def get_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/schedules",
+    "GET /v1/schedules",
     keys=("tenant",),
     parameters=_PAGE,
     replies=(
@@ -188,8 +185,7 @@ async def list_schedules(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/schedule-preview",
+    "POST /v1/schedule-preview",
     keys=("tenant",),
     body=ScheduleRequest,
     body_example=_WANTED,
@@ -217,8 +213,7 @@ async def preview_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/schedules/{name}/pause",
+    "POST /v1/schedules/{name}/pause",
     keys=("tenant",),
     parameters=(NAME,),
     replies=(_SHOWN,),
@@ -235,8 +230,7 @@ async def pause_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/schedules/{name}/resume",
+    "POST /v1/schedules/{name}/resume",
     keys=("tenant",),
     parameters=(NAME,),
     replies=(_SHOWN,),
@@ -253,8 +247,7 @@ async def resume_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/schedules/{name}/trigger",
+    "POST /v1/schedules/{name}/trigger",
     keys=("tenant",),
     parameters=(NAME,),
     replies=(
@@ -281,8 +274,7 @@ async def trigger_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/schedules/{name}/backfill",
+    "POST /v1/schedules/{name}/backfill",
     keys=("tenant",),
     parameters=(NAME,),
     body=BackfillRequest,
@@ -303,8 +295,7 @@ async def backfill_schedule(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/schedules/{name}/runs",
+    "GET /v1/schedules/{name}/runs",
     keys=("tenant",),
     parameters=(NAME, *_RUNS_PAGE),
     replies=(
@@ -344,8 +335,7 @@ async def list_schedule_runs(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/schedules/{name}",
+    "DELETE /v1/schedules/{name}",
     keys=("tenant",),
     parameters=(NAME,),
     replies=(Reply(204, "The schedule is gone."),),

@@ -75,8 +75,7 @@ OF_SUBMISSIONS = (
 
 
 @Endpoint(
-    "POST",
-    "/v1/jobs",
+    "POST /v1/jobs",
     keys=("tenant",),
     parameters=(parts.IDEMPOTENCY_KEY, parts.PREFER_WAIT),
     body=JobRequest,

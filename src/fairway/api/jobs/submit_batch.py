@@ -65,8 +65,7 @@ Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong
 
 
 @Endpoint(
-    "POST",
-    "/v1/jobs/batch",
+    "POST /v1/jobs/batch",
     keys=("tenant",),
     parameters=(parts.IDEMPOTENCY_KEY,),
     body=messages.BatchRequest,

@@ -43,8 +43,7 @@ PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={
 
 
 @Endpoint(
-    "POST",
-    "/v1/uploads",
+    "POST /v1/uploads",
     keys=("tenant",),
     replies=(
         Reply(
@@ -86,7 +85,7 @@ async def new_upload(request: Request) -> Response:
     return json_reply(made, 201)
 
 
-@Endpoint("PUT", "/v1/uploads/{id}", is_public=False)
+@Endpoint("PUT /v1/uploads/{id}", is_public=False)
 async def put_upload(request: Request) -> Response:
     """No key: the address itself is signed, and good for one place, as long as its key is."""
     platform: Platform = request.app.state.platform
@@ -141,8 +140,7 @@ def _declared(request: Request) -> int:
 
 
 @Endpoint(
-    "GET",
-    "/v1/jobs/{id}/payload",
+    "GET /v1/jobs/{id}/payload",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     replies=(PAYLOAD,),
@@ -165,8 +163,7 @@ async def get_payload(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/jobs/{id}/result",
+    "GET /v1/jobs/{id}/result",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     replies=(

@@ -19,8 +19,7 @@ METRICS_SECONDS = 0.1  # a stranger may ask as often as it likes; a look takes m
 
 
 @Endpoint(
-    "GET",
-    "/livez",
+    "GET /livez",
     replies=(Reply(200, "Alive.", Health, {"status": "ok"}),),
 )
 async def livez(request: Request) -> Response:
@@ -32,8 +31,7 @@ async def livez(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/readyz",
+    "GET /readyz",
     replies=(
         Reply(
             200,
@@ -69,8 +67,7 @@ async def readyz(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/metrics",
+    "GET /metrics",
     other_keys=("operator",),
     replies=(
         Reply(

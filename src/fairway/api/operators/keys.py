@@ -18,8 +18,7 @@ KEY_ID = re.compile(r"[0-9a-f]{1,64}")
 
 
 @Endpoint(
-    "POST",
-    "/v1/keys",
+    "POST /v1/keys",
     keys=("operator",),
     body=NewKey,
     body_example={"scope": "worker"},
@@ -60,8 +59,7 @@ async def add_key(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/keys/{id}",
+    "DELETE /v1/keys/{id}",
     keys=("operator",),
     parameters=(path("id", "The key's public part: `fw_tenant_<id>_…`.", "b81f02aa", "$KEY_ID"),),
     replies=(Reply(204, "The key is revoked."),),

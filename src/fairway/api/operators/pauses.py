@@ -31,8 +31,7 @@ _WHICH = tuple(
 
 
 @Endpoint(
-    "GET",
-    "/v1/pauses",
+    "GET /v1/pauses",
     keys=("operator", "tenant"),
     replies=(
         Reply(
@@ -55,8 +54,7 @@ async def list_pauses(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/pauses",
+    "POST /v1/pauses",
     keys=("operator", "tenant"),
     body=Pause,
     body_example={"type": "email.send"},
@@ -80,8 +78,7 @@ async def pause(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/pauses",
+    "DELETE /v1/pauses",
     keys=("operator", "tenant"),
     parameters=_WHICH,
     replies=(Reply(200, "It runs again.", Pause, {"type": "email.send"}),),

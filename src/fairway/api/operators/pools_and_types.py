@@ -60,8 +60,7 @@ _TYPE_PATH = path("name", "The job type.", "email.send")
 
 
 @Endpoint(
-    "GET",
-    "/v1/pools",
+    "GET /v1/pools",
     keys=("operator", "tenant", "worker"),
     replies=(Reply(200, "The pools.", PoolList, {"pools": [_GPU]}),),
 )
@@ -76,8 +75,7 @@ async def list_pools(request: Request) -> Response:
 
 
 @Endpoint(
-    "PUT",
-    "/v1/pools/{name}",
+    "PUT /v1/pools/{name}",
     keys=("operator",),
     parameters=(path("name", "The pool's name.", "gpu"),),
     body=PoolTerms,
@@ -131,8 +129,7 @@ def _pool_view(pool: Pool) -> PoolView:
 
 
 @Endpoint(
-    "GET",
-    "/v1/job-types",
+    "GET /v1/job-types",
     keys=("operator",),
     replies=(Reply(200, "The types.", TypeList, {"job_types": [_TYPE]}),),
 )
@@ -148,8 +145,7 @@ async def list_job_types(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/job-types/{name}",
+    "GET /v1/job-types/{name}",
     keys=("operator",),
     parameters=(_TYPE_PATH,),
     replies=(Reply(200, "The type.", TypeView, _TYPE),),
@@ -167,8 +163,7 @@ async def get_job_type(request: Request) -> Response:
 
 
 @Endpoint(
-    "PUT",
-    "/v1/job-types/{name}",
+    "PUT /v1/job-types/{name}",
     keys=("operator",),
     parameters=(_TYPE_PATH,),
     body=TypeSettings,
@@ -203,8 +198,7 @@ async def put_job_type(request: Request) -> Response:
 
 
 @Endpoint(
-    "DELETE",
-    "/v1/job-types/{name}",
+    "DELETE /v1/job-types/{name}",
     keys=("operator",),
     parameters=(_TYPE_PATH,),
     replies=(Reply(204, "It is not registered any more."),),
@@ -248,8 +242,7 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
 
 
 @Endpoint(
-    "GET",
-    "/v1/audit",
+    "GET /v1/audit",
     keys=("operator",),
     parameters=(
         query(

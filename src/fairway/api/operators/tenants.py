@@ -54,8 +54,7 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
 
 
 @Endpoint(
-    "POST",
-    "/v1/tenants",
+    "POST /v1/tenants",
     keys=("operator",),
     body=NewTenant,
     body_example={"name": "acme", "tier": "pro"},
@@ -86,8 +85,7 @@ async def add_tenant(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/tenants/{name}",
+    "GET /v1/tenants/{name}",
     keys=("operator",),
     parameters=(_TENANT,),
     replies=(Reply(200, "The tenant.", TenantView, _ACME),),
@@ -105,8 +103,7 @@ async def get_tenant(request: Request) -> Response:
 
 
 @Endpoint(
-    "PATCH",
-    "/v1/tenants/{name}",
+    "PATCH /v1/tenants/{name}",
     keys=("operator",),
     parameters=(_TENANT,),
     body=TenantChange,
@@ -131,8 +128,7 @@ async def change_tenant(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/tiers",
+    "GET /v1/tiers",
     keys=("operator",),
     replies=(
         Reply(200, "The tiers, the lightest first.", TierList, {"tiers": [_PRO | {"name": "pro"}]}),
@@ -148,8 +144,7 @@ async def list_tiers(request: Request) -> Response:
 
 
 @Endpoint(
-    "PUT",
-    "/v1/tiers/{name}",
+    "PUT /v1/tiers/{name}",
     keys=("operator",),
     parameters=(path("name", "The tier's name.", "pro"),),
     body=TierTerms,
@@ -196,8 +191,7 @@ def _tier_view(tier: Tier) -> TierView:
 
 
 @Endpoint(
-    "GET",
-    "/v1/limits",
+    "GET /v1/limits",
     keys=("tenant",),
     replies=(
         Reply(

@@ -32,8 +32,7 @@ _WORKER = {
 
 
 @Endpoint(
-    "GET",
-    "/v1/workers",
+    "GET /v1/workers",
     keys=("operator",),
     replies=(Reply(200, "The workers, by name.", WorkerList, {"workers": [_WORKER]}),),
     problems=("NOT_OWNER",),
@@ -51,8 +50,7 @@ async def list_workers(request: Request) -> Response:
 
 
 @Endpoint(
-    "POST",
-    "/v1/workers/{name}/drain",
+    "POST /v1/workers/{name}/drain",
     keys=("operator",),
     parameters=(
         path(

@@ -43,8 +43,7 @@ SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of it
 
 
 @Endpoint(
-    "POST",
-    "/v1/workers/{name}/checkpoints",
+    "POST /v1/workers/{name}/checkpoints",
     keys=("worker",),
     parameters=(parts.WORKER_PATH,),
     body=wire.CheckpointSave,
@@ -98,8 +97,7 @@ async def save_checkpoint(request: Request) -> Response:
 
 
 @Endpoint(
-    "GET",
-    "/v1/workers/{name}/checkpoints/{id}",
+    "GET /v1/workers/{name}/checkpoints/{id}",
     keys=("worker",),
     parameters=(
         parts.WORKER_PATH,

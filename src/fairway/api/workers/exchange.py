@@ -62,8 +62,7 @@ _decode_hello = msgspec.json.Decoder(wire.Hello | None).decode
 
 
 @Endpoint(
-    "POST",
-    "/v1/workers/{name}/exchange",
+    "POST /v1/workers/{name}/exchange",
     keys=("worker",),
     parameters=(
         path("name", "The worker's name, for people. Letters, digits and `_.:-`.", "worker-1"),

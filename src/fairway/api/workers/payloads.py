@@ -14,8 +14,7 @@ from fairway.core.errors import Forbidden
 
 
 @Endpoint(
-    "GET",
-    "/v1/workers/{name}/payloads/{id}",
+    "GET /v1/workers/{name}/payloads/{id}",
     keys=("worker",),
     parameters=(
         parts.WORKER_PATH,
