@@ -26,7 +26,7 @@ from fairway.core.pools import LONG, MEDIUM, SHORT
 from fairway.core.run import run_note
 from fairway.runtime import stalls
 from fairway.services import platform, shutdown
-from fairway.services.maintenance import reclassifier
+from fairway.services.maintenance import run_times
 from fairway.services.object_storage import uploads
 from fairway.services.sessions import session_table
 from fairway.wire import bounds
@@ -144,7 +144,7 @@ SENTENCES = [
     (
         "OPERATING",
         f"{WORDS[suspects.SUSPECTS_MAX]} such jobs at a time, and one that has waited for"
-        f" {span(suspects.HAND_BACK_SECONDS)} goes back",
+        f" {span(start_failures.HAND_BACK_SECONDS)} goes back",
     ),
     (
         "OPERATING",
@@ -160,7 +160,7 @@ SENTENCES = [
     ),
     (
         "OPERATING",
-        f"goes back after {span(isolated.HAND_BACK_SECONDS)}; when a worker can run nothing for"
+        f"goes back after {span(start_failures.HAND_BACK_SECONDS)}; when a worker can run nothing for"
         f" {span(start_failures.HOPELESS_SECONDS)} it hands back",
     ),
     ("OPERATING", f"A worker with {mb(reporting.HELD_BYTES_MAX)} of results still to report"),
@@ -176,8 +176,8 @@ SENTENCES = [
     ),
     (
         "decisions/0013",
-        f"all of a batch of up to {reclassifier.LARGE_BATCH}, one in"
-        f" {WORDS[reclassifier.SAMPLE_STEP]} of a larger one",
+        f"all of a batch of up to {run_times.LARGE_BATCH}, one in"
+        f" {WORDS[run_times.SAMPLE_STEP]} of a larger one",
     ),
 ]
 

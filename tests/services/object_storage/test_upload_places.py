@@ -27,7 +27,7 @@ from fairway.services.object_storage.uploads import Address, Uploads
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.submission_group import NewJob
 from fairway.store.object_storage.local_folder import ObjectFolder
-from fairway.store.object_storage.storage import Objects
+from fairway.store.object_storage.storage import Objects, Storage
 from fairway.store.tenants import Cluster
 
 R = TypeVar("R")
@@ -81,7 +81,7 @@ class Room:
     def __init__(self, root: Path, settings: Settings | None = None) -> None:
         self.clock = StoreClock(SystemClock())
         self.folder = WatchedFolder(root)
-        self.objects = Objects(self.folder, str(root))
+        self.objects = Objects(Storage(self.folder, str(root), lambda why, is_news: None), None)
         cluster = Cluster(1, "secret")
         limits = UploadLimits.of(settings or Settings())
         self.uploads = Uploads(self.objects, cluster, self.clock, limits)
