@@ -160,8 +160,8 @@ SENTENCES = [
     ),
     (
         "OPERATING",
-        f"goes back after {span(start_failures.HAND_BACK_SECONDS)}; when a worker can run nothing for"
-        f" {span(start_failures.HOPELESS_SECONDS)} it hands back",
+        f"goes back after {span(start_failures.HAND_BACK_SECONDS)}; when a worker can run nothing"
+        f" for {span(start_failures.HOPELESS_SECONDS)} it hands back",
     ),
     ("OPERATING", f"A worker with {mb(reporting.HELD_BYTES_MAX)} of results still to report"),
     (

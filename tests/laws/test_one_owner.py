@@ -31,7 +31,7 @@ CHANGING = {
 }  # fmt: skip
 #: Fields of others that are called the same.
 NAMESAKES = {
-    ("api/operators/tenants.py", "tenant"),  # of a new key, as it was asked for
+    ("api/operators/pauses.py", "tenant"),  # of a pause, as it was asked for
 }
 
 

@@ -26,7 +26,7 @@ PORTS_MAX = 8  # of a constructor: better one more than an attribute that is set
 JUNK_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "managers"}
 LAYERS = {"core", "wire", "store", "services", "runtime", "api", "worker", "sdk", "cli"}
 INNER = ("core/", "store/", "services/", "wire/")
-PROGRAMS_OF_PEOPLE = ("sdk/", "cli/", "lab/", "bench/")  # they have no loops to drive them
+PROGRAMS_OF_PEOPLE = ("sdk/", "cli/", "lab/", "bench/", "rig/")  # they have no loops to drive them
 
 #: The one place that measures how far the database's clock is from ours.
 COMPARES_CLOCKS = "store/postgres/inspection.py"
