@@ -141,7 +141,7 @@ async def test_killing_anything_under_load_loses_no_application(
         for number in range(60):
             taken.append(await apply(http, here.at, number))
             if number in VICTIMS:
-                _kill(here, VICTIMS[number])
+                await _kill(here, VICTIMS[number])
             if number == 40:
                 send(here.postmaster, signal.SIGKILL)
             if number == 50:
@@ -153,9 +153,16 @@ async def test_killing_anything_under_load_loses_no_application(
             assert view["score"] == expected
 
 
-def _kill(here: Town, words: str) -> None:
-    """kill -9 of one process of the town, and of nobody else."""
+async def _kill(here: Town, words: str) -> None:
+    """kill -9 of one process of the town, and of nobody else; it may be on its way there still."""
+    async with asyncio.timeout(30):
+        while True:
+            if victims := _members(here, words):
+                send(victims[0], signal.SIGKILL)
+                return
+            await asyncio.sleep(0.05)
+
+
+def _members(here: Town, words: str) -> list[int]:
     family = tree(here.program.pid)
-    victims = [pid for pid in family if words in (command_of(pid) + name_of(pid))]
-    assert victims
-    send(victims[0], signal.SIGKILL)
+    return [pid for pid in family if words in (command_of(pid) + name_of(pid))]
