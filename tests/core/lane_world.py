@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from tests.core.backlog.test_backlog import POOL, make
+from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.job import QueuedJob
 
 SECOND = 1_000_000
@@ -35,7 +36,7 @@ class LaneWorld:
         self.loads = loads
         self.types: frozenset[int] = frozenset({1, 2})
         self.received_us: Counter[int] = Counter()  # slot-time until now, running jobs too
-        self.backlog = Backlog(WindowLimits(), lambda: self.now_us)
+        self.backlog = TimedBacklog(WindowLimits(), lambda: self.now_us)
         self.queued: Counter[int] = Counter()
         self._running: list[tuple[int, int, QueuedJob]] = []
         self._number = 0
@@ -64,7 +65,7 @@ class LaneWorld:
                     self.queued[lane] += 1
 
     def _grant(self) -> None:
-        take = self.backlog.taker(POOL, self.types, (), lambda tenant: None)
+        take = self.backlog.taker(POOL, self.types, (), lambda tenant: None, self.now_us)
         while self.free and (job := take(1)) is not None:
             self.free -= 1
             self.queued[job.lane] -= 1

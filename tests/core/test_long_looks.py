@@ -7,9 +7,10 @@ from itertools import pairwise
 
 import pytest
 from tests.core.backlog.test_backlog import POOL, exhaust, make
+from tests.core.timed_backlog import TimedBacklog
 from tests.steps import lines_of
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.streams import key_of
 from fairway.core.job import QueuedJob
@@ -43,7 +44,7 @@ def check(lines: list[int]) -> None:
 
 
 def test_a_crowd_is_surveyed_in_steps(jobs: list[QueuedJob]) -> None:
-    backlog, found = Backlog(WindowLimits()), Survey()
+    backlog, found = TimedBacklog(WindowLimits()), Survey()
     backlog.arrived(jobs)
     check(lines_of_each(backlog.surveying(found)))
     assert found.depth == dict.fromkeys(POOLS, EACH)
@@ -51,7 +52,7 @@ def test_a_crowd_is_surveyed_in_steps(jobs: list[QueuedJob]) -> None:
 
 
 def test_a_crowd_is_pruned_in_steps(jobs: list[QueuedJob]) -> None:
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.arrived(jobs)
     check(lines_of_each(backlog.pruning()))
     assert len([*backlog.streams_of(1, POOLS)]) == len(jobs), "they have work"
@@ -64,7 +65,7 @@ def test_a_crowd_is_pruned_in_steps(jobs: list[QueuedJob]) -> None:
 def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a crowd, streams that had their turn go with all that is in memory of them."""
     monkeypatch.setattr("fairway.core.backlog.deferred.STREAMS_MAX", 20)
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     jobs = [make(n, ms=n, lane=n // 500) for n in range(10_500)]  # one lane too many
     backlog.arrived(jobs)
     for _ in range(2):
@@ -79,7 +80,7 @@ def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("are_empty", [False, True])
 def test_what_goes_during_a_look_does_no_harm(jobs: list[QueuedJob], are_empty: bool) -> None:
-    backlog, found = Backlog(WindowLimits()), Survey()
+    backlog, found = TimedBacklog(WindowLimits()), Survey()
     backlog.arrived(jobs)
     if are_empty:
         backlog.remove_all([(job.id, key_of(job)) for job in jobs])

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from tests.core.backlog.test_backlog import HOLDS, LIMITS, POOL, BacklogMachine, exhaust, make
+from tests.core.timed_backlog import TimedBacklog
 from tests.steps import lines_of
 
 from fairway.core import steps
 from fairway.core.backlog import backlog as backlog_module
 from fairway.core.backlog import deferred, runnable
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
-from fairway.core.backlog.probing import ProbingBacklog
 from fairway.core.backlog.runnable import EVICTED_AT_ONCE, REVIEWED_AT_ONCE
 from fairway.core.backlog.streams import Stream
 
@@ -105,7 +105,7 @@ TestCrowdInParts = CrowdInParts.TestCase
 # -- what comes of it is the same ----------------------------------------------------------------
 
 
-def state_of(backlog: Backlog) -> object:
+def state_of(backlog: TimedBacklog) -> object:
     streams = chain.from_iterable(one.streams.values() for one in backlog._tenants.values())
     return (
         {
@@ -132,7 +132,7 @@ def test_in_parts_or_at_once_the_end_is_the_same(
     after: list[Hold],
 ) -> None:
     def played(at_once: int) -> tuple[object, set[tuple[int, int]]]:
-        backlog, numbers = Backlog(LIMITS), iter(range(1000))
+        backlog, numbers = TimedBacklog(LIMITS), iter(range(1000))
         with pytest.MonkeyPatch.context() as patch:
             for holds, coming in ((before, early), (after, late)):
                 for tenant, type_, lane in coming:
@@ -152,18 +152,18 @@ def test_in_parts_or_at_once_the_end_is_the_same(
 
 
 @pytest.fixture
-def crowded() -> Backlog:
+def crowded() -> TimedBacklog:
     """Ten thousand streams of tenant 1, a job in each."""
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.arrived([make(n, ms=n, lane=n % 1000, priority=n // 1000) for n in range(MANY)])
     return backlog
 
 
-def take(backlog: Backlog, tenant: int = 1) -> object:
+def take(backlog: TimedBacklog, tenant: int = 1) -> object:
     return backlog.take(POOL, tenant, {1, 2}, ())
 
 
-def settle_all(backlog: Backlog) -> int:
+def settle_all(backlog: TimedBacklog) -> int:
     """Answers in how many parts."""
     parts = 0
     while backlog.is_reviewing:
@@ -173,7 +173,7 @@ def settle_all(backlog: Backlog) -> int:
 
 
 def test_a_pause_of_very_many_streams_is_in_force_at_once_and_done_in_parts(
-    crowded: Backlog,
+    crowded: TimedBacklog,
 ) -> None:
     lines_max = LINES_PER_STREAM * REVIEWED_AT_ONCE
     for _ in range(2):
@@ -194,7 +194,7 @@ def test_a_pause_of_very_many_streams_is_in_force_at_once_and_done_in_parts(
         assert crowded.reading.wanting == MANY
 
 
-def test_whoever_pauses_and_resumes_in_a_hurry_costs_no_more(crowded: Backlog) -> None:
+def test_whoever_pauses_and_resumes_in_a_hurry_costs_no_more(crowded: TimedBacklog) -> None:
     """Each change finds the last one unfinished."""
     lines_max = LINES_PER_STREAM * REVIEWED_AT_ONCE
     for _ in range(5):
@@ -208,7 +208,7 @@ def test_whoever_pauses_and_resumes_in_a_hurry_costs_no_more(crowded: Backlog) -
 
 
 def test_very_long_windows_are_given_up_in_parts() -> None:
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     jobs = [make(n, ms=n, lane=n % 10) for n in range(MANY)]
     backlog.arrived(sorted(jobs, key=lambda job: job.lane))
     held = [backlog.jobs_held]
@@ -223,7 +223,7 @@ def test_very_long_windows_are_given_up_in_parts() -> None:
     assert max(a - b for a, b in pairwise(held)) <= EVICTED_AT_ONCE + window
 
 
-def test_what_is_not_held_is_found_behind_all_that_is(crowded: Backlog) -> None:
+def test_what_is_not_held_is_found_behind_all_that_is(crowded: TimedBacklog) -> None:
     free = make(MANY, ms=MANY, type=2)
     crowded.arrived([free])
     assert crowded.set_holds(Holds([Hold(tenant=1, type=1)])) == []
@@ -237,7 +237,7 @@ def test_what_is_not_held_is_found_behind_all_that_is(crowded: Backlog) -> None:
     assert take(crowded) is None
 
 
-def test_one_tenants_streams_do_not_keep_another_from_going_on(crowded: Backlog) -> None:
+def test_one_tenants_streams_do_not_keep_another_from_going_on(crowded: TimedBacklog) -> None:
     other = make(MANY, ms=MANY, tenant=2)
     crowded.arrived([other])
     crowded.set_holds(Holds([Hold(tenant=2)]))
@@ -249,7 +249,7 @@ def test_one_tenants_streams_do_not_keep_another_from_going_on(crowded: Backlog)
 
 def test_a_change_looks_at_nobody_else() -> None:
     def lines(others: int) -> int:
-        backlog = Backlog(WindowLimits())
+        backlog = TimedBacklog(WindowLimits())
         backlog.arrived([make(n, ms=n, tenant=n) for n in range(1, others + 1)])
         return lines_of(lambda: backlog.set_holds(PAUSED))
 
@@ -260,7 +260,7 @@ def test_a_crowd_that_was_resumed_a_moment_ago_keeps_its_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deferred, "STREAMS_MAX", 5)
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.set_holds(PAUSED)
     backlog.arrived([make(n, ms=n, lane=n) for n in range(6)])
     monkeypatch.setattr(runnable, "REVIEWED_AT_ONCE", 0)
@@ -270,7 +270,7 @@ def test_a_crowd_that_was_resumed_a_moment_ago_keeps_its_places(
 
 
 def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.arrived([make(1, lane=3)])
     assert take(backlog) is not None  # it runs: its lane is remembered
     exhaust(backlog.pruning())
@@ -291,7 +291,7 @@ def test_no_probe_goes_into_a_window_that_is_to_be_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runnable, "REVIEWED_AT_ONCE", 0)
-    backlog, open_ = ProbingBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
     jobs = [make(n, ms=n) for n in range(8)]  # more than a window
     backlog.arrived(jobs)
     backlog.set_holds(Holds([open_]))
@@ -304,7 +304,7 @@ def test_no_probe_goes_into_a_window_that_is_to_be_given_up(
 
 
 def test_a_change_about_other_types_leaves_a_probe_where_it_is() -> None:
-    backlog = ProbingBacklog(LIMITS)
+    backlog = TimedBacklog(LIMITS)
     mine, other = (Hold(tenant=1, type=type_, reason="open") for type_ in (1, 2))
     job = make(1)
     backlog.arrived([job, make(2, type=2)])

@@ -16,8 +16,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
+from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.streams import AGEING_MS, Stream, StreamKey, key_of
@@ -62,7 +63,7 @@ class Read:
 class BacklogMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.backlog = Backlog(LIMITS, lambda: 1000 * self.ms)
+        self.backlog = TimedBacklog(LIMITS, lambda: 1000 * self.ms)
         self.queued: dict[str, QueuedJob] = {}  # what the store shows as queued
         self.unannounced: list[QueuedJob] = []  # committed here, not told yet
         self.leases: dict[str, QueuedJob] = {}
@@ -332,18 +333,18 @@ TestBacklogAgainstAModel = BacklogMachine.TestCase
 
 
 @pytest.fixture
-def backlog() -> Backlog:
-    return Backlog(LIMITS)
+def backlog() -> TimedBacklog:
+    return TimedBacklog(LIMITS)
 
 
-def take_all(backlog: Backlog, tenant: int = 1) -> list[JobId]:
+def take_all(backlog: TimedBacklog, tenant: int = 1) -> list[JobId]:
     taken = []
     while job := backlog.take(POOL, tenant, {1, 2}, ()):
         taken.append(job.id)
     return taken
 
 
-def test_a_window_that_was_cancelled_is_read_again(backlog: Backlog) -> None:
+def test_a_window_that_was_cancelled_is_read_again(backlog: TimedBacklog) -> None:
     """Nobody takes a job from it any more, and so nobody would see that it runs low."""
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
@@ -354,7 +355,7 @@ def test_a_window_that_was_cancelled_is_read_again(backlog: Backlog) -> None:
     assert take_all(backlog) == [job.id for job in jobs[5:]]
 
 
-def test_arrivals_beyond_the_window_stay_in_the_store(backlog: Backlog) -> None:
+def test_arrivals_beyond_the_window_stay_in_the_store(backlog: TimedBacklog) -> None:
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
     assert backlog.ready(POOL, 1) == LIMITS.jobs_per_stream
@@ -368,7 +369,7 @@ def test_arrivals_beyond_the_window_stay_in_the_store(backlog: Backlog) -> None:
     assert backlog.depth(1, [POOL]) == 0
 
 
-def test_bytes_count_too(backlog: Backlog) -> None:
+def test_bytes_count_too(backlog: TimedBacklog) -> None:
     backlog.arrived([make(1, size=900), make(2, size=900), make(3, size=900)])
     assert backlog.jobs_held == 2
     backlog.take(POOL, 1, {1}, ())
@@ -377,7 +378,7 @@ def test_bytes_count_too(backlog: Backlog) -> None:
     assert backlog.wants_reads
 
 
-def test_a_returned_job_is_first_again(backlog: Backlog) -> None:
+def test_a_returned_job_is_first_again(backlog: TimedBacklog) -> None:
     backlog.arrived([make(1), make(2)])
     first = backlog.take(POOL, 1, {1}, ())
     assert first is not None
@@ -386,14 +387,14 @@ def test_a_returned_job_is_first_again(backlog: Backlog) -> None:
     assert backlog.take(POOL, 1, {1}, ()) == first
 
 
-def read(backlog: Backlog, jobs: list[QueuedJob]) -> None:
+def read(backlog: TimedBacklog, jobs: list[QueuedJob]) -> None:
     """The next read finds these."""
     ((stream, asked),) = backlog.begin_reads(10)
     backlog.end_read(stream, jobs, asked, ())
 
 
 def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
-    backlog: Backlog,
+    backlog: TimedBacklog,
 ) -> None:
     older, newer = make(1), make(2)
     backlog.hinted(key_of(older), older.id)
@@ -405,7 +406,7 @@ def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
 
 
 def test_a_read_that_does_not_see_a_job_and_brings_a_younger_one_does_not_skip_it(
-    backlog: Backlog,
+    backlog: TimedBacklog,
 ) -> None:
     """Two servers, or two lanes of one, write at once: commits do not come in the order of ids."""
     job, younger = make(1), make(2)
@@ -418,7 +419,7 @@ def test_a_read_that_does_not_see_a_job_and_brings_a_younger_one_does_not_skip_i
     assert sorted(take_all(backlog)) == [job.id, younger.id]
 
 
-def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: Backlog) -> None:
+def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: TimedBacklog) -> None:
     job = make(1)
     backlog.ending.add(job.id)
     assert backlog.knows(key_of(job), job.id)
@@ -427,7 +428,7 @@ def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: Backl
     assert take_all(backlog) == []
 
 
-def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: Backlog) -> None:
+def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: TimedBacklog) -> None:
     job = make(1)
     backlog.hinted(key_of(job), job.id)
     ((stream, asked),) = backlog.begin_reads(10)
@@ -440,7 +441,9 @@ def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: Backlog) 
     assert take_all(backlog) == [job.id]
 
 
-def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(backlog: Backlog) -> None:
+def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(
+    backlog: TimedBacklog,
+) -> None:
     job = make(1)
     backlog.hinted(key_of(job), job.id)
     ((stream, asked),) = backlog.begin_reads(10)
@@ -449,7 +452,7 @@ def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(backlog: B
     assert take_all(backlog) == []
 
 
-def test_an_arrival_during_a_read_is_read_next(backlog: Backlog) -> None:
+def test_an_arrival_during_a_read_is_read_next(backlog: TimedBacklog) -> None:
     early, late = make(1), make(2)
     backlog.hinted(key_of(early), early.id)
     ((stream, asked),) = backlog.begin_reads(10)
@@ -461,7 +464,7 @@ def test_an_arrival_during_a_read_is_read_next(backlog: Backlog) -> None:
 
 
 def test_a_job_of_another_server_that_is_older_than_the_cursor_is_read_at_once(
-    backlog: Backlog,
+    backlog: TimedBacklog,
 ) -> None:
     older, newer = make(1), make(2)
     backlog.arrived([newer])
@@ -473,7 +476,7 @@ def test_a_job_of_another_server_that_is_older_than_the_cursor_is_read_at_once(
 
 
 def test_hints_that_come_faster_than_reads_end_keep_no_read_from_counting(
-    backlog: Backlog,
+    backlog: TimedBacklog,
 ) -> None:
     first, second, third = make(1), make(2), make(3)
     backlog.hinted(key_of(third), third.id)
@@ -486,14 +489,14 @@ def test_hints_that_come_faster_than_reads_end_keep_no_read_from_counting(
     assert take_all(backlog)[:2] == [first.id, second.id]
 
 
-def test_what_is_leased_is_skipped_and_forgotten(backlog: Backlog) -> None:
+def test_what_is_leased_is_skipped_and_forgotten(backlog: TimedBacklog) -> None:
     held, free = make(1), make(2)
     backlog.arrived([held, free])
     assert backlog.take(POOL, 1, {1}, {held.id}) == free
     assert backlog.ready(POOL, 1) == 0
 
 
-def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: Backlog) -> None:
+def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: TimedBacklog) -> None:
     urgent = make(1, priority=9, ms=AGEING_MS)
     normal = make(2, priority=5, ms=AGEING_MS)
     old = make(3, priority=5, type=2, ms=AGEING_MS - 4 * AGEING_MS - 1)
@@ -503,13 +506,13 @@ def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: Backlog) -> 
     assert unix_ms_of(old.id) < unix_ms_of(urgent.id)
 
 
-def test_without_age_priority_alone_decides(backlog: Backlog) -> None:
+def test_without_age_priority_alone_decides(backlog: TimedBacklog) -> None:
     jobs = [make(n, priority=n) for n in (3, 9, 0, 5)]
     backlog.arrived(jobs)
     assert take_all(backlog) == [job.id for job in sorted(jobs, key=lambda job: -job.priority)]
 
 
-def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Backlog) -> None:
+def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: TimedBacklog) -> None:
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
     take_all(backlog)
@@ -522,7 +525,7 @@ def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Ba
     assert backlog.depth(1, [POOL]) == 0
 
 
-def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: Backlog) -> None:
+def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
     ((stream, _),) = backlog.begin_reads(10)
     backlog.forget_shard(0)
@@ -530,26 +533,26 @@ def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: Backlog)
     assert not backlog.wants_reads
 
 
-def test_depth_is_taken_from_the_store_at_a_take_over(backlog: Backlog) -> None:
+def test_depth_is_taken_from_the_store_at_a_take_over(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
     backlog.counted({(1, POOL): 70, (9, POOL): 5})
     assert backlog.depth(1, [POOL]) == 70
     assert surveyed(backlog).depth[POOL] == 70
 
 
-def surveyed(backlog: Backlog) -> Survey:
+def surveyed(backlog: TimedBacklog) -> Survey:
     found = Survey()
     exhaust(backlog.surveying(found))
     return found
 
 
-def test_the_oldest_head_is_known(backlog: Backlog) -> None:
+def test_the_oldest_head_is_known(backlog: TimedBacklog) -> None:
     assert POOL not in surveyed(backlog).oldest_ms
     backlog.arrived([make(1, ms=50), make(2, tenant=2, ms=20)])
     assert surveyed(backlog).oldest_ms[POOL] == START_MS + 20
 
 
-def test_a_promoted_job_that_a_read_brought_first_stands_there_once(backlog: Backlog) -> None:
+def test_a_promoted_job_that_a_read_brought_first_stands_there_once(backlog: TimedBacklog) -> None:
     job = make(1)
     with backlog.reading.looking() as look:
         backlog.noticed(key_of(job), job.id)  # a sweep saw the row that the promoter wrote
@@ -559,7 +562,7 @@ def test_a_promoted_job_that_a_read_brought_first_stands_there_once(backlog: Bac
 
 
 def test_a_promoted_job_that_ran_before_its_promoter_heard_does_not_run_again(
-    backlog: Backlog,
+    backlog: TimedBacklog,
 ) -> None:
     job = make(1)
     with backlog.reading.looking() as look:
@@ -572,7 +575,9 @@ def test_a_promoted_job_that_ran_before_its_promoter_heard_does_not_run_again(
     assert take_all(backlog) == []
 
 
-def test_a_job_promoted_after_its_last_end_is_news_whatever_else_is_read(backlog: Backlog) -> None:
+def test_a_job_promoted_after_its_last_end_is_news_whatever_else_is_read(
+    backlog: TimedBacklog,
+) -> None:
     job = make(1)
     with backlog.reading.looking():  # a slow read of something else
         backlog.ended([job.id])
@@ -581,7 +586,7 @@ def test_a_job_promoted_after_its_last_end_is_news_whatever_else_is_read(backlog
     assert take_all(backlog) == [job.id]
 
 
-def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: Backlog) -> None:
+def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: TimedBacklog) -> None:
     bare, whole = make(1, size=0), make(1)
     backlog.put_back(bare)
     assert backlog.depth(1, [POOL]) == 1
@@ -592,7 +597,7 @@ def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: Bac
 
 @pytest.mark.parametrize("is_heard_first", [True, False])
 def test_a_retry_that_is_due_before_its_end_was_heard_of_is_read_again(
-    backlog: Backlog, is_heard_first: bool
+    backlog: TimedBacklog, is_heard_first: bool
 ) -> None:
     job = make(1)
     backlog.ending.add(job.id)  # it failed and is due again: all of that is on disk
@@ -610,7 +615,7 @@ def test_a_retry_that_is_due_before_its_end_was_heard_of_is_read_again(
 
 def test_many_cancellations_go_through_a_window_once() -> None:
     """A page of a thousand must not look at four thousand jobs for each of them."""
-    backlog = Backlog(WindowLimits(), lambda: 0)
+    backlog = TimedBacklog(WindowLimits(), lambda: 0)
     jobs = [make(number, ms=number) for number in range(4_000)]
     backlog.arrived(jobs)
     gone, began = jobs[::4], time.thread_time()

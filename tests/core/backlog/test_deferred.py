@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import settings
 from tests.core.backlog.test_backlog import POOL, BacklogMachine, exhaust, make
+from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog import deferred
-from fairway.core.backlog.backlog import STREAMS_KEPT, Backlog, WindowLimits
+from fairway.core.backlog.backlog import STREAMS_KEPT, WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lanes import LANES_MAX
 from fairway.core.backlog.streams import key_of
@@ -40,7 +41,7 @@ TestCrowdAgainstAModel = CrowdMachine.TestCase
 class Store:
     """What is queued, and the sweep over it, with reads of all that was met."""
 
-    def __init__(self, backlog: Backlog, jobs: Iterable[QueuedJob] = ()) -> None:
+    def __init__(self, backlog: TimedBacklog, jobs: Iterable[QueuedJob] = ()) -> None:
         self.backlog = backlog
         self.queued = {job.id: job for job in jobs}
 
@@ -75,7 +76,7 @@ class Store:
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(deferred, "STREAMS_MAX", 5)
-    return Store(Backlog(WindowLimits()))
+    return Store(TimedBacklog(WindowLimits()))
 
 
 def test_the_rest_stays_in_the_store_and_runs_in_turn(store: Store) -> None:
@@ -136,7 +137,7 @@ def test_a_crowd_that_is_over_leaves_nothing_behind(store: Store) -> None:
 
 def test_empty_streams_go_though_others_of_the_tenant_have_work() -> None:
     """One customer with work at all times must not keep those of all the others."""
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     store = Store(backlog)
     lanes = range(1, LANES_MAX + 1)
     store.submit([make(n, ms=n, lane=lane) for n, lane in enumerate(lanes)])

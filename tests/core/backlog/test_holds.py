@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.core.backlog.test_backlog import LIMITS, POOL, make
+from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
-from fairway.core.backlog.probing import ProbingBacklog
 from fairway.core.backlog.streams import Stream, StreamKey, key_of
 from fairway.core.job import QueuedJob
 
@@ -66,11 +66,11 @@ def test_some_tenants_holds_change_as_if_all_were_told(
 
 
 @pytest.fixture
-def backlog() -> Backlog:
-    return Backlog(LIMITS)
+def backlog() -> TimedBacklog:
+    return TimedBacklog(LIMITS)
 
 
-def take_all(backlog: Backlog, tenant: int = 1) -> list[str]:
+def take_all(backlog: TimedBacklog, tenant: int = 1) -> list[str]:
     taken: list[str] = []
     while job := backlog.take(POOL, tenant, {1, 2}, ()):
         taken.append(job.id)
@@ -82,7 +82,7 @@ def read_from(stream: Stream, cursor: str, asked: int, store: list[QueuedJob]) -
     return sorted(ours)[:asked]
 
 
-def drain(backlog: Backlog, store: list[QueuedJob]) -> list[str]:
+def drain(backlog: TimedBacklog, store: list[QueuedJob]) -> list[str]:
     """Read and take until nothing comes any more; nobody sweeps."""
     taken: list[str] = []
     for _ in range(2 * len(store) + 2):
@@ -99,7 +99,7 @@ def ids(jobs: list[QueuedJob]) -> list[str]:
     return [job.id for job in jobs]
 
 
-def test_a_held_backlog_takes_no_memory_and_keeps_its_depth(backlog: Backlog) -> None:
+def test_a_held_backlog_takes_no_memory_and_keeps_its_depth(backlog: TimedBacklog) -> None:
     backlog.arrived([make(n) for n in range(8)])
     assert backlog.set_holds(HOLD) == [(POOL, 1)]
     assert (backlog.jobs_held, backlog.bytes_held, backlog.wants_reads) == (0, 0, False)
@@ -107,7 +107,7 @@ def test_a_held_backlog_takes_no_memory_and_keeps_its_depth(backlog: Backlog) ->
     assert backlog.depth(1, [POOL]) == 8
 
 
-def test_what_came_before_and_during_a_hold_goes_on_in_order(backlog: Backlog) -> None:
+def test_what_came_before_and_during_a_hold_goes_on_in_order(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(12)]
     backlog.arrived(store[:8])  # deeper than a window
     backlog.set_holds(HOLD)
@@ -118,7 +118,7 @@ def test_what_came_before_and_during_a_hold_goes_on_in_order(backlog: Backlog) -
     assert backlog.depth(1, [POOL]) == 0
 
 
-def test_only_what_is_named_is_held(backlog: Backlog) -> None:
+def test_only_what_is_named_is_held(backlog: TimedBacklog) -> None:
     mine, other_type, other_tenant = make(1), make(2, type=2), make(3, tenant=2)
     backlog.arrived([mine, other_type, other_tenant])
     assert backlog.set_holds(Holds([Hold(tenant=1, type=1)])) == []
@@ -128,7 +128,7 @@ def test_only_what_is_named_is_held(backlog: Backlog) -> None:
     assert drain(backlog, [mine]) == [mine.id]
 
 
-def test_a_read_that_is_answered_under_a_hold_starts_nothing(backlog: Backlog) -> None:
+def test_a_read_that_is_answered_under_a_hold_starts_nothing(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(3)]
     backlog.hinted(key_of(store[0]), store[0].id)
     ((stream, asked),) = backlog.begin_reads(10)
@@ -139,7 +139,7 @@ def test_a_read_that_is_answered_under_a_hold_starts_nothing(backlog: Backlog) -
     assert drain(backlog, list(store)) == ids(store)
 
 
-def test_a_hold_that_came_and_went_during_a_read_skips_nothing(backlog: Backlog) -> None:
+def test_a_hold_that_came_and_went_during_a_read_skips_nothing(backlog: TimedBacklog) -> None:
     """The read began past the window; the window was given up while it was under way."""
     store = [make(n, ms=n) for n in range(8)]
     backlog.arrived(store)
@@ -159,7 +159,7 @@ def test_a_hold_that_came_and_went_during_a_read_skips_nothing(backlog: Backlog)
     assert drain(backlog, list(store)) == ids(store)
 
 
-def test_a_hold_that_came_and_went_during_a_read_that_failed(backlog: Backlog) -> None:
+def test_a_hold_that_came_and_went_during_a_read_that_failed(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(3)]
     backlog.hinted(key_of(store[0]), store[0].id)
     ((stream, _),) = backlog.begin_reads(10)
@@ -170,7 +170,7 @@ def test_a_hold_that_came_and_went_during_a_read_that_failed(backlog: Backlog) -
     assert drain(backlog, list(store)) == ids(store)
 
 
-def test_a_job_put_back_under_a_hold_waits_and_comes_first_again(backlog: Backlog) -> None:
+def test_a_job_put_back_under_a_hold_waits_and_comes_first_again(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(4)]
     backlog.arrived(store)
     first = backlog.take(POOL, 1, {1}, ())
@@ -184,7 +184,7 @@ def test_a_job_put_back_under_a_hold_waits_and_comes_first_again(backlog: Backlo
 
 
 def test_a_retry_that_comes_due_during_a_read_of_a_full_window_is_not_skipped(
-    backlog: Backlog,
+    backlog: TimedBacklog,
 ) -> None:
     """Its id is from the past, so the cursor goes back; the read must not take it forward again."""
     retry = make(0, ms=0)
@@ -208,7 +208,7 @@ def test_a_retry_that_comes_due_during_a_read_of_a_full_window_is_not_skipped(
 
 
 def test_a_probe_leaves_a_paused_stream_alone() -> None:
-    backlog, open_ = ProbingBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
     job = make(1)
     backlog.arrived([job])
     backlog.set_holds(Holds([open_, Hold(tenant=1)]))
@@ -220,7 +220,7 @@ def test_a_probe_leaves_a_paused_stream_alone() -> None:
 
 
 def test_a_hold_that_goes_during_a_probe_leaves_nothing_behind() -> None:
-    backlog, open_ = ProbingBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
     store = [make(n, ms=n) for n in range(4)]
     backlog.arrived(store)
     backlog.set_holds(Holds([open_]))
@@ -239,7 +239,7 @@ def test_a_hold_that_goes_during_a_probe_leaves_nothing_behind() -> None:
 def test_a_probe_finds_all_that_its_hold_keeps_back(
     keys: set[StreamKey], tenant: int, type_: int, pool: int
 ) -> None:
-    backlog, hold = ProbingBacklog(LIMITS), Hold(tenant, type_, pool, "open")
+    backlog, hold = TimedBacklog(LIMITS), Hold(tenant, type_, pool, "open")
     backlog.set_holds(Holds([hold]))
     for key in keys:
         backlog.noticed(key, make(1).id)
@@ -248,7 +248,7 @@ def test_a_probe_finds_all_that_its_hold_keeps_back(
 
 
 def test_a_probe_looks_at_its_own_tenant_alone() -> None:
-    backlog, hold = ProbingBacklog(LIMITS), Hold(1, 1, 0, "open")
+    backlog, hold = TimedBacklog(LIMITS), Hold(1, 1, 0, "open")
     backlog.set_holds(Holds([hold]))
     for tenant in range(1, 20_001):
         backlog.noticed(StreamKey(tenant, POOL, 1, 5), make(tenant).id)
@@ -265,7 +265,7 @@ class OrderedStream(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         limits = WindowLimits(jobs_per_stream=6, jobs_per_read=20)
-        self.backlog, self.number = Backlog(limits), 0
+        self.backlog, self.number = TimedBacklog(limits), 0
         self.store: list[QueuedJob] = []
         self.taken: list[str] = []
         self.read: tuple[Stream, int, list[QueuedJob]] | None = None

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, exhaust, make
 from tests.core.plain_lanes import PlainLanes
+from tests.core.timed_backlog import TimedBacklog
 from tests.steps import steps_of
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare
@@ -60,7 +61,7 @@ class World:
 
     def __init__(self, kind: type[LaneShare]) -> None:
         self.now_us = 0
-        self.backlog = Backlog(LIMITS, lambda: self.now_us)
+        self.backlog = TimedBacklog(LIMITS, lambda: self.now_us)
         self.kind = kind
         self.waiting: dict[str, QueuedJob] = {}
         self.running: dict[str, QueuedJob] = {}
@@ -79,7 +80,7 @@ class World:
 
     def grant(self, asked: tuple[set[int], int]) -> None:
         types, most = asked
-        take = self.backlog.taker(POOL, types, self.running, lambda tenant: None)
+        take = self.backlog.taker(POOL, types, self.running, lambda tenant: None, self.now_us)
         for _ in range(most):
             if (job := take(TENANT)) is None:
                 return
@@ -161,13 +162,13 @@ def assert_bounded(world: World) -> None:
 # -- how much is looked at -----------------------------------------------------------------------
 
 
-def backlog_of(*jobs: QueuedJob) -> Backlog:
-    backlog = Backlog(WindowLimits(), lambda: SECOND)
+def backlog_of(*jobs: QueuedJob) -> TimedBacklog:
+    backlog = TimedBacklog(WindowLimits(), lambda: SECOND)
     backlog.arrived(jobs)
     return backlog
 
 
-def take(backlog: Backlog, types: Set[int]) -> QueuedJob | None:
+def take(backlog: TimedBacklog, types: Set[int]) -> QueuedJob | None:
     return backlog.take(POOL, TENANT, types, ())
 
 
@@ -209,7 +210,7 @@ def test_a_grant_of_many_jobs_compares_all_types_once() -> None:
     jobs = [make(n, ms=n, type=1 + n % 500, lane=1 + n % 7) for n in range(3500)]
     backlog, types = backlog_of(*jobs), frozenset(range(1, 501))
 
-    taker = backlog.taker(POOL, types, (), lambda tenant: None)
+    taker = backlog.taker(POOL, types, (), lambda tenant: None, SECOND)
 
     def grant(count: int) -> int:
         return steps_of(lambda: [taker(TENANT) for _ in range(count)])

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, make
 from tests.core.lane_world import SECOND, LaneWorld, Load
+from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare, lane_of
@@ -108,7 +109,7 @@ def test_a_worker_that_cannot_run_a_lanes_types_skips_it() -> None:
 
 
 def test_priority_decides_inside_a_lane_only() -> None:
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     urgent = [make(n, ms=n, lane=1, priority=9) for n in range(4)]
     normal = [make(n, ms=n, lane=1) for n in range(10, 14)]
     other = [make(n, ms=n, lane=2, priority=0) for n in range(20, 28)]
@@ -149,7 +150,7 @@ def test_memory_stays_bounded(deeds: list[tuple[int, int]]) -> None:
 
 
 def test_a_tenant_without_keys_has_no_lanes() -> None:
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.arrived([make(1)])
     assert not backlog.has_lanes
     backlog.arrived([make(2, ms=2, lane=3)])

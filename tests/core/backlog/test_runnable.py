@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, exhaust, make
+from tests.core.timed_backlog import TimedBacklog
 from tests.steps import steps_of
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.runnable import REVIEWED_AT_ONCE
 from fairway.core.fair_share.capacity import Headcount, Said
@@ -34,7 +35,7 @@ class Room:
     """Jobs of two tenants; workers of all, or of one of them, that come and go."""
 
     def __init__(self) -> None:
-        self.backlog = Backlog(WindowLimits())
+        self.backlog = TimedBacklog(WindowLimits())
         self.headcount = Headcount()
         self.workers: dict[str, tuple[int | None, frozenset[int]]] = {}
         self.held = frozenset[int]()
@@ -99,7 +100,7 @@ def test_streams_are_blocked_as_if_all_were_looked_at(deeds: list[tuple[str, Any
 
 def test_jobs_that_only_another_tenants_worker_could_run_take_no_memory() -> None:
     """What a tenant's own worker says made its types runnable for everybody."""
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.set_runnable({None: frozenset({1}), 7: frozenset({2})})
     for number, tenant in enumerate((7, 8)):
         backlog.arrived([make(number, ms=number, tenant=tenant, type=2)])
@@ -113,7 +114,7 @@ def test_jobs_that_only_another_tenants_worker_could_run_take_no_memory() -> Non
 
 def test_a_tenants_own_worker_costs_what_its_tenants_streams_do() -> None:
     def steps(others: int) -> int:
-        backlog = Backlog(WindowLimits())
+        backlog = TimedBacklog(WindowLimits())
         backlog.set_runnable({None: frozenset({1}), 1: frozenset({2, 3})})
         backlog.arrived([make(n, ms=n, tenant=2 + n, type=2) for n in range(others)])
         backlog.arrived([make(others, ms=others, type=2)])
@@ -124,7 +125,7 @@ def test_a_tenants_own_worker_costs_what_its_tenants_streams_do() -> None:
 
 def test_a_type_that_comes_or_goes_costs_what_its_own_streams_do() -> None:
     def steps(others: int) -> int:
-        backlog = Backlog(WindowLimits())
+        backlog = TimedBacklog(WindowLimits())
         backlog.arrived([make(n, ms=n, type=5 + n) for n in range(others)])
         backlog.arrived([make(others, ms=others, type=1)])
         all_types = frozenset(range(1, others + 10))
@@ -143,7 +144,7 @@ def test_a_worker_of_very_many_types_that_drops_one_costs_little() -> None:
 
 
 def test_very_many_streams_of_a_type_are_looked_at_in_parts() -> None:
-    backlog, count = Backlog(WindowLimits()), 5000
+    backlog, count = TimedBacklog(WindowLimits()), 5000
     backlog.set_runnable({None: frozenset({1})})
     backlog.arrived(
         [make(n, ms=n, type=2, lane=n % 1000, priority=n // 1000) for n in range(count)]
@@ -160,7 +161,7 @@ def test_very_many_streams_of_a_type_are_looked_at_in_parts() -> None:
 
 
 def test_a_stream_that_is_gone_is_not_reviewed() -> None:
-    backlog = Backlog(WindowLimits())
+    backlog = TimedBacklog(WindowLimits())
     backlog.set_runnable({None: frozenset({1})})
     backlog.arrived([make(n, ms=n, type=2, lane=n) for n in range(1000)])
     backlog.set_runnable({None: frozenset({1, 2})})

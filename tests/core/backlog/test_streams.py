@@ -7,8 +7,9 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, make
+from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.streams import (
     FEW_STREAMS,
     Firsts,
@@ -36,10 +37,10 @@ def test_in_a_row_the_same_go_first_as_one_by_one(heads: list[list[int]], types:
 
 
 def test_taking_many_of_very_many_streams_looks_at_each_a_few_times() -> None:
-    backlog = Backlog(WindowLimits(), lambda: 0)
+    backlog = TimedBacklog(WindowLimits(), lambda: 0)
     count = 10_000
     backlog.arrived(make(number, type=1 + number, ms=number) for number in range(count))
-    take = backlog.taker(POOL, set(range(1, count + 1)), (), lambda tenant: None)
+    take = backlog.taker(POOL, set(range(1, count + 1)), (), lambda tenant: None, 0)
     began = time.thread_time()
     taken = [take(1) for _ in range(512)]
     assert time.thread_time() - began < 0.1
@@ -49,7 +50,7 @@ def test_taking_many_of_very_many_streams_looks_at_each_a_few_times() -> None:
 
 def test_what_no_worker_runs_costs_the_others_nothing() -> None:
     """A tenant may name thousands of types that nobody has; each of its streams has jobs."""
-    backlog, count = Backlog(WindowLimits(), lambda: 0), 9_000
+    backlog, count = TimedBacklog(WindowLimits(), lambda: 0), 9_000
     backlog.arrived(make(number, type=10 + number, ms=number) for number in range(count))
     backlog.arrived(make(number, type=1, ms=number) for number in range(count, count + 500))
     began = time.thread_time()

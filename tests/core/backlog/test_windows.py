@@ -7,8 +7,9 @@ from itertools import accumulate, takewhile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import Backlog, WindowLimits
+from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.reading import READ_BYTES_MAX, READ_JOBS_MIN, Budget, Found
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.ids import LOWEST_JOB_ID, make_job_id
@@ -30,7 +31,7 @@ class World:
     def __init__(self, limits: WindowLimits, jobs: list[QueuedJob]) -> None:
         self.seconds = 0
         self.store = sorted(jobs)
-        self.backlog = Backlog(limits, lambda: self.seconds * 1_000_000)
+        self.backlog = TimedBacklog(limits, lambda: self.seconds * 1_000_000)
         self.number = len(jobs)
 
     def hint(self, *tenants: int, pool: int = POOL) -> None:

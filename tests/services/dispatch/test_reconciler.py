@@ -115,10 +115,10 @@ async def test_a_read_that_began_before_an_end_was_recorded_brings_nothing_back(
     backlog = platform.dispatcher.backlog
     key = next(iter(backlog._tenants[SHORT, tenant.id].streams.values())).key
     backlog.noticed(key, job)
-    ((stream, asked),) = backlog.begin_reads(1)
+    ((stream, asked),) = backlog.begin_reads(1, platform.clock.now_us())
     seen = [lease.job]  # what the read's snapshot holds
     await hand.report(hand.done(lease))
-    backlog.end_read(stream, seen, asked, platform.dispatcher.leases)
+    backlog.end_read(stream, seen, asked, platform.dispatcher.leases, platform.clock.now_us())
     platform.dispatcher.windows().refilled([key])
     news = await hand.say(hello=True)
     assert news is not None

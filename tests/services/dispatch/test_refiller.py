@@ -77,7 +77,7 @@ async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
         while taken < LANES * EACH:
             while not await refiller.run_once(0):  # until there is no room, or nothing to read
                 most = max(most, backlog.bytes_held)
-            while backlog.take(1, tenant.id, {kind}, ()) is not None:
+            while backlog.take(1, tenant.id, {kind}, (), 0) is not None:
                 taken += 1
     assert most > BOUND_BYTES // 2, "the room there is gets used"
     over_bytes = STREAMS_PER_READ * HEAVY_BYTES  # of each stream one job comes, whatever it weighs
@@ -133,5 +133,5 @@ async def test_a_stream_that_cannot_be_read_holds_up_no_other(
         for _ in range(5):
             await refiller.run_once(0)
         assert 1 <= tries <= 10, "and it is not tried again in every round"
-        lanes = {one.lane for one in iter(lambda: backlog.take(1, tenant.id, {kind}, ()), None)}
+        lanes = {one.lane for one in iter(lambda: backlog.take(1, tenant.id, {kind}, (), 0), None)}
         assert lanes == set(range(1, LANES + 1)) - {3}

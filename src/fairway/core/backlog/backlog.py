@@ -27,19 +27,14 @@ SETTLED_PER_TAKE = 4  # streams whose holds changed
 class Backlog(RunnableWindows):
     """All streams of the shards that one owner holds."""
 
-    def __init__(
-        self,
-        limits: WindowLimits,
-        now_us: Callable[[], int] = lambda: 0,
-        is_crowded: Callable[[int], bool] = lambda pool: False,
-    ) -> None:
-        super().__init__(limits, now_us, is_crowded)
+    def __init__(self, limits: WindowLimits, is_crowded: Callable[[int], bool]) -> None:
+        super().__init__(limits, is_crowded)
         self.has_lanes = False  # whether any tenant gave jobs a fair_key
         self._unsure: dict[str, StreamKey] = {}  # promoted, while an end was on its way to disk
 
     # -- jobs come ---------------------------------------------------------------------------
 
-    def arrived(self, jobs: Iterable[QueuedJob]) -> set[tuple[int, int]]:
+    def arrived(self, jobs: Iterable[QueuedJob], now_us: int) -> set[tuple[int, int]]:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
         woken: set[tuple[int, int]] = set()
         in_lanes: list[Stream] = []
@@ -70,11 +65,11 @@ class Backlog(RunnableWindows):
                 tenant.ready += 1
                 if job.id > stream.cursor:
                     stream.cursor = job.id
-        self._ready(in_lanes)
+        self._ready(in_lanes, now_us)
         return woken
 
     def promoted(
-        self, jobs: Iterable[QueuedJob], held: Container[str], look: int
+        self, jobs: Iterable[QueuedJob], held: Container[str], look: int, now_us: int
     ) -> set[tuple[int, int]]:
         """Jobs came due. Others may have seen their rows first, so each is looked for here.
 
@@ -86,7 +81,7 @@ class Backlog(RunnableWindows):
             found = list(group)
             fresh += self._news(found, self._known(key), held, look)
             self._doubt({job.id for job in found}, key, look)
-        return self.arrived(fresh)
+        return self.arrived(fresh, now_us)
 
     def _doubt(self, ids: set[str], key: StreamKey, look: int) -> None:
         """Of jobs whose run ended as they came due: which of the two was last, a read can tell."""
@@ -100,7 +95,7 @@ class Backlog(RunnableWindows):
             stream.rewind()
             self._leave_in_store(stream)
 
-    def put_back(self, job: QueuedJob) -> None:
+    def put_back(self, job: QueuedJob, now_us: int) -> None:
         """A job that was taken is free again: it keeps its place at the head."""
         stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
@@ -113,7 +108,7 @@ class Backlog(RunnableWindows):
         else:
             stream.window.appendleft(job)
             self._count(job, +1)
-            self._ready([stream])
+            self._ready([stream], now_us)
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
@@ -167,6 +162,7 @@ class Backlog(RunnableWindows):
         types: Set[int],
         held: Container[str],
         emptied: Callable[[int], None],
+        now_us: int,
         fits: Callable[[QueuedJob], bool] | None = None,
     ) -> Callable[[int], QueuedJob | None]:
         """A function from a tenant to its next job that a worker with these types can run.
@@ -174,7 +170,7 @@ class Backlog(RunnableWindows):
         It skips what is leased already, and tells when a tenant's windows are empty. A next job
         that does not fit stays where it is.
         """
-        tenants, low, now_us, firsts = self._tenants, self.low, self.now_us(), Firsts(types)
+        tenants, low, firsts = self._tenants, self.low, Firsts(types)
 
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
@@ -225,10 +221,10 @@ class Backlog(RunnableWindows):
         return None
 
     def take(
-        self, pool: int, tenant: int, types: Set[int], held: Container[str]
+        self, pool: int, tenant: int, types: Set[int], held: Container[str], now_us: int
     ) -> QueuedJob | None:
         """One job of one tenant; a grant of many uses `taker`."""
-        return self.taker(pool, types, held, lambda tenant: None)(tenant)
+        return self.taker(pool, types, held, lambda tenant: None, now_us)(tenant)
 
     def _left(self, backlog: TenantBacklog, count: int = 1) -> None:
         """So many jobs less; an empty backlog is known to be empty, whatever was counted before."""
@@ -239,11 +235,11 @@ class Backlog(RunnableWindows):
         else:
             backlog.depth = 0
 
-    def run_ended(self, job: QueuedJob) -> None:
+    def run_ended(self, job: QueuedJob, now_us: int) -> None:
         """A job that was taken runs no more: its lane is charged for the time."""
         backlog = self._tenants.get((job.pool, job.tenant))
         if backlog is not None and backlog.lanes is not None:
-            backlog.lanes.ended(job.lane, job.id, self.now_us())
+            backlog.lanes.ended(job.lane, job.id, now_us)
 
     def ended(self, ids: Iterable[str]) -> None:
         """The ends of these jobs' runs are on disk."""

@@ -36,7 +36,7 @@ class ProbingBacklog(Backlog):
         return found
 
     def end_probe(
-        self, stream: Stream, jobs: Sequence[QueuedJob], held: Container[str]
+        self, stream: Stream, jobs: Sequence[QueuedJob], held: Container[str], now_us: int
     ) -> list[QueuedJob]:
         """Put those of the jobs into the window that are free to start; answers them."""
         free = [job for job in jobs if not (job.id in held or self._is_underway(job.id))]
@@ -50,6 +50,6 @@ class ProbingBacklog(Backlog):
             stream.window.append(job)
             self._count(job, +1)
         if let_out:
-            self._ready([stream])
+            self._ready([stream], now_us)
         self._want(stream)  # the hold may be gone since: then all of it is read
         return let_out

@@ -27,10 +27,8 @@ EVICTED_AT_ONCE = 2_000  # jobs, likewise
 
 
 class RunnableWindows(Windows):
-    def __init__(
-        self, limits: WindowLimits, now_us: Callable[[], int], is_crowded: Callable[[int], bool]
-    ) -> None:
-        super().__init__(limits, now_us, is_crowded)
+    def __init__(self, limits: WindowLimits, is_crowded: Callable[[int], bool]) -> None:
+        super().__init__(limits, is_crowded)
         self._runnable: Set[int] | None = None  # job types of shared workers; None: all may run
         self._own_runnable: dict[int, Set[int]] = {}  # tenant → job types of its own workers
         self._by_type: dict[int, dict[Stream, None]] = {}  # all streams, in order

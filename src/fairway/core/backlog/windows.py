@@ -22,12 +22,9 @@ ROOM_MADE = 0.25
 
 
 class Windows(BacklogCounts):
-    def __init__(
-        self, limits: WindowLimits, now_us: Callable[[], int], is_crowded: Callable[[int], bool]
-    ) -> None:
+    def __init__(self, limits: WindowLimits, is_crowded: Callable[[int], bool]) -> None:
         super().__init__()
         self.limits = limits
-        self.now_us = now_us
         self.jobs_held = 0
         self.bytes_held = 0
         self.coming: set[str] = set()  # being written here: they arrive, a read must not bring them
@@ -40,12 +37,12 @@ class Windows(BacklogCounts):
         tenant = self._tenants.get((key.pool, key.tenant))
         return tenant.streams.get(key) if tenant is not None else None
 
-    def _ready(self, streams: Iterable[Stream]) -> None:
+    def _ready(self, streams: Iterable[Stream], now_us: int) -> None:
         """Jobs came to these streams; those that stay in the store are no reason to wait."""
         for stream in streams:
             lanes = self._tenants[stream.key.pool, stream.key.tenant].lanes
             if lanes is not None:
-                lanes.wake(stream, self.now_us())
+                lanes.wake(stream, now_us)
                 if not stream.window:
                     lanes.drained(stream)
 
@@ -62,12 +59,11 @@ class Windows(BacklogCounts):
         limits = self.limits
         return self.jobs_held >= limits.jobs_total or self.bytes_held >= limits.bytes_total
 
-    def _make_room(self) -> None:
+    def _make_room(self, now_us: int) -> None:
         """For tenants that have nothing here: those that hold the most give it up.
 
         They are read again, in turn and in small parts.
         """
-        now_us = self.now_us()
         if now_us < self._room_at_us:
             return
         self._room_at_us = now_us + MAKE_ROOM_US  # a look that finds nobody left out counts, too
@@ -136,10 +132,10 @@ class Windows(BacklogCounts):
     def wants_reads(self) -> bool:
         return bool(self.reading)
 
-    def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
+    def begin_reads(self, streams_max: int, now_us: int) -> list[tuple[Stream, int]]:
         """Streams to read next, each with how many jobs to ask for; all become `reading`."""
         if self.is_full and self.wants_reads:
-            self._make_room()
+            self._make_room(now_us)
         if self.is_full:
             return []
         room, share = self.limits.jobs_total - self.jobs_held, self._jobs_per_read
@@ -152,17 +148,27 @@ class Windows(BacklogCounts):
         return budget_of(wishes, self.limits.bytes_total - self.bytes_held)
 
     def end_weighed(
-        self, wish: tuple[Stream, int], found: Found, budget: Budget, held: Container[str]
+        self,
+        wish: tuple[Stream, int],
+        found: Found,
+        budget: Budget,
+        held: Container[str],
+        now_us: int,
     ) -> bool:
         """As `end_read`, for a read that may have been cut for its weight."""
         stream, limit = wish
         asked = len(found.jobs) if found.is_cut else limit
         weights = [len(job.payload) for job in found.jobs] if stream.heavy else []
         stream.heavy = found.is_cut or max(weights, default=0) > budget.light_bytes
-        return self.end_read(stream, found.jobs, asked, held)
+        return self.end_read(stream, found.jobs, asked, held, now_us)
 
     def end_read(
-        self, stream: Stream, jobs: list[QueuedJob], asked: int, held: Container[str]
+        self,
+        stream: Stream,
+        jobs: list[QueuedJob],
+        asked: int,
+        held: Container[str],
+        now_us: int,
     ) -> bool:
         """What a read found; answers whether the stream has jobs to give now."""
         if not self._is_ours(stream):
@@ -187,7 +193,7 @@ class Windows(BacklogCounts):
         if stream.more and len(stream.window) <= self.low:
             self._want(stream)
         if stream.window:
-            self._ready([stream])
+            self._ready([stream], now_us)
         return bool(stream.window)
 
     def _news(

@@ -75,7 +75,7 @@ class Dispatcher:
         self.shards = OwnedShards()
         self.tombstones = Tombstones()
         self.shares = Shares(pools, settings.scheduler)
-        self.backlog = ProbingBacklog(settings.limits, clock.now_us, self.shares.is_crowded)
+        self.backlog = ProbingBacklog(settings.limits, self.shares.is_crowded)
         self.sessions = SessionTable(clock, pools, round(settings.grace_seconds * 1e6))
         self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held)
         memory = Memory(pools, self.shards, self.sessions, self.leases, self.backlog, self.shares)
@@ -179,7 +179,8 @@ class Dispatcher:
     def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
         """Jobs of one shard are on disk and due."""
         if shard in self.shards.open:
-            self._granting.wake(self.backlog.arrived(self.tombstones.without_dead(jobs)))
+            alive = self.tombstones.without_dead(jobs)
+            self._granting.wake(self.backlog.arrived(alive, self._clock.now_us()))
 
     def looking(self) -> AbstractContextManager[int]:
         """For whoever brings rows otherwise than by a read: what ends meanwhile is remembered."""
@@ -189,7 +190,8 @@ class Dispatcher:
         """Jobs of one shard came due; a read may have brought some of them already."""
         if shard in self.shards.open:
             alive = self.tombstones.without_dead(jobs)
-            self._granting.wake(self.backlog.promoted(alive, self.leases, look))
+            now_us = self._clock.now_us()
+            self._granting.wake(self.backlog.promoted(alive, self.leases, look, now_us))
 
     def hinted(self, shard: int, firsts: Mapping[StreamKey, str]) -> None:
         """Another server wrote jobs, here the oldest of each stream; they are read from there."""
@@ -390,7 +392,7 @@ class Dispatcher:
         """The end of a run is on disk; a job that goes back to its queue is free again."""
         job = requeued(end)
         if job is not None and self.is_open(end.lease.shard) and job.id not in self.tombstones:
-            self.backlog.put_back(job)
+            self.backlog.put_back(job, self._clock.now_us())
             self._granting.wake([(job.pool, job.tenant)])
 
     # -- sessions ----------------------------------------------------------------------------

@@ -135,12 +135,12 @@ class Granting:
             share.sleep(tenant, now_us)
 
         types = session.types if types is None else types
-        take = self._backlog.taker(pool, types, self._leases, asleep)
+        take = self._backlog.taker(pool, types, self._leases, asleep, now_us)
         if session.tenant is None:
             lend = None
             if share.has_idle_reserve:
                 fits = share.may_borrow
-                lend = self._backlog.taker(pool, types, self._leases, asleep, fits)
+                lend = self._backlog.taker(pool, types, self._leases, asleep, now_us, fits)
             granted = share.grant(free, take, now_us, lend=lend)
         else:
             granted = share.grant_own(session.tenant, free, take, now_us)

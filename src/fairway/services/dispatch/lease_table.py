@@ -119,7 +119,7 @@ class LeaseTable(dict[str, Lease]):
             del self[job.id]
             lease.session.drop(lease)
             if backlog.has_lanes:
-                backlog.run_ended(job)
+                backlog.run_ended(job, now_us)
             if running is not None:
                 pool = lease.moved_to or job.pool
                 shares[pool].finish(running, now_us)
@@ -132,7 +132,7 @@ class LeaseTable(dict[str, Lease]):
         lease.session.free_slot(lease)
         lease.reported = True
         if self._backlog.has_lanes:
-            self._backlog.run_ended(lease.job)
+            self._backlog.run_ended(lease.job, now_us)
         if lease.running is not None:
             pool = lease.moved_to or lease.job.pool
             self._shares[pool].finish(lease.running, now_us)

@@ -32,7 +32,7 @@ class WindowFeed:
 
     def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
         """Streams to read next, each with how many jobs to ask for."""
-        return self._backlog.begin_reads(streams_max)
+        return self._backlog.begin_reads(streams_max, self._clock.now_us())
 
     def budget_of(self, wishes: Sequence[tuple[Stream, int]]) -> Budget:
         """How many bytes these reads may bring of each stream."""
@@ -42,11 +42,11 @@ class WindowFeed:
         self, wishes: Sequence[tuple[Stream, int]], found: Sequence[Found], budget: Budget
     ) -> list[StreamKey]:
         """What these reads brought; answers the streams that have jobs to give now."""
-        end, leases = self._backlog.end_weighed, self._leases
+        end, leases, now_us = self._backlog.end_weighed, self._leases, self._clock.now_us()
         return [
             wish[0].key
             for wish, part in zip(wishes, found, strict=True)
-            if end(wish, part, budget, leases)
+            if end(wish, part, budget, leases, now_us)
         ]
 
     def refilled(self, keys: Iterable[StreamKey]) -> None:
@@ -117,5 +117,5 @@ class WindowFeed:
 
     def end_probe(self, read: Mapping[Stream, Sequence[QueuedJob]]) -> list[QueuedJob]:
         """Let those of the jobs out that are free to start; answers them."""
-        end, leases = self._backlog.end_probe, self._leases
-        return [job for stream, jobs in read.items() for job in end(stream, jobs, leases)]
+        end, leases, now_us = self._backlog.end_probe, self._leases, self._clock.now_us()
+        return [job for stream, jobs in read.items() for job in end(stream, jobs, leases, now_us)]

@@ -1,0 +1,75 @@
+"""A backlog told the time by a clock, for tests that give it once and not with every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence, Set
+
+from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.backlog.reading import Budget, Found
+from fairway.core.backlog.streams import Stream, WindowLimits
+from fairway.core.job import QueuedJob
+
+
+class TimedBacklog(ProbingBacklog):
+    def __init__(self, limits: WindowLimits, clock: Callable[[], int] = lambda: 0) -> None:
+        super().__init__(limits, lambda pool: False)
+        self._clock = clock
+
+    def _now(self, now_us: int | None) -> int:
+        return self._clock() if now_us is None else now_us
+
+    def arrived(self, jobs: Iterable[QueuedJob], now_us: int | None = None) -> set[tuple[int, int]]:
+        return super().arrived(jobs, self._now(now_us))
+
+    def promoted(
+        self, jobs: Iterable[QueuedJob], held: Container[str], look: int, now_us: int | None = None
+    ) -> set[tuple[int, int]]:
+        return super().promoted(jobs, held, look, self._now(now_us))
+
+    def put_back(self, job: QueuedJob, now_us: int | None = None) -> None:
+        super().put_back(job, self._now(now_us))
+
+    def begin_reads(self, streams_max: int, now_us: int | None = None) -> list[tuple[Stream, int]]:
+        return super().begin_reads(streams_max, self._now(now_us))
+
+    def end_weighed(
+        self,
+        wish: tuple[Stream, int],
+        found: Found,
+        budget: Budget,
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> bool:
+        return super().end_weighed(wish, found, budget, held, self._now(now_us))
+
+    def end_read(
+        self,
+        stream: Stream,
+        jobs: list[QueuedJob],
+        asked: int,
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> bool:
+        return super().end_read(stream, jobs, asked, held, self._now(now_us))
+
+    def end_probe(
+        self,
+        stream: Stream,
+        jobs: Sequence[QueuedJob],
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> list[QueuedJob]:
+        return super().end_probe(stream, jobs, held, self._now(now_us))
+
+    def take(
+        self,
+        pool: int,
+        tenant: int,
+        types: Set[int],
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> QueuedJob | None:
+        return super().take(pool, tenant, types, held, self._now(now_us))
+
+    def run_ended(self, job: QueuedJob, now_us: int | None = None) -> None:
+        super().run_ended(job, self._now(now_us))
