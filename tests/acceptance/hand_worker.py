@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fairway.runtime.plain_http import HttpDoor
+from fairway.runtime.plain_http import HttpClient
 
 HELLO = {"types": [{"name": "hand"}], "slots": {"medium": 8, "short": 5}}
 WAIT_MS = 1500
@@ -23,7 +23,7 @@ NAMING_CALLS = 4  # every so many calls it names all that it runs
 
 class HandWorker:
     def __init__(self, url: str, key: str, tenant: str | None = None) -> None:
-        self._door = HttpDoor(
+        self._door = HttpClient(
             url, {"authorization": f"Bearer {key}", "content-type": "application/json"}
         )
         self._session = secrets.token_hex(16)

@@ -25,7 +25,7 @@ from tests.acceptance.house import House
 from tests.acceptance.processes import ROOT, Program
 
 from fairway.core.tenant import TenantSettings
-from fairway.runtime.plain_http import HttpDoor, head_lines
+from fairway.runtime.plain_http import HttpClient, head_lines
 from fairway.runtime.random_ids import new_api_key
 from fairway.store import tenants
 
@@ -56,7 +56,7 @@ class Payer:
             "authorization": f"Bearer {self._house.api_key}",
             "content-type": "application/json",
         }
-        doors = [HttpDoor(url, headers) for url in self._house.urls]
+        doors = [HttpClient(url, headers) for url in self._house.urls]
         for tick in itertools.count():
             if self.is_over:
                 break
@@ -66,7 +66,7 @@ class Payer:
             await asyncio.sleep(max(began + tick / PER_SECOND - time.monotonic(), 0))
         await asyncio.gather(*tasks)
 
-    async def _send(self, doors: list[HttpDoor], number: int) -> None:
+    async def _send(self, doors: list[HttpClient], number: int) -> None:
         for again in itertools.count(number):
             payload = {"number": number, "sent": time.time()}
             body = msgspec.json.encode({"type": "steady", "payload": payload})

@@ -236,13 +236,17 @@ class QuietTenant:
         """What the platform goes by when it judges and shares out."""
         number = platform.directory.id_of(self.name)
         types = [platform.directory.type_ids[name] for name in self.types]
-        aftermath, registry = platform.dispatcher.aftermath, platform.registry
-        rosters = [platform.dispatcher.shares[pool]._roster for pool in registry.pools.by_number]
+        failure_policy, registry = platform.dispatcher.failure_policy, platform.registry
+        rosters = [
+            platform.dispatcher.shares[pool]._competitors for pool in registry.pools.by_number
+        ]
         return {
-            "policies": [aftermath.policies.of(number, one) for one in types],
-            "terms": [repr(roster.terms(number)) for roster in rosters],
-            "circuits": [kind for kind, _ in aftermath.circuits.of_tenant(number)],
-            "recycling": [pool for tenant, pool in aftermath.recycling if tenant == number],
+            "policies": [failure_policy.policies.of(number, one) for one in types],
+            "terms": [repr(roster.entitlement_of(number)) for roster in rosters],
+            "circuits": [kind for kind, _ in failure_policy.circuits.of_tenant(number)],
+            "recycling": [
+                pool for tenant, pool in failure_policy.crash_throttles if tenant == number
+            ],
             "pools": [registry.pool_for(name, None) for name in (*self.types, self.rare)],
             "schemas": [str(registry.schemas.get(name)) for name in self.types],
             "tenant": repr(platform.directory.tenants[number]._replace(id=0)),

@@ -15,7 +15,7 @@ from tests.api.test_uploads import begin_put, flying, new_url
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.services.backpressure.waiting_places import DOWNLOADS_MAX, DOWNLOADS_TENANT_MAX
+from fairway.services.backpressure.waiting_slots import DOWNLOADS_MAX, DOWNLOADS_TENANT_MAX
 from fairway.services.object_storage.uploads import FLYING_MAX
 
 LARGE = 7 * MB  # more than the sockets in between take

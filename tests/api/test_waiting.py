@@ -68,7 +68,7 @@ async def test_held_requests_are_counted_and_who_cannot_wait_is_answered_at_once
         wait = {"prefer": "wait=20"}
         held = [asyncio.create_task(tenant.get(location, headers=wait)) for _ in range(2)]
         async with asyncio.timeout(20):
-            while strict.platform.waiting.has_place("waits", _tenant(strict, key)):  # noqa: ASYNC110  # other thread
+            while strict.platform.waiting.has_slot("waits", _tenant(strict, key)):  # noqa: ASYNC110  # other thread
                 await asyncio.sleep(0.01)
         for method in ("GET", "HEAD"):
             seen = await tenant.request(method, location, headers=wait)

@@ -123,7 +123,7 @@ class World:
         """Everything about the jobs that a stranger must not change, as the server knows it."""
 
         async def look(platform: Platform) -> dict[str, Any]:
-            async with platform.database.calm() as connection:
+            async with platform.database.background() as connection:
                 return {
                     what: await _facts(platform, connection, lease["job"])
                     for what, lease in self.leases.items()
@@ -138,7 +138,10 @@ async def _facts(platform: Platform, connection: Any, job: str) -> Any:
         "SELECT state, epoch, attempts, deliveries, result, token::text, session::text FROM jobs"
         " WHERE id = $1", job,
     )  # fmt: skip
-    lease, policies = platform.dispatcher.leases.get(job), platform.dispatcher.aftermath.policies
+    lease, policies = (
+        platform.dispatcher.leases.get(job),
+        platform.dispatcher.failure_policy.policies,
+    )
     held = lease and (
         lease.session.key, lease.token, lease.progress, lease.reported, lease.cancelling,
         policies.of(lease.job.tenant, lease.job.type),

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from tests.core.fair_simulation import SECOND, Simulation
 
-from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimate, Estimates
 from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings
 from fairway.core.fair_share.ledger import Ledger
@@ -21,8 +21,8 @@ from fairway.core.fair_share.node import LENT, RESERVED, SHARED, ShareNode
 class WatchedLedger(Ledger):
     """The real ledger; every choice it books is compared with all the others there were."""
 
-    def __init__(self, roster: Roster, estimates: Estimates) -> None:
-        super().__init__(roster, estimates)
+    def __init__(self, competitors: Competitors, estimates: Estimates) -> None:
+        super().__init__(competitors, estimates)
         self.violations: list[str] = []
         self.choices = 0
 
@@ -42,7 +42,7 @@ class WatchedLedger(Ledger):
     def _check_smallest(self, node: ShareNode, now_us: int) -> None:
         """Nobody is further behind than the node's turn is long."""
         node.accrue(now_us)
-        turn = node.queue.slots * self._roster.settings.turn_us * node.stride
+        turn = node.queue.slots * self._competitors.settings.turn_us * node.stride
         for other in self._rivals(node):
             other.accrue(now_us)
             open_to_other = node.queue.crowded(node) or not node.queue.crowded(other)
@@ -50,12 +50,12 @@ class WatchedLedger(Ledger):
                 self.violations.append(f"{now_us}: {node.tenant} went before {other.tenant}")
 
     def _rivals(self, node: ShareNode) -> list[ShareNode]:
-        nodes = self._roster.nodes.values()
+        nodes = self._competitors.nodes.values()
         return [n for n in nodes if n.queue is node.queue and n.eligible and not n.aside]
 
     def _check_no_needy(self, now_us: int) -> None:
-        floors = self._roster.floors
-        for node in self._roster.nodes.values():
+        floors = self._competitors.floors
+        for node in self._competitors.nodes.values():
             if node.eligible and not node.aside and node.floor_share and floors.below(node):
                 self.violations.append(f"{now_us}: {node.tenant} is below its floor, passed over")
 
@@ -65,7 +65,7 @@ class WatchedShare(PoolShare):
 
     def __init__(self, settings: ShareSettings) -> None:
         super().__init__(settings)
-        self._ledger = self.watched = WatchedLedger(self._roster, self._estimates)
+        self._ledger = self.watched = WatchedLedger(self._competitors, self._estimates)
 
 
 # ---- watchers
@@ -78,12 +78,12 @@ class VirtualTimeWatcher:
         self._last: dict[int, int] = {}
 
     def __call__(self, sim: Simulation) -> None:
-        roster = sim.share._roster
-        for name, queue in enumerate((roster.paid, roster.free)):
+        competitors = sim.share._competitors
+        for name, queue in enumerate((competitors.paid, competitors.free)):
             if queue.v < self._last.get(name, 0):
                 sim.violations.append(f"{sim.now_us}: virtual time {name} fell")
             self._last[name] = queue.v
-        for node in roster.nodes.values():
+        for node in competitors.nodes.values():
             if node.v < node.lift:
                 sim.violations.append(f"{sim.now_us}: {node.tenant} fell below its lift")
 
@@ -156,7 +156,7 @@ def unpaid_time(sim: Simulation) -> list[str]:
     """P3: after everything ended, what was charged is what ran, to the microsecond."""
     found = []
     for tenant in sim.loads:
-        node = sim.share._roster.nodes[tenant]
+        node = sim.share._competitors.nodes[tenant]
         charged = node.v - node.adjusted - tenant
         ran = sum(r.run_us for r in sim.runs if r.tenant == tenant and r.kind == SHARED)
         if charged != ran * node.stride:

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
 from fairway.core.fair_share.node import LENT, RESERVED
 
 SECOND = 1_000_000
@@ -34,7 +34,7 @@ class SimJob(NamedTuple):
 class Load:
     """What one tenant asks for; run times repeat in a cycle."""
 
-    terms: Terms = field(default_factory=Terms)
+    terms: Entitlement = field(default_factory=Entitlement)
     run_us: tuple[int, ...] = (SECOND // 2,)
     believed_us: int | None = None  # the scheduler's estimate at the start
     jobs: int = ENDLESS
@@ -85,7 +85,7 @@ class Simulation:
 
     def _introduce(self, tenant: int) -> None:
         load = self.loads[tenant]
-        self.share.set_terms(tenant, load.terms, 0)
+        self.share.set_entitlement(tenant, load.terms, 0)
         if load.believed_us is not None:
             self.share.expect(tenant, load.believed_us)
         self.at(load.from_us, lambda: self.wake(tenant))
@@ -109,15 +109,15 @@ class Simulation:
         self.slots = slots
         self.share.set_capacity(slots, self.now_us)
 
-    def set_terms(self, tenant: int, terms: Terms) -> None:
+    def set_entitlement(self, tenant: int, terms: Entitlement) -> None:
         self.loads[tenant] = replace(self.loads[tenant], terms=terms)
-        self.share.set_terms(tenant, terms, self.now_us)
+        self.share.set_entitlement(tenant, terms, self.now_us)
 
     def fail_over(self, rows: list[tuple[int, int]], successor: PoolShare) -> None:
         """The owner is gone; the next one knows the rows, the terms and what the workers run."""
         self.share = successor
         for tenant, load in self.loads.items():
-            successor.set_terms(tenant, load.terms, self.now_us)
+            successor.set_entitlement(tenant, load.terms, self.now_us)
         successor.set_capacity(self.slots, self.now_us)
         successor.restore(rows, self.now_us)
         for number, (_, run) in self.in_flight.items():

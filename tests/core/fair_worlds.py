@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from tests.core.fair_simulation import ENDLESS, SECOND, Load, Simulation
 
-from fairway.core.fair_share.fairness import Terms
+from fairway.core.fair_share.fairness import Entitlement
 
 FACTOR = max(1, int(os.environ.get("FAIRWAY_PROPERTY_EXAMPLES", "1")))
 
@@ -36,7 +36,7 @@ def loads(draw: st.DrawFn, *, jobs: int = ENDLESS, most: int = 5) -> dict[int, L
     """Two or more tenants that always have work, known rightly or wrongly."""
     return {
         tenant: Load(
-            terms=Terms(weight=draw(weights)),
+            terms=Entitlement(weight=draw(weights)),
             run_us=tuple(draw(st.lists(run_times, min_size=1, max_size=3))),
             believed_us=draw(st.none() | st.integers(1_000, 30 * SECOND)),
             jobs=jobs if jobs == ENDLESS else draw(st.integers(1, jobs)),

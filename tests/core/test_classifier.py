@@ -20,7 +20,7 @@ from fairway.core.classifier import (
     Span,
     pool_for,
 )
-from fairway.core.duration_histogram import WINDOW, Durations
+from fairway.core.duration_histogram import WINDOW, DurationHistogram
 
 S = 1_000_000
 SHORT, MEDIUM, LONG = 1, 2, 3
@@ -46,7 +46,7 @@ def fed(pool: int, *ran_us: int) -> Classifier:
 
 @given(runs)
 def test_a_percentile_is_right_to_within_an_eighth(ran: list[int]) -> None:
-    durations = Durations()
+    durations = DurationHistogram()
     for one in ran:
         durations.add(one)
     exact = sorted(ran)[ceil(len(ran) * 950 / 1000) - 1]
@@ -55,7 +55,7 @@ def test_a_percentile_is_right_to_within_an_eighth(ran: list[int]) -> None:
 
 @given(runs, st.integers(8, 3 * HOUR_US))
 def test_the_share_over_a_bound_errs_by_one_bucket_at_most(ran: list[int], bound: int) -> None:
-    durations = Durations()
+    durations = DurationHistogram()
     for one in ran:
         durations.add(one)
     ordered = sorted(ran)
@@ -65,7 +65,7 @@ def test_the_share_over_a_bound_errs_by_one_bucket_at_most(ran: list[int], bound
 
 
 def test_memory_stays_the_same_and_the_past_fades() -> None:
-    durations = Durations()
+    durations = DurationHistogram()
     for n in range(20 * WINDOW):
         durations.add((n * 7919) % (4 * HOUR_US))
         assert durations.runs <= WINDOW

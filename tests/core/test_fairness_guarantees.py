@@ -29,7 +29,7 @@ from tests.core.fair_worlds import (
     with_terms,
 )
 
-from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.node import SCALE, TENANT_BITS
 
 
@@ -92,7 +92,9 @@ def test_p12_a_crowd_of_free_tenants_weighs_no_more_than_one(
     services = []
     for free_tenants in (1, crowd):
         free = {
-            100 + n: Load(terms=Terms(group="free"), run_us=(SECOND // 2,), believed_us=SECOND // 2)
+            100 + n: Load(
+                terms=Entitlement(group="free"), run_us=(SECOND // 2,), believed_us=SECOND // 2
+            )
             for n in range(free_tenants)
         }
         sim = Simulation(20, {**loads, **free}, ShareSettings()).run(20 * SECOND)
@@ -112,7 +114,7 @@ def test_p13_under_estimates_do_not_move_the_shares(
 ) -> None:
     world = {
         n + 1: Load(
-            terms=Terms(weight=weights[n]),
+            terms=Entitlement(weight=weights[n]),
             run_us=(run_us[n],),
             believed_us=round(min(run_us[n], 10 * SECOND) * factors[n]),
         )
@@ -173,7 +175,7 @@ def test_p17_the_same_events_give_the_same_schedule(
 @given(st.integers(1, 100_000), st.integers(0, 60 * SECOND))
 def test_any_weight_is_charged_in_whole_units(weight: int, run_us: int) -> None:
     share = PoolShare(PLAIN)
-    share.set_terms(7, Terms(weight=weight), 0)
-    node = share._roster.node(7)
+    share.set_entitlement(7, Entitlement(weight=weight), 0)
+    node = share._competitors.node(7)
     assert node.stride % (1 << TENANT_BITS) == 0
     assert abs((node.stride >> TENANT_BITS) * weight / SCALE - 1) < 4e-5

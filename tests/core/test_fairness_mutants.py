@@ -23,8 +23,8 @@ from tests.core.fair_checks import (
 )
 from tests.core.fair_simulation import LOOSE, PLAIN, SECOND, Load, Simulation
 
-from fairway.core.fair_share.competitors import Roster
-from fairway.core.fair_share.fairness import Terms
+from fairway.core.fair_share.competitors import Competitors
+from fairway.core.fair_share.fairness import Entitlement
 from fairway.core.fair_share.floors import Floors
 from fairway.core.fair_share.node import ABSENT, ShareNode
 from fairway.core.fair_share.queue import ShareQueue
@@ -57,8 +57,8 @@ def prepaying_idler() -> list[str]:
 def underestimated_hog() -> list[str]:
     """P13: jobs of two minutes that were believed to take 0.3 s."""
     world = {
-        1: Load(terms=Terms(weight=100), run_us=(120 * SECOND,), believed_us=300_000),
-        2: Load(terms=Terms(weight=100), run_us=(300_000,)),
+        1: Load(terms=Entitlement(weight=100), run_us=(120 * SECOND,), believed_us=300_000),
+        2: Load(terms=Entitlement(weight=100), run_us=(300_000,)),
     }
     sim = Simulation(50, world).run(60 * SECOND)
     return share_errors(sim, 0.15, (0, 60 * SECOND))
@@ -67,11 +67,11 @@ def underestimated_hog() -> list[str]:
 def drained_pool() -> list[str]:
     """P3: everything ran; was everything charged?"""
     world = {
-        n: Load(run_us=(n * 700_000,), believed_us=SECOND, jobs=20, terms=Terms(weight=n))
+        n: Load(run_us=(n * 700_000,), believed_us=SECOND, jobs=20, terms=Entitlement(weight=n))
         for n in (1, 2, 3)
     }
     sim = Simulation(4, world)
-    sim.share._roster._sweep_at_us = 1 << 60
+    sim.share._competitors._sweep_at_us = 1 << 60
     sim.run(200 * SECOND)
     return unpaid_time(sim)
 
@@ -79,9 +79,9 @@ def drained_pool() -> list[str]:
 def watched_choices() -> list[str]:
     """P1, P8: every single choice."""
     world = {
-        1: Load(terms=Terms(floor_share=200, weight=1)),
+        1: Load(terms=Entitlement(floor_share=200, weight=1)),
         2: Load(run_us=(50_000, 900_000), believed_us=5 * SECOND),
-        3: Load(terms=Terms(weight=100)),
+        3: Load(terms=Entitlement(weight=100)),
     }
     share = WatchedShare(PLAIN)
     Simulation(20, world, share=share).run(20 * SECOND)
@@ -90,7 +90,10 @@ def watched_choices() -> list[str]:
 
 def idle_owner() -> list[str]:
     """P9: an owner of reserved slots that comes late, among long jobs of others."""
-    world = {1: Load(terms=Terms(reserved=6), from_us=5 * SECOND), 2: Load(run_us=(3 * SECOND,))}
+    world = {
+        1: Load(terms=Entitlement(reserved=6), from_us=5 * SECOND),
+        2: Load(run_us=(3 * SECOND,)),
+    }
     sim = Simulation(10, world)
     sim.watchers.append(watch_reservations)
     return sim.run(30 * SECOND).violations
@@ -98,7 +101,7 @@ def idle_owner() -> list[str]:
 
 def capped_and_busy() -> list[str]:
     """P7, P10: one tenant may run two jobs, the other all it likes."""
-    sim = Simulation(10, {1: Load(terms=Terms(cap=2)), 2: Load(jobs=300)})
+    sim = Simulation(10, {1: Load(terms=Entitlement(cap=2)), 2: Load(jobs=300)})
     sim.watchers += [watch_work_conserving, watch_caps]
     return sim.run(30 * SECOND).violations
 
@@ -111,7 +114,7 @@ def indebted_sleeper() -> list[str]:
         if action:
             sim.at(moment * SECOND, lambda act=action: act(1))  # type: ignore[misc]
         sim.run(moment * SECOND)
-        node = sim.share._roster.node(1)
+        node = sim.share._competitors.node(1)
         node.accrue(sim.now_us)
         debts.append(node.v)
     return ["the debt is gone"] if debts[-1] < debts[0] else []
@@ -159,11 +162,11 @@ def nothing_reserved(reserve: Reserve, capacity: int) -> None:
     return
 
 
-def always_eligible(roster: Roster, node: ShareNode, now_us: int) -> None:
+def always_eligible(competitors: Competitors, node: ShareNode, now_us: int) -> None:
     if node.awake and not node.eligible:
-        roster._enter(node, now_us)
+        competitors._enter(node, now_us)
     elif not node.awake and node.eligible:
-        roster._leave(node, now_us)
+        competitors._leave(node, now_us)
 
 
 def forgetful_leave(queue: ShareQueue, node: ShareNode, now_us: int) -> None:
@@ -205,7 +208,7 @@ MUTANTS = [
     Mutant(Floors, "neediest", no_floors, watched_choices),
     Mutant(ShareQueue, "push", deaf_push, watched_choices),
     Mutant(Reserve, "fit", nothing_reserved, idle_owner),
-    Mutant(Roster, "admit", always_eligible, capped_and_busy),
+    Mutant(Competitors, "admit", always_eligible, capped_and_busy),
     Mutant(ShareQueue, "leave", forgetful_leave, indebted_sleeper),
     Mutant(ShareQueue, "pick", lazy_pick, capped_and_busy),
 ]

@@ -32,7 +32,7 @@ from tests.core.fair_worlds import (
     with_terms,
 )
 
-from fairway.core.fair_share.fairness import Terms
+from fairway.core.fair_share.fairness import Entitlement
 
 
 @tried(40)
@@ -61,7 +61,7 @@ def test_p3_what_was_charged_is_what_ran(
     slots: int, loads: dict[int, Load], plan: list[tuple[int, int, int]]
 ) -> None:
     sim = Simulation(slots, loads)
-    sim.share._roster._sweep_at_us = 1 << 60  # keep every account until the end
+    sim.share._competitors._sweep_at_us = 1 << 60  # keep every account until the end
     for tenant in loads:
         sim.share.wake(tenant, 0)
     with_naps(sim, plan).run(1000 * SECOND)
@@ -90,8 +90,8 @@ def test_p5_an_idle_tenant_saves_up_nothing(
     weight: int, run_us: int, idle: int, believed_us: int
 ) -> None:
     world = {
-        1: Load(run_us=(run_us,), terms=Terms(weight=weight), believed_us=believed_us),
-        2: Load(run_us=(SECOND // 2,), terms=Terms(weight=10)),
+        1: Load(run_us=(run_us,), terms=Entitlement(weight=weight), believed_us=believed_us),
+        2: Load(run_us=(SECOND // 2,), terms=Entitlement(weight=10)),
     }
     sim = Simulation(20, world, LOOSE)
     back_us = (5 + idle) * SECOND
@@ -115,7 +115,7 @@ def test_p6_no_debt_is_shed_by_sleeping_or_by_new_terms(
     loads: dict[int, Load], asks: list[tuple[str, int, int]]
 ) -> None:
     sim = Simulation(3, loads)
-    node_of = sim.share._roster.node
+    node_of = sim.share._competitors.node
 
     def ask(what: str, number: int) -> None:
         node = node_of(1)
@@ -124,7 +124,7 @@ def test_p6_no_debt_is_shed_by_sleeping_or_by_new_terms(
         if what in ("sleep", "wake"):
             getattr(sim, what)(1)
         else:
-            sim.set_terms(1, with_terms(sim.loads, what, [number])[1].terms)
+            sim.set_entitlement(1, with_terms(sim.loads, what, [number])[1].terms)
         assert node_of(1).v - node.queue.v >= min(before, 0)
         assert node_of(1).v >= before + node.queue.v or before <= 0
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.ids import (
-    CHANCE_BITS,
     COUNTER_MAX,
     LOWEST_JOB_ID,
+    RANDOM_BITS,
     SHARDS_MAX,
     lowest_id_at,
     make_job_id,
@@ -24,7 +24,7 @@ from fairway.core.ids import (
 shards = st.integers(0, SHARDS_MAX - 1)
 moments = st.integers(0, (1 << 48) - 1)
 counters = st.integers(0, COUNTER_MAX - 1)
-chances = st.integers(0, (1 << CHANCE_BITS) - 1)
+chances = st.integers(0, (1 << RANDOM_BITS) - 1)
 
 
 @given(shards, moments, counters, chances)

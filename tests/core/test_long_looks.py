@@ -59,7 +59,7 @@ def test_a_crowd_is_pruned_in_steps(jobs: list[QueuedJob]) -> None:
     backlog.remove_all([(job.id, key_of(job)) for job in jobs])
     check(lines_of_each(backlog.pruning()))
     assert [*backlog.streams_of(1, POOLS)] == []
-    assert backlog.places() == []
+    assert backlog.pool_tenants() == []
 
 
 def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +90,6 @@ def test_what_goes_during_a_look_does_no_harm(jobs: list[QueuedJob], are_empty: 
     backlog.forget_shard(0)
     exhaust(pruning)
     exhaust(surveying)
-    assert backlog.places() == []
+    assert backlog.pool_tenants() == []
     backlog.arrived(jobs[:3])
     assert backlog.depth(1, POOLS) == 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_worlds import tried
 
-from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.node import Running
 
 QUIET, ENEMY = 1, 2
@@ -30,7 +30,7 @@ class World:
         self.share = PoolShare(ShareSettings())
         self.share.set_capacity(SLOTS, 0)
         for tenant, weight in zip((QUIET, ENEMY), weights, strict=True):
-            self.share.set_terms(tenant, Terms(weight=weight), 0)
+            self.share.set_entitlement(tenant, Entitlement(weight=weight), 0)
             self.share.wake(tenant, 0)
         self._shared: list[Running] = []
         self._own: list[Running] = []

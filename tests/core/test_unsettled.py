@@ -274,7 +274,7 @@ def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
     backlog.arrived([make(1, lane=3)])
     assert take(backlog) is not None  # it runs: its lane is remembered
     exhaust(backlog.pruning())
-    assert (backlog.places(), [*backlog.streams_of(1, [POOL])]) == ([PLACE], [])
+    assert (backlog.pool_tenants(), [*backlog.streams_of(1, [POOL])]) == ([PLACE], [])
     backlog.set_holds(PAUSED)
     settle_all(backlog)
     backlog.arrived([make(2, lane=3)])

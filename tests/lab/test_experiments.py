@@ -9,9 +9,9 @@ import pytest
 
 from fairway.lab.crowd import WAYS, Crowd
 from fairway.lab.experiments import fleet, pool, scale
-from fairway.lab.experiments.clients import Setup as ClientsSetup
+from fairway.lab.experiments.clients import CrowdSetup as ClientsSetup
 from fairway.lab.experiments.clients import size_at
-from fairway.lab.experiments.steps import Setup, run_step
+from fairway.lab.experiments.steps import StepSetup, run_step
 from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Report
 from fairway.lab.report.page import write
@@ -49,7 +49,7 @@ most = 0
 
 
 async def test_a_step_beyond_the_limit_completes_at_the_limit_and_loses_nothing() -> None:
-    setup = Setup(speed=5)
+    setup = StepSetup(speed=5)
     async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: 10})
         easy = await run_step(platform, setup, 0.5 * setup.theory, services=6)
@@ -83,7 +83,7 @@ async def test_a_generator_that_is_held_up_says_that_the_run_is_invalid() -> Non
 async def test_workers_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scale, "WORKERS_MAX", 2)
     monkeypatch.setattr(scale, "HOLD_SERVICES", 10)
-    report = await scale.run(Setup(speed=4))
+    report = await scale.run(StepSetup(speed=4))
     assert report.data["lost"] == 0
     assert 1.4 < report.data["speedup_at_4"] < 2.6
     _is_whole(report, tmp_path)
@@ -94,7 +94,7 @@ async def test_a_small_pool_starves_and_fairway_does_not(
 ) -> None:
     monkeypatch.setattr(pool, "POOLS", (5,))
     monkeypatch.setattr(pool, "HOLD_SERVICES", 6)
-    report = await pool.run(Setup(speed=2))
+    report = await pool.run(StepSetup(speed=2))
     naive, fairway = report.data["outcomes"]
     assert report.data["starved_pools"] == [5]
     assert naive["waiters_max"] > 20
@@ -135,7 +135,7 @@ def test_the_crowd_grows_by_one_a_second_then_faster_up_to_its_size() -> None:
 async def test_a_scenario_is_played_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(SMALL)
-    report = await fleet.run(fleet.Setup(load(str(file))))
+    report = await fleet.run(fleet.FleetSetup(load(str(file))))
     assert report.data["lost"] == 0
     assert report.data["figures"]["all/all/all/succeeded"] == report.data["accepted"]
     _is_whole(report, tmp_path)

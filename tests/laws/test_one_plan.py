@@ -25,7 +25,7 @@ from tests.store.rows import new_job
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.store import arrays
-from fairway.store.connections.database import CALM_PLANS, PINNED_PLANS, Connection
+from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
 from fairway.store.sql import Statement, load
 
 ASKED = 50  # rows a statement asks for
@@ -99,7 +99,7 @@ async def carry_out(server: Server, belief: Belief, depths: tuple[int, ...]) -> 
 
 async def sessions(dsn: str, values: Values) -> tuple[Prepared, Prepared]:
     """One of each pool. Calm ones keep generic plans too: the driver's sixth call may."""
-    settings = PINNED_PLANS, CALM_PLANS | {"plan_cache_mode": "force_generic_plan"}
+    settings = PINNED_PLANS, BACKGROUND_PLANS | {"plan_cache_mode": "force_generic_plan"}
     hot, calm = [await asyncpg.connect(dsn, server_settings=pool) for pool in settings]
     return (
         await Prepared.now(hot, {name: ALL[name] for name in HOT}, values),

@@ -22,7 +22,7 @@ from tests.store.rows import new_job
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.store import arrays
-from fairway.store.connections.database import CALM_PLANS, PINNED_PLANS, Connection
+from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
 from fairway.store.schema import partitions
 from fairway.store.schema.migrate import migrate
 from fairway.store.schema.partitions import partition_at
@@ -183,7 +183,7 @@ async def test_history_is_never_walked_over(hot: Connection, filled: Filled, nam
     assert plan.rows_touched() < DONE_EACH_DAY / 2
 
 
-@pytest.mark.parametrize("settings", [PINNED_PLANS, CALM_PLANS], ids=["hot", "calm"])
+@pytest.mark.parametrize("settings", [PINNED_PLANS, BACKGROUND_PLANS], ids=["hot", "calm"])
 @pytest.mark.parametrize("name", ["list_jobs", "types_of_jobs"])
 async def test_a_page_of_history_reads_a_page(
     filled: Filled, settings: dict[str, str], name: str

@@ -19,7 +19,11 @@ FOLDER_FILES_MAX = 25
 FILE_LINES_MAX = 400
 #: The one owner: a verb for each thing that is asked of it, most of them a line of a part's.
 #: And the one place where all services are joined.
-LONGER = {"services/dispatch/dispatcher.py": 550, "services/platform.py": 420}
+LONGER = {
+    "services/dispatch/dispatcher.py": 550,
+    "services/platform.py": 420,
+    "services/sessions/sessions.py": 440,
+}
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 6
 PORTS_MAX = 8  # of a constructor: better one more than an attribute that is set afterwards

@@ -44,7 +44,7 @@ DATA = {
     "worker/exchange/ledger.py": {"report"},
     "worker/exchange/reporting.py": {"request"},
     "worker/keeper.py": {"reply", "request"},
-    "worker/pipe/message_checks.py": {"words"},
+    "worker/pipe/message_checks.py": {"message"},
     "worker/pipe/run_messages.py": {"ended"},
     "worker/transfers.py": {"answer"},
     # errors on their way to somebody

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairway.runtime.gc_tuning import COLLECT_SECONDS, OldObjects, calm_collector
+from fairway.runtime.gc_tuning import COLLECT_SECONDS, OldObjects, tune_gc
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ class Knot:
 
 
 def test_old_objects_are_not_looked_at_by_itself() -> None:
-    calm_collector(looks_at_old=False)
+    tune_gc(looks_at_old=False)
     before = gc.get_stats()[2]["collections"]
     kept = [[Knot()] for _ in range(300_000)]
     assert gc.get_stats()[1]["collections"] > 0
@@ -36,7 +36,7 @@ def test_old_objects_are_not_looked_at_by_itself() -> None:
 
 
 async def test_a_knot_among_old_objects_goes_at_the_next_look() -> None:
-    calm_collector(looks_at_old=False)
+    tune_gc(looks_at_old=False)
     old = OldObjects()
     assert await old.run_once(0) == COLLECT_SECONDS  # the start has just collected
     knot = Knot()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fairway.runtime.plain_http import HttpDoor
+from fairway.runtime.plain_http import HttpClient
 
 REPLY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\n{}"
 LARGE = b"x" * (32 << 20)  # more than any socket takes before somebody reads
@@ -34,30 +34,30 @@ class Server:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[tuple[Server, HttpDoor]]:
+async def running() -> AsyncIterator[tuple[Server, HttpClient]]:
     server = Server()
     listener = await asyncio.start_server(server.meet, "127.0.0.1", 0)
-    door = HttpDoor(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", {})
+    client = HttpClient(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", {})
     try:
-        yield server, door
+        yield server, client
     finally:
-        door.close()
+        client.close()
         listener.close()
 
 
 async def test_a_connection_is_used_again() -> None:
-    async with running() as (server, door):
+    async with running() as (server, client):
         for _ in range(3):
-            reply = await door.post("/", b"{}", 20)
+            reply = await client.post("/", b"{}", 20)
             assert reply == (503, b"{}", [(b"content-length", b"2")])
         assert server.connections == 1
 
 
 async def test_one_that_was_answered_before_all_was_sent_is_not() -> None:
     """The next call would wait behind the rest of this one, which nobody reads."""
-    async with running() as (server, door):
+    async with running() as (server, client):
         for count in (1, 2):
-            assert (await door.post("/", LARGE, 20)).status == 503
+            assert (await client.post("/", LARGE, 20)).status == 503
             assert server.connections == count
-        assert (await door.post("/", b"{}", 20)).status == 503
+        assert (await client.post("/", b"{}", 20)).status == 503
         assert server.connections == 3

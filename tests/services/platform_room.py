@@ -25,7 +25,7 @@ from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.calls import Call, Reported
-from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeTerms
+from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeDeclaration
 from fairway.services.submit.submission_group import Accepted, NewJob
 from fairway.store.connections.database import Database
 
@@ -125,12 +125,12 @@ async def submit(platform: Platform, tenant: Tenant, *jobs: NewJob) -> list[JobI
 
 
 async def sight(platform: Platform, tenant: Tenant, job: JobId) -> JobSight:
-    return await platform.insight.job(tenant.id, job)
+    return await platform.job_lookup.job(tenant.id, job)
 
 
 async def stored(platform: Platform, job: str) -> tuple[State, int]:
     """The state and epoch in the job's row, whatever its owner knows beyond that."""
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         row = await connection.fetchrow("SELECT state, epoch FROM jobs WHERE id = $1", job)
     return State(row["state"]), row["epoch"]
 
@@ -182,7 +182,7 @@ class Hand:
         draining: bool = False,
         goodbye: bool = False,
     ) -> News | None:
-        types = [TypeTerms(name, **self.terms) for name in self.types]
+        types = [TypeDeclaration(name, **self.terms) for name in self.types]
         greeting = Hello(types, self.slots, self.build) if hello else None
         return await self.platform.exchange.call(
             Call(

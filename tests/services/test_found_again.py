@@ -60,7 +60,7 @@ class World:
         return self.second
 
     async def execute(self, statement: str, *values: object) -> None:
-        async with self.second.database.calm() as connection:
+        async with self.second.database.background() as connection:
             await connection.execute(statement, *values)
 
 

@@ -11,9 +11,9 @@ from fairway.runtime.clock import SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
 from fairway.services.group_commit import (
     BYTES_MAX,
-    COMPANY_JOBS,
     FULL_JOBS,
     JOBS_MAX,
+    LINGER_JOBS_MIN,
     PATIENCE_SECONDS,
     GroupCommit,
     ShardCommits,
@@ -57,13 +57,13 @@ def disk() -> Disk:
 def group_to(
     disk: Disk,
     *,
-    lanes: int = 1,
+    writes_max: int = 1,
     linger_seconds: float = 0,
     sizes: Sizes[int] | None = None,
 ) -> GroupCommit[int]:
     instruments = Instruments(SystemClock(), Metrics())
     return GroupCommit(
-        "test", disk.write, instruments=instruments, sizes=sizes, lanes=lanes,
+        "test", disk.write, instruments=instruments, sizes=sizes, writes_max=writes_max,
         linger_seconds=linger_seconds,
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ async def busy_group_to(disk: Disk, *, linger_seconds: float) -> GroupCommit[int
     """One whose last group was large, so that company is likely; the disk has forgotten it."""
     group = group_to(disk, linger_seconds=linger_seconds)
     disk.let_through()
-    group.add_many(list(range(4 * COMPANY_JOBS)))  # a quarter of it counts
+    group.add_many(list(range(4 * LINGER_JOBS_MIN)))  # a quarter of it counts
     await group.drain()
     disk.groups.clear()
     return group
@@ -133,7 +133,7 @@ async def test_a_group_is_bounded_by_bytes_but_never_empty(disk: Disk) -> None:
 
 
 async def test_there_are_no_more_writes_at_once_than_lanes(disk: Disk) -> None:
-    group = group_to(disk, lanes=2, sizes=Sizes(lambda item: JOBS_MAX, lambda item: 0))
+    group = group_to(disk, writes_max=2, sizes=Sizes(lambda item: JOBS_MAX, lambda item: 0))
     for item in range(5):
         group.add(item)
     await turn()
@@ -183,10 +183,10 @@ async def test_company_is_waited_for_only_when_it_is_likely(disk: Disk) -> None:
     """Where groups were small lately, an item goes at once, however long others would linger."""
     quiet = group_to(disk, linger_seconds=30)
     disk.let_through()
-    for item in range(COMPANY_JOBS):
+    for item in range(LINGER_JOBS_MIN):
         quiet.add(item)
         await quiet.drain()
-    assert disk.groups == [[item] for item in range(COMPANY_JOBS)]
+    assert disk.groups == [[item] for item in range(LINGER_JOBS_MIN)]
     disk.groups.clear()
     quiet.add(1)
     await turn()
@@ -213,7 +213,7 @@ async def test_a_full_group_waits_for_nobody(disk: Disk) -> None:
 
 
 async def test_a_group_that_stands_still_is_passed_by_in_the_next_lane(disk: Disk) -> None:
-    group = group_to(disk, lanes=2)
+    group = group_to(disk, writes_max=2)
     for item in range(4):  # the first stands still, the second is a group of one, the rest waits
         group.add(item)
         await turn()
@@ -229,7 +229,7 @@ async def test_a_group_that_stands_still_is_passed_by_in_the_next_lane(disk: Dis
 
 
 async def test_patience_counts_from_when_the_group_went_on_its_way(disk: Disk) -> None:
-    group = group_to(disk, lanes=2)
+    group = group_to(disk, writes_max=2)
     group.add(0)
     await asyncio.sleep(0.8 * PATIENCE_SECONDS)
     group.add(1)
@@ -243,7 +243,7 @@ async def test_patience_counts_from_when_the_group_went_on_its_way(disk: Disk) -
 async def test_what_one_group_left_over_does_not_wait_for_it_when_it_stands_still(
     disk: Disk,
 ) -> None:
-    group = group_to(disk, lanes=2)
+    group = group_to(disk, writes_max=2)
     group.add_many(list(range(JOBS_MAX + 3)))  # and nobody comes after these
     await turn()
     assert [len(some) for some in disk.groups] == [JOBS_MAX]

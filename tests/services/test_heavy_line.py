@@ -11,12 +11,12 @@ import pytest
 from fairway.core.errors import LimitReached
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
-from fairway.services.backpressure.waiting_places import (
+from fairway.services.backpressure.waiting_slots import (
     HEAVY_BYTES,
     HEAVY_SHARED_BYTES,
     HEAVY_TENANT_BYTES,
     HEAVY_TENANT_MAX,
-    HeavyLane,
+    HeavyWork,
     Turns,
     waiting_room,
 )
@@ -29,7 +29,7 @@ class Held:
     """A lane that is taken until `release`, and who stands in line for it."""
 
     def __init__(self) -> None:
-        self.lane = HeavyLane(waiting_room(Settings(), Metrics()))
+        self.lane = HeavyWork(waiting_room(Settings(), Metrics()))
         self.order: list[int] = []
         self._may_go = threading.Event()
         self._tasks = [asyncio.create_task(self.lane.run(0, self._hold))]

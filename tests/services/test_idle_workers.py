@@ -37,14 +37,14 @@ async def written(connection: Connection) -> Written:
 
 async def test_500_idle_long_workers_write_less_than_50_rows_a_second(database_url: str) -> None:
     async with owner_on(database_url, Settings(data_dir=QUICK.data_dir)) as platform:
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             first = await written(connection)  # the database may have served another test
         hands = [Hand(platform, long=1) for _ in range(WORKERS)]
         for hand in hands:
             news = await hand.say(hello=True)
             assert news is not None
-            assert news.beat_ms == 30_000
-        async with platform.database.calm() as connection:
+            assert news.heartbeat_ms == 30_000
+        async with platform.database.background() as connection:
 
             async def are_counted() -> bool:
                 return (await written(connection)).sessions - first.sessions >= WORKERS

@@ -35,14 +35,14 @@ async def test_many_that_fall_silent_together_are_counted_once(platform: Platfor
         dispatcher.equip(session, {SHORT: 1})
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(clock.now_us())
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE sessions SET seen_at = seen_at - interval '1 hour'")
     later_us = clock.now_us() + round(3600e6)
     used_before = time.thread_time()
     await rescuer.run_once(later_us)
     assert time.thread_time() - used_before < 2.0  # some tenths; it was seven
     assert dispatcher.sessions == {}
-    assert dispatcher.shares[SHORT]._roster.capacity == 0
+    assert dispatcher.shares[SHORT]._competitors.capacity == 0
 
 
 def test_a_tenant_has_so_many_sessions_and_those_here_are_not_harmed() -> None:

@@ -183,12 +183,12 @@ async def add_waiting(platform: Platform) -> None:
 
 
 async def write_debts(platform: Platform) -> None:
-    platform.share_keeper._pass_due_us = 0
-    await platform.share_keeper.run_once(platform.clock.now_us())
+    platform.fair_share_loop._pass_due_us = 0
+    await platform.fair_share_loop.run_once(platform.clock.now_us())
 
 
 async def debts_on_disk(platform: Platform) -> dict[int, int]:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         rows = await connection.fetch("SELECT tenant, debt_us FROM fair_share WHERE pool = 1")
     return {row["tenant"]: row["debt_us"] for row in rows}
 
@@ -218,7 +218,7 @@ async def test_a_debtor_is_not_served_before_others_after_a_failover(database_ur
 async def test_a_replaced_owner_writes_no_debts(platform: Platform) -> None:
     debtor = await tenant_with(platform, "debtor")
     await owe(platform, debtor, 0.5)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE shards SET term = term + 1")
     await write_debts(platform)
     assert await debts_on_disk(platform) == {}

@@ -178,7 +178,7 @@ async def test_a_shard_let_go_in_the_middle_of_a_take_over_is_as_it_came(
     async with standby_after(first, second):
         await asyncio.wait_for(slow.asked.wait(), 8)
         await second.let_go()
-        async with second.database.calm() as connection:
+        async with second.database.background() as connection:
             taken = await leadership.claim_shards(connection, "third", "", 60)
         assert {claim.was_handed_over for claim in taken.values()} == {was_handed_over}
         slow.go.set()
@@ -191,7 +191,7 @@ async def test_a_renewal_does_not_undo_a_release(database_url: str) -> None:
             await asyncio.sleep(0)
         await platform.ownership.resign()
         await platform.ownership.run_once(platform.clock.now_us())
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             assert await leadership.claim_shards(connection, "next", "", 60)
 
 

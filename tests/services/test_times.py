@@ -110,7 +110,7 @@ async def test_a_watcher_hears_of_another_time(platform: Platform, tenant: Tenan
     job = await submit_for(platform, tenant, delay_ms=600_000)
     known = (await sight(platform, tenant, job)).version
     waiting = asyncio.create_task(
-        platform.insight.job_when(tenant.id, job, wait_seconds=8, unlike=known)
+        platform.job_lookup.job_when(tenant.id, job, wait_seconds=8, unlike=known)
     )
     await asyncio.sleep(0.05)
     await platform.control.reschedule(tenant.id, job, Wish(delay_ms=700_000))
@@ -145,7 +145,7 @@ async def test_a_late_job_is_skipped_with_an_event(
 
 
 async def has_event(platform: Platform, tenant: Tenant, job: JobId) -> bool:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         found = await list_events(connection, tenant.id, 2**60, "late_execution", 10)
     return [event.subject for event in found] == [job]
 
@@ -231,7 +231,7 @@ async def is_queued(platform: Platform, job: JobId) -> bool:
 
 
 async def count(platform: Platform, state: State) -> int:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         found: int = await connection.fetchval("SELECT count(*) FROM jobs WHERE state = $1", state)
         return found
 

@@ -55,7 +55,7 @@ async def test_who_waits_for_a_connection_waits_so_long_and_no_longer(hasty: Dat
         with pytest.raises(StoreAway):
             async with hasty.people():
                 pass
-        async with hasty.calm() as connection:  # upkeep does not wait behind people
+        async with hasty.background() as connection:  # upkeep does not wait behind people
             assert await connection.fetchval("SELECT 1") == 1
         may_go.set()
 
@@ -81,18 +81,18 @@ async def test_a_store_that_is_away_is_known_to_be(hasty: Database) -> None:
     with pytest.raises(DISCONNECTED):
         async with asyncio.timeout(LONG_SECONDS / 2):
             await waiting
-    for use in (hasty.hot, hasty.people, hasty.calm):
+    for use in (hasty.hot, hasty.people, hasty.background):
         with pytest.raises(StoreAway):
             async with use():
                 pass
     hasty.back()
-    for use in (hasty.hot, hasty.people, hasty.calm):
+    for use in (hasty.hot, hasty.people, hasty.background):
         async with use() as connection:
             assert await connection.fetchval("SELECT 1") == 1
 
 
 async def dawdle_in_upkeep(database: Database) -> None:
-    async with database.calm() as connection:
+    async with database.background() as connection:
         await connection.execute(f"SELECT pg_sleep({LONG_SECONDS})")
 
 
@@ -135,23 +135,23 @@ PASSING = ["40001", "40P01", "55P03", "57014", "53100", "53200", "53300", "25006
 @pytest.mark.parametrize("code", PASSING)
 async def test_what_passes_is_recognized(database: Database, code: str) -> None:
     with pytest.raises(DISCONNECTED):
-        async with database.calm() as connection:
+        async with database.background() as connection:
             await connection.execute(f"DO $$BEGIN RAISE 'x' USING ERRCODE = '{code}'; END$$")
-    async with database.calm() as connection:
+    async with database.background() as connection:
         assert await connection.fetchval("SELECT 1") == 1
 
 
 async def test_a_node_that_is_away_behind_the_store_passes_too(database: Database) -> None:
     said = "failure on connection marked as essential"
     with pytest.raises(StoreAway):
-        async with database.calm() as connection:
+        async with database.background() as connection:
             await connection.execute(f"DO $$BEGIN RAISE '{said}' USING ERRCODE = 'XX000'; END$$")
 
 
 @pytest.mark.parametrize("code", ["23505", "22003", "XX000", "42P01"])
 async def test_what_does_not_pass_is_not(database: Database, code: str) -> None:
     with pytest.raises(asyncpg.PostgresError) as caught:
-        async with database.calm() as connection:
+        async with database.background() as connection:
             await connection.execute(f"DO $$BEGIN RAISE 'x' USING ERRCODE = '{code}'; END$$")
     assert not isinstance(caught.value, DISCONNECTED)
 
@@ -164,7 +164,7 @@ async def test_a_role_cannot_make_202_a_lie(database_url: str, set_to: str, foun
         await connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {set_to}")
         try:
             opened = await Database.open(database_url)
-            for use in (opened.hot, opened.people, opened.calm):
+            for use in (opened.hot, opened.people, opened.background):
                 async with use() as one:
                     assert await one.fetchval("SHOW synchronous_commit") == found
             leader = await opened.dedicated()

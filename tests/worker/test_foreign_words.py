@@ -17,7 +17,7 @@ from fairway.wire.exchange import Lease
 from fairway.worker import transfers
 from fairway.worker.exchange.large_results import in_frames
 from fairway.worker.pipe import pipe
-from fairway.worker.pipe.pipe import _LENGTH, Ended, Words
+from fairway.worker.pipe.pipe import _LENGTH, Ended, RunnerMessage
 
 ODD = {"target": "tests.worker.odd_jobs:app", "slots": {"short": 8, "medium": 8, "long": 2}}
 MB = 1 << 20
@@ -29,7 +29,7 @@ async def platform() -> AsyncIterator[Platform]:
         yield opened
 
 
-def framed(words: Words) -> str:
+def framed(words: RunnerMessage) -> str:
     text = msgspec.json.encode(words)
     return (_LENGTH.pack(len(text)) + text).hex()
 
@@ -40,10 +40,16 @@ def saying(number: int, written: str, **more: Any) -> Lease:
 
 @pytest.mark.parametrize(
     "written",
-    [_LENGTH.pack(5) + b"no {}", _LENGTH.pack(pipe.WORDS_BYTES_MAX + 1) + b"{", b"\xff" * 64,
-     bytes.fromhex(framed(Words(ended=[Ended(job=job_id(2), epoch=1, kind="won", ran_us=1)])))],
+    [
+        _LENGTH.pack(5) + b"no {}",
+        _LENGTH.pack(pipe.WORDS_BYTES_MAX + 1) + b"{",
+        b"\xff" * 64,
+        bytes.fromhex(
+            framed(RunnerMessage(ended=[Ended(job=job_id(2), epoch=1, kind="won", ran_us=1)]))
+        ),
+    ],
     ids=["no json", "too long", "noise", "no end"],
-)  # fmt: skip
+)
 async def test_a_runner_that_says_garbage_costs_only_itself(
     platform: Platform, written: bytes
 ) -> None:
@@ -62,7 +68,7 @@ async def test_a_runner_that_says_garbage_costs_only_itself(
 
 
 async def test_a_runner_cannot_speak_for_a_job_of_another(platform: Platform) -> None:
-    forged = Words(
+    forged = RunnerMessage(
         ended=[Ended(job=job_id(1), epoch=1, kind="succeeded", ran_us=1, result=Raw(b'"forged"'))],
         progress=[pipe.Progress(job=job_id(1), progress=Raw(b'"forged"'))],
     )

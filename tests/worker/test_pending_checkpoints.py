@@ -7,7 +7,7 @@ from tests.worker.platform import job_id
 
 from fairway.sdk.handler.checkpoint import CheckpointFailed, CheckpointRefused
 from fairway.worker import pending_checkpoints
-from fairway.worker.pending_checkpoints import Savings, checkpoint
+from fairway.worker.pending_checkpoints import PendingCheckpoints, checkpoint
 from fairway.worker.pipe.pipe import CheckpointAnswer
 
 
@@ -16,23 +16,25 @@ def answer(job: str, epoch: int, number: int, problem: str = "") -> CheckpointAn
 
 
 def test_each_answer_finds_who_asked_and_nobody_else() -> None:
-    savings, job = Savings(), job_id(1)
+    savings, job = PendingCheckpoints(), job_id(1)
     first = savings.ask(checkpoint(job, 1, 1, b"{}"))
     second = savings.ask(checkpoint(job, 1, 2, b"{}"))
     newer = savings.ask(checkpoint(job, 2, 1, b"{}"))
     assert [one.number for one in savings.take()] == [1, 2, 1]
     assert savings.take() == [], "told once"
-    savings.hear(answer(job, 1, 2))
+    savings.resolve(answer(job, 1, 2))
     assert (first.done(), second.done(), newer.done()) == (False, True, False)
     assert second.result() is None
 
 
 def test_one_that_is_not_saved_raises_where_it_was_asked_for() -> None:
-    savings, job = Savings(), job_id(1)
+    savings, job = PendingCheckpoints(), job_id(1)
     failed = savings.ask(checkpoint(job, 1, 1, b"{}"))
     refused = savings.ask(checkpoint(job, 1, 2, b"{}"))
-    savings.hear(answer(job, 1, 1, "storage is away"))
-    savings.hear(CheckpointAnswer(job=job, epoch=1, number=2, problem="too large", is_refused=True))
+    savings.resolve(answer(job, 1, 1, "storage is away"))
+    savings.resolve(
+        CheckpointAnswer(job=job, epoch=1, number=2, problem="too large", is_refused=True)
+    )
     with pytest.raises(CheckpointFailed, match="storage is away"):
         failed.result()
     with pytest.raises(CheckpointRefused, match="too large"):
@@ -40,16 +42,16 @@ def test_one_that_is_not_saved_raises_where_it_was_asked_for() -> None:
 
 
 def test_an_answer_that_comes_twice_or_to_nobody_is_let_go() -> None:
-    savings = Savings()
+    savings = PendingCheckpoints()
     saved = savings.ask(checkpoint(job_id(1), 1, 1, b"{}"))
     for _ in range(2):
-        savings.hear(answer(job_id(1), 1, 1))
-    savings.hear(answer(job_id(2), 1, 1))
+        savings.resolve(answer(job_id(1), 1, 1))
+    savings.resolve(answer(job_id(2), 1, 1))
     assert saved.result() is None
 
 
 def test_no_thread_waits_for_a_run_that_was_given_up() -> None:
-    savings = Savings()
+    savings = PendingCheckpoints()
     mine = [savings.ask(checkpoint(job_id(1), 1, n, b"{}")) for n in (1, 2)]
     other = savings.ask(checkpoint(job_id(2), 1, 1, b"{}"))
     savings.give_up(job_id(1))

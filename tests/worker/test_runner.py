@@ -10,27 +10,38 @@ import pytest
 from msgspec.structs import replace
 from tests.worker.platform import fact, job_id, lease
 
-from fairway.worker.pipe.pipe import Duty, Ended, Hearing, Orders, Pipe, RunLease, Words
-from fairway.worker.runners.spares import Blank
+from fairway.worker.pipe.pipe import (
+    Ended,
+    KeeperMessage,
+    Pipe,
+    PipeHandlers,
+    RunLease,
+    RunnerMessage,
+    RunnerSetup,
+)
+from fairway.worker.runners.spares import SpareProcess
 
 
 class Keeper:
     """One end of a pipe, and all that came through it."""
 
-    def __init__(self, blank: Blank) -> None:
+    def __init__(self, blank: SpareProcess) -> None:
         self.blank = blank
-        self.words: list[Words] = []
+        self.words: list[RunnerMessage] = []
         self.garbage: list[Exception] = []
-        self._pipe: Pipe[Words] | None = None
+        self._pipe: Pipe[RunnerMessage] | None = None
 
     async def join(self, target: str = "tests.worker.odd_jobs:app") -> None:
-        hearing = Hearing(self.words.append, lambda: None, lambda _, why: self.garbage.append(why))
-        self._pipe = await Pipe.join(self.blank.end, Words, hearing)
-        self._pipe.send(Duty(target=target, threads=2))
+        hearing = PipeHandlers(
+            self.words.append, lambda: None, lambda _, why: self.garbage.append(why)
+        )
+        self._pipe = await Pipe.join(self.blank.end, RunnerMessage, hearing)
+        self._pipe.send(RunnerSetup(target=target, threads=2))
 
     def say(self, **orders: object) -> None:
         assert self._pipe is not None
-        self._pipe.send(Orders(**orders))  # type: ignore[arg-type]  # whatever a keeper may say
+        # whatever a keeper may say
+        self._pipe.send(KeeperMessage(**orders))  # type: ignore[arg-type]
 
     def run(self, *leases: object) -> None:
         self.say(leases=cast(list[RunLease], list(leases)))
@@ -46,7 +57,7 @@ class Keeper:
 
 @pytest.fixture
 async def keeper() -> AsyncIterator[Keeper]:
-    blank = await Blank.start()
+    blank = await SpareProcess.start()
     made = Keeper(blank)
     await made.join()
     await fact(lambda: bool(made.words))
@@ -114,7 +125,7 @@ async def test_it_ends_when_its_keeper_is_gone(keeper: Keeper) -> None:
 
 
 async def test_an_app_that_cannot_be_loaded_is_a_status_not_a_word() -> None:
-    blank = await Blank.start()
+    blank = await SpareProcess.start()
     keeper = Keeper(blank)
     await keeper.join("tests.worker.nowhere:app")
     async with asyncio.timeout(30):

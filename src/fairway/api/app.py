@@ -21,7 +21,7 @@ from fairway.api.docs import pages
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.hot_paths import HotPaths
 from fairway.api.http.asgi import (
-    BODY_PLACE,
+    BODY_RESERVATION,
     ClientGone,
     Receive,
     Scope,
@@ -31,7 +31,7 @@ from fairway.api.http.asgi import (
     read_body,
     send_problem,
 )
-from fairway.api.http.page_streams import page_places
+from fairway.api.http.page_streams import page_slots
 from fairway.api.jobs import events
 from fairway.api.operators import health
 from fairway.api.relay import Edge, Relay
@@ -53,11 +53,11 @@ class Api:
         self.relay = Relay(platform)
         self._directory = platform.directory
         self._hot = HotPaths(Edge(platform, self.relay))
-        self._calm = _Calm(platform, self.relay)
+        self._cold_routes = _ColdRoutes(platform, self.relay)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._calm(scope, receive, send)
+            await self._cold_routes(scope, receive, send)
             return
         try:
             await self._route(scope, receive, send)
@@ -74,7 +74,7 @@ class Api:
             log.exception("request failed", path=scope["path"], request_id=request_id)
             await send_problem(send, FairwayError(), request_id)
         finally:
-            if BODY_PLACE in scope:
+            if BODY_RESERVATION in scope:
                 give_back_room(scope)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,12 +87,12 @@ class Api:
         elif method == "POST" and path == "/internal/hint":
             await self._hint(scope, receive, send)
         else:
-            await self._calm(scope, receive, send)
+            await self._cold_routes(scope, receive, send)
 
     async def _hint(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self.relay.is_peer(scope):
             raise NotFound("POST /internal/hint: Not Found.")  # as if it were not there
-        self.relay.hear_hint(await read_body(scope, receive, HINT_BYTES_MAX))
+        self.relay.receive_hint(await read_body(scope, receive, HINT_BYTES_MAX))
         await Response(status_code=204)(scope, receive, send)
 
 
@@ -115,7 +115,7 @@ def _route(endpoint: Endpoint) -> Route:
     return Route(endpoint.path, answer, methods=[endpoint.method])
 
 
-class _Calm(Starlette):
+class _ColdRoutes(Starlette):
     """Starlette without its own last resort, which answers in plain text: ours is in `Api`."""
 
     def __init__(self, platform: Platform, relay: Relay) -> None:
@@ -125,7 +125,7 @@ class _Calm(Starlette):
         )
         self.state.platform = platform
         self.state.relay = relay
-        self.state.pages = page_places()
+        self.state.pages = page_slots()
         self.state.event_texts = events.Texts(platform.directory)
         self.state.metrics_text = health.MetricsText(platform.metrics)
         self.router.redirect_slashes = False

@@ -22,9 +22,9 @@ from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
 from fairway.runtime.loops import Loop, pause
-from fairway.runtime.plain_http import HttpDoor, Reply, head_lines
+from fairway.runtime.plain_http import HttpClient, Reply, head_lines
 from fairway.runtime.telemetry import logger
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.platform import Platform
 
 log = logger("relay")
@@ -53,27 +53,28 @@ NOT_PASSED_ON = frozenset({
 class Relay:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._doors: dict[tuple[str, bool], HttpDoor] = {}  # by owner; for staff, and for tenants
+        # by owner; for staff, and for tenants
+        self._clients: dict[tuple[str, bool], HttpClient] = {}
         # Shared workers and servers have places of their own: tenants' calls may be held.
-        self._places, self._staff_places = _places(TENANT_CALLS_MAX), _places(CALLS_MAX)
+        self._slots, self._staff_slots = _slots(TENANT_CALLS_MAX), _slots(CALLS_MAX)
         self._hints = platform.hints
         self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
         self._listening = Loop("hints", self._hear_news, platform.clock, self._hints.news)
         self._listening.start()
 
-    def _door(self, url: str, *, for_staff: bool) -> HttpDoor:
+    def _client(self, url: str, *, for_staff: bool) -> HttpClient:
         """An owner knows a connection by who spoke first on it."""
-        if (url, for_staff) not in self._doors:
+        if (url, for_staff) not in self._clients:
             owners = {owner.owner_url for owner in self._platform.ownership.owners.values()}
-            for gone in [place for place in self._doors if place[0] not in owners]:
-                self._doors.pop(gone).close()
-            self._doors[url, for_staff] = HttpDoor(url, {})
-        return self._doors[url, for_staff]
+            for gone in [place for place in self._clients if place[0] not in owners]:
+                self._clients.pop(gone).close()
+            self._clients[url, for_staff] = HttpClient(url, {})
+        return self._clients[url, for_staff]
 
     def close(self) -> None:
         self._listening.cancel()
-        for door in self._doors.values():
-            door.close()
+        for client in self._clients.values():
+            client.close()
 
     def is_elsewhere(self, shard: int | None) -> bool:
         """Whether another server must answer for this shard; None: for workers, wherever.
@@ -91,10 +92,10 @@ class Relay:
         if url is None or header(scope, RELAYED) is not None:
             raise Unavailable(code="NOT_OWNER")
         tenant = self._tenant_of(scope)
-        places = self._staff_places if tenant is None else self._places
-        async with places.held(tenant):
-            door = self._door(url, for_staff=tenant is None)
-            reply = await self._while_owner(url, shard, _ask(door, scope, body))
+        slots = self._staff_slots if tenant is None else self._slots
+        async with slots.held(tenant):
+            client = self._client(url, for_staff=tenant is None)
+            reply = await self._while_owner(url, shard, _ask(client, scope, body))
         back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
         await send_bytes(send, reply.status, reply.body, back)
 
@@ -144,8 +145,8 @@ class Relay:
         message = msgspec.json.encode({"shard": shard, "streams": streams})
         lines = head_lines({"x-fairway-cluster": self._platform.cluster.secret})
         try:
-            door = self._door(url, for_staff=True)
-            await door.call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
+            client = self._client(url, for_staff=True)
+            await client.call("POST", "/internal/hint", message, HINT_SECONDS_MAX, lines)
         except (OSError, TimeoutError) as error:
             log.info("hint lost; the owner will find the jobs", error=repr(error))
 
@@ -157,7 +158,7 @@ class Relay:
             scope[CONNECTION].proved(STAFF)
         return is_peer
 
-    def hear_hint(self, body: bytes) -> None:
+    def receive_hint(self, body: bytes) -> None:
         hint: dict[str, Any] = msgspec.json.decode(body)
         firsts = {StreamKey(*key): str(first) for *key, first in hint["streams"]}
         self._platform.dispatcher.hinted(int(hint["shard"]), firsts)
@@ -183,8 +184,8 @@ class RelayedReply(Response):
         await self._pass_on(scope, send=send)
 
 
-def _places(per_owner: int) -> Places:
-    return Places(
+def _slots(per_owner: int) -> OwnerSlots:
+    return OwnerSlots(
         "calls to the owner are being passed on for you",
         per_owner=per_owner,
         in_all=CALLS_MAX,
@@ -196,7 +197,7 @@ def _query(scope: Scope) -> str:
     return f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
 
 
-async def _ask(door: HttpDoor, scope: Scope, body: bytes) -> Reply:
+async def _ask(client: HttpClient, scope: Scope, body: bytes) -> Reply:
     method = "GET" if scope["method"] == "HEAD" else scope["method"]  # the caller's has no body
     lines = head_lines(
         {
@@ -205,6 +206,6 @@ async def _ask(door: HttpDoor, scope: Scope, body: bytes) -> Reply:
             if name not in NOT_PASSED_ON
         }
     )
-    return await door.call(
+    return await client.call(
         method, quote(scope["path"]) + _query(scope), body, CALL_SECONDS_MAX, lines
     )

@@ -12,14 +12,17 @@ import time
 from collections import deque
 from typing import NamedTuple
 
-from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
 
 SLOTS = 1_000
 BATCH = 50
 ROUNDS = 400
 TIERS = (
-    Terms(weight=1, group="free"), Terms(weight=10), Terms(weight=10), Terms(weight=100),
-)  # fmt: skip
+    Entitlement(weight=1, group="free"),
+    Entitlement(weight=10),
+    Entitlement(weight=10),
+    Entitlement(weight=100),
+)
 
 
 class _Job(NamedTuple):
@@ -47,7 +50,7 @@ class _Pool:
         self._share = PoolShare(ShareSettings())
         self._share.set_capacity(SLOTS, 0)
         for tenant in range(1, tenants + 1):
-            self._share.set_terms(tenant, TIERS[tenant % len(TIERS)], 0)
+            self._share.set_entitlement(tenant, TIERS[tenant % len(TIERS)], 0)
             self._share.wake(tenant, 0)
         self._now_us = 0
         self._dice = random.Random(1)

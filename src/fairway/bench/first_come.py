@@ -18,7 +18,7 @@ class FirstCome(PoolShare):
     def __init__(self, settings: ShareSettings) -> None:
         super().__init__(settings)
         self._line: dict[int, None] = {}  # tenants with work, in the order they came
-        self._nobody = self._roster.node(1)
+        self._nobody = self._competitors.node(1)
 
     def wake(self, tenant: int, now_us: int) -> None:
         self._line.setdefault(tenant)

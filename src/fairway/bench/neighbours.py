@@ -59,8 +59,8 @@ async def waits(seconds: float, flood_jobs: int, free_tenants: int) -> Waits:
 @asynccontextmanager
 async def _served(free_tenants: int) -> AsyncIterator[BenchPlatform]:
     async with bench_platform(free_tenants + 2) as platform:
-        await platform.set_terms([VICTIM, NOISY], weight=10)
-        await platform.set_terms(range(2, free_tenants + 2), tier="free")
+        await platform.set_entitlement([VICTIM, NOISY], weight=10)
+        await platform.set_entitlement(range(2, free_tenants + 2), tier="free")
         await platform.start_server()
         yield platform
 

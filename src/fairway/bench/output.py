@@ -25,9 +25,9 @@ class Aim(NamedTuple):
     holds: Callable[[float], bool]
 
 
-def measured(measuring: Coroutine[Any, Any, FoundT]) -> FoundT:
+def measured(reclassifier: Coroutine[Any, Any, FoundT]) -> FoundT:
     configure_logging(json_lines=False)
-    return run(measuring)
+    return run(reclassifier)
 
 
 @contextmanager

@@ -49,7 +49,7 @@ class BenchPlatform(MeasuredPlatform):
         self.keys = [key.text for key in keys]
         self._weights = skewed_weights(tenants, SKEW)
 
-    async def set_terms(self, numbers: Iterable[int], **columns: Any) -> None:
+    async def set_entitlement(self, numbers: Iterable[int], **columns: Any) -> None:
         """Terms of these tenants, straight into the store; servers read them within seconds."""
         changes = ", ".join(f"{name} = ${place + 2}" for place, name in enumerate(columns))
         connection = await asyncpg.connect(self.dsn)

@@ -81,7 +81,7 @@ async def scene(nappers: list[Napper], *, pool: str = "short") -> AsyncIterator[
     """Tenants with their terms and their backlogs, and no worker yet."""
     async with bench_platform(len(nappers)) as platform:
         for number, napper in enumerate(nappers):
-            await platform.set_terms([number], weight=napper.weight, **dict(napper.terms))
+            await platform.set_entitlement([number], weight=napper.weight, **dict(napper.terms))
         await platform.start_server()
         found = Scene(platform, nappers, pool)
         for napper in nappers:

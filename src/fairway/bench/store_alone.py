@@ -21,7 +21,7 @@ PAYLOAD = b'{"n":12345}'
 async def measure(platform: BenchPlatform, seconds: float) -> float:
     """Jobs inserted and completed a second: one connection writes them, another ends them."""
     database = await Database.open(platform.dsn)
-    async with database.calm() as connection:
+    async with database.background() as connection:
         claims = await leadership.claim_shards(connection, "bench", "", seconds + 60)
         terms = {shard: claim.term for shard, claim in claims.items()}
     queue: asyncio.Queue[list[QueuedJob] | None] = asyncio.Queue(maxsize=4)
@@ -51,7 +51,7 @@ async def measure(platform: BenchPlatform, seconds: float) -> float:
 
     _, done = await asyncio.gather(insert(), complete())
     rate = done / (time.perf_counter() - began)
-    async with database.calm() as connection:
+    async with database.background() as connection:
         await leadership.release_shards(connection, terms)
     async with database.upkeep() as connection:
         await connection.execute("TRUNCATE jobs")

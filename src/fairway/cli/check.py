@@ -18,7 +18,7 @@ from fairway.store.postgres.data_folder import FolderInUse
 from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
 from fairway.store.postgres.tuning import Finding
-from fairway.worker.limits.enforcement import Levels
+from fairway.worker.limits.enforcement import LimitEnforcement
 
 screen = Console(highlight=False)
 
@@ -44,7 +44,7 @@ def run(*, database_url: str | None, data_dir: Path | None) -> int:
 
 def _say_levels() -> None:
     """How firmly a worker on this machine could hold jobs in processes to their limits."""
-    words = Levels.find(os.environ.get("FAIRWAY_CGROUP")).words()
+    words = LimitEnforcement.find(os.environ.get("FAIRWAY_CGROUP")).words()
     told = "; ".join(f"{limit}: {means}" for limit, means in words.items())
     screen.print(f"[dim]limits of process jobs here[/]  {told}", soft_wrap=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from fairway.api.http.protocol import Door, GuardedProtocol
+from fairway.api.http.protocol import ConnectionGate, GuardedProtocol
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.loops import Loop
 
@@ -22,9 +22,9 @@ BACKLOG = 512  # all that wait are taken in at once, some hundredths of a second
 
 
 class HttpServer(uvicorn.Server):
-    def __init__(self, application: Any, door: Door, idle_seconds: float) -> None:
-        self._sweep = Loop("connections", door.run_once, SystemClock())
-        guarded: Any = partial(GuardedProtocol, door)
+    def __init__(self, application: Any, gate: ConnectionGate, idle_seconds: float) -> None:
+        self._sweep = Loop("connections", gate.run_once, SystemClock())
+        guarded: Any = partial(GuardedProtocol, gate)
         super().__init__(
             uvicorn.Config(
                 application,

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 import uvloop
 
 from fairway.api.app import Api
-from fairway.api.http.protocol import Door, DoorLimits
+from fairway.api.http.protocol import ConnectionGate, GateLimits
 from fairway.cli.http import BACKLOG, HttpServer
 from fairway.cli.signals import stop_on_signals
 from fairway.core.backpressure.connections import ConnectionLimits
 from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.runtime.clock import SystemClock
-from fairway.runtime.gc_tuning import OldObjects, calm_collector
+from fairway.runtime.gc_tuning import OldObjects, tune_gc
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings, load
 from fairway.runtime.telemetry import configure_logging, logger
@@ -87,11 +87,11 @@ async def serve(
     await platform.storage_tie.begin()
     await platform.start()
     api = Api(platform)
-    limits = DoorLimits(
+    limits = GateLimits(
         connection_limits(settings), settings.head_seconds, settings.unread_bytes_max
     )
-    http = HttpServer(api, Door(limits, platform.metrics), settings.idle_seconds)
-    calm_collector(looks_at_old=False)
+    http = HttpServer(api, ConnectionGate(limits, platform.metrics), settings.idle_seconds)
+    tune_gc(looks_at_old=False)
     collecting = Loop("collector", OldObjects().run_once, SystemClock())
     collecting.start()
     sys.setswitchinterval(THREAD_TURN_SECONDS)

@@ -20,7 +20,7 @@ from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.core.run.process_limits import RunLimits
-from fairway.runtime.gc_tuning import calm_collector
+from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.parent_death import die_with_parent
 from fairway.runtime.telemetry import configure_logging
 from fairway.sdk.client.settings import checked_url
@@ -53,7 +53,7 @@ def run(
     if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
         die_with_parent(signal.SIGTERM)
     target, pools = named_app(target, pools)
-    found_urls, api_key = find_door(os.environ)
+    found_urls, api_key = find_platform(os.environ)
     options = WorkerOptions(
         target=target,
         name=name or f"{socket.gethostname()}-{os.getpid()}",
@@ -94,7 +94,7 @@ def named_app(target: str, pools: list[str] | None) -> tuple[str, list[str] | No
     return target, pools
 
 
-def find_door(environment: Mapping[str, str]) -> tuple[list[str], str]:
+def find_platform(environment: Mapping[str, str]) -> tuple[list[str], str]:
     """The servers to talk to and a worker's key: from the environment, else from this folder."""
     keys = read_keys(Path(environment.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
     url = environment.get("FAIRWAY_URL") or (keys.url if keys else "http://127.0.0.1:8700")
@@ -116,7 +116,7 @@ def checked_urls(urls: list[str]) -> list[str]:
 
 async def _main(options: WorkerOptions) -> None:
     keeper = Keeper(options)
-    calm_collector()
+    tune_gc()
     stop_on_signals(keeper.stop)
     await keeper.run()
 

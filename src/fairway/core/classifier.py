@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.core.duration_histogram import Durations
+from fairway.core.duration_histogram import DurationHistogram
 from fairway.core.failure.sliding_window import SlidingCount
 
 HOUR_US = 3_600_000_000
@@ -54,7 +54,7 @@ class TypeRecord:
         self.pool = pool  # where its jobs go now
         self.declared = pool  # it is never moved to a faster one
         self.moved_us = moved_us  # when the last move was made
-        self.durations = Durations()
+        self.durations = DurationHistogram()
         self.violations = SlidingCount(HOUR_US)  # gross overruns: bad; of which pool, see `observe`
         self.tenants: dict[int, None] = {}  # whose jobs these were, the latest last
 
@@ -70,12 +70,12 @@ class Classifier:
 
     def __init__(self, spans: tuple[Span, ...]) -> None:
         self._spans = spans
-        self._places = {span.pool: place for place, span in enumerate(spans)}
+        self._ranks = {span.pool: rank for rank, span in enumerate(spans)}
         self._types: dict[int, TypeRecord] = {}
 
     def measures(self, pool: int) -> bool:
         """Whether jobs of this pool are classified at all."""
-        return pool in self._places
+        return pool in self._ranks
 
     def record_of(self, type_id: int, pool: int) -> TypeRecord:
         record = self._types.get(type_id)
@@ -116,42 +116,42 @@ class Classifier:
             return None
         if record.moved_us is not None and now_us - record.moved_us < STICKY_US:
             return None
-        place, p95_us = self._places[record.pool], record.durations.percentile_us()
+        rank, p95_us = self._ranks[record.pool], record.durations.percentile_us()
         record.violations.slide(now_us)
-        if record.violations.bad > VIOLATIONS_MAX and place + 1 < len(self._spans):
-            after = max(place + 1, self._place_for(record.durations))
+        if record.violations.bad > VIOLATIONS_MAX and rank + 1 < len(self._spans):
+            after = max(rank + 1, self._rank_for(record.durations))
             return Move(record.pool, self._spans[after].pool, p95_us, "violations")
-        after = self._drifted(record, place)
-        if after == place:
+        after = self._drifted(record, rank)
+        if after == rank:
             return None
         return Move(record.pool, self._spans[after].pool, p95_us, "drift")
 
-    def _drifted(self, record: TypeRecord, place: int) -> int:
+    def _drifted(self, record: TypeRecord, rank: int) -> int:
         durations = record.durations
         if durations.runs < RUNS_MIN:
-            return place
-        right = self._place_for(durations)
-        if right > place:
-            span = self._spans[place]
-            return right if durations.share_over(span.fits_us) > DRIFT_SHARE else place
-        return self._fallen(record, place)
+            return rank
+        right = self._rank_for(durations)
+        if right > rank:
+            span = self._spans[rank]
+            return right if durations.share_over(span.fits_us) > DRIFT_SHARE else rank
+        return self._fallen(record, rank)
 
-    def _place_for(self, durations: Durations) -> int:
+    def _rank_for(self, durations: DurationHistogram) -> int:
         """The fastest pool that the 95th percentile fits."""
         p95_us = durations.percentile_us()
         fits = [n for n, span in enumerate(self._spans[:-1]) if p95_us <= span.fits_us]
         return fits[0] if fits else len(self._spans) - 1
 
-    def _fallen(self, record: TypeRecord, place: int) -> int:
+    def _fallen(self, record: TypeRecord, rank: int) -> int:
         """The fastest pool that it fits with room to spare, with hardly an overrun there."""
-        floor = self._places.get(record.declared, 0)
-        for faster, span in list(enumerate(self._spans[:place]))[floor:]:
+        floor = self._ranks.get(record.declared, 0)
+        for faster, span in list(enumerate(self._spans[:rank]))[floor:]:
             fits = record.durations.percentile_us() * COMFORT <= span.fits_us
-            calm = record.durations.share_over(span.fits_us) * COMFORT <= DRIFT_SHARE
+            comfortable = record.durations.share_over(span.fits_us) * COMFORT <= DRIFT_SHARE
             harmless = record.durations.share_over(span.overrun_us) == 0
-            if fits and calm and harmless:
+            if fits and comfortable and harmless:
                 return faster
-        return place
+        return rank
 
     def types(self) -> list[int]:
         return list(self._types)

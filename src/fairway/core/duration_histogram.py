@@ -12,7 +12,7 @@ _CUTS = 3  # each power of two is cut into 2**3
 P95 = 950  # per mille
 
 
-class Durations:
+class DurationHistogram:
     __slots__ = ("_counts", "runs")
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ SHARD_BITS = 12
 SHARDS_MAX = 1 << SHARD_BITS
 COUNTER_BITS = 20
 COUNTER_MAX = 1 << COUNTER_BITS
-CHANCE_BITS = 62 - COUNTER_BITS
+RANDOM_BITS = 62 - COUNTER_BITS
 
 SHARD_DIGITS = slice(15, 18)  # where an id's text names its shard
 
@@ -32,21 +32,21 @@ LOWEST_JOB_ID = JobId("00000000-0000-0000-0000-000000000000")
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
-def make_job_ids(shard: int, unix_ms: int, counter: int, chance: int, count: int) -> list[JobId]:
+def make_job_ids(shard: int, unix_ms: int, counter: int, random: int, count: int) -> list[JobId]:
     """So many ids. `counter` orders those of one millisecond, `chance` keeps processes apart.
 
     Ids are made by the tens of thousands a second, so what they share is formatted once.
     """
     head = f"{unix_ms >> 16:08x}-{unix_ms & 0xFFFF:04x}-{0x7000 | shard:04x}-"
-    first = _VARIANT | counter << CHANCE_BITS | chance
+    first = _VARIANT | counter << RANDOM_BITS | random
     if count == 1:
         return [JobId(f"{head}{first >> 48:04x}-{first & _LOW_48:012x}")]
-    tails = [f"{first + (n << CHANCE_BITS):016x}" for n in range(count)]
+    tails = [f"{first + (n << RANDOM_BITS):016x}" for n in range(count)]
     return [JobId(f"{head}{tail[:4]}-{tail[4:]}") for tail in tails]
 
 
-def make_job_id(shard: int, unix_ms: int, counter: int, chance: int) -> JobId:
-    return make_job_ids(shard, unix_ms, counter, chance, 1)[0]
+def make_job_id(shard: int, unix_ms: int, counter: int, random: int) -> JobId:
+    return make_job_ids(shard, unix_ms, counter, random, 1)[0]
 
 
 def parse_job_id(text: str) -> JobId | None:

@@ -47,9 +47,9 @@ def knee(
         The folder for JSON, plots and the page.
     """
     from fairway.lab.experiments import knee as experiment
-    from fairway.lab.experiments.steps import Setup
+    from fairway.lab.experiments.steps import StepSetup
 
-    setup = Setup(speed=speed, seed=seed, arrivals=arrivals)
+    setup = StepSetup(speed=speed, seed=seed, arrivals=arrivals)
     return _run(experiment.run(setup), json=json, out=out)
 
 
@@ -63,9 +63,9 @@ def scale(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = 
         So many times faster: shorter jobs, higher rates, the same shape.
     """
     from fairway.lab.experiments import scale as experiment
-    from fairway.lab.experiments.steps import Setup
+    from fairway.lab.experiments.steps import StepSetup
 
-    return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
+    return _run(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
 
 
 @app.command
@@ -80,9 +80,9 @@ def front_door(
         So many times faster: shorter jobs, higher rates, the same shape.
     """
     from fairway.lab.experiments import front_door as experiment
-    from fairway.lab.experiments.steps import Setup
+    from fairway.lab.experiments.steps import StepSetup
 
-    return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
+    return _run(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
 
 
 @app.command
@@ -95,9 +95,9 @@ def pool(*, speed: float = 1.0, seed: int = 1, json: bool = False, out: Path = R
         So many times faster: shorter jobs, higher rates, the same shape.
     """
     from fairway.lab.experiments import pool as experiment
-    from fairway.lab.experiments.steps import Setup
+    from fairway.lab.experiments.steps import StepSetup
 
-    return _run(experiment.run(Setup(speed=speed, seed=seed)), json=json, out=out)
+    return _run(experiment.run(StepSetup(speed=speed, seed=seed)), json=json, out=out)
 
 
 @app.command
@@ -124,7 +124,7 @@ def clients(
     from fairway.lab.experiments import clients as experiment
 
     ways = tuple(one for one in WAYS if way is None or one in way)
-    setup = experiment.Setup(speed=speed, clients_max=most, ways=ways)
+    setup = experiment.CrowdSetup(speed=speed, clients_max=most, ways=ways)
     return _run(experiment.run(setup), json=json, out=out)
 
 
@@ -149,7 +149,7 @@ def fleet(
     from fairway.lab.experiments import fleet as experiment
     from fairway.lab.scenario import load
 
-    setup = experiment.Setup(load(scenario), speed=speed, seed=seed)
+    setup = experiment.FleetSetup(load(scenario), speed=speed, seed=seed)
     return _run(experiment.run(setup), json=json, out=out)
 
 

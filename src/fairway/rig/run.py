@@ -17,7 +17,7 @@ FoundT = TypeVar("FoundT")
 TERMINATED = 128 + signal.SIGTERM  # what a shell expects
 
 
-def run(measuring: Coroutine[Any, Any, FoundT]) -> FoundT:
+def run(reclassifier: Coroutine[Any, Any, FoundT]) -> FoundT:
     was_told = False
 
     async def until_told() -> FoundT:
@@ -31,7 +31,7 @@ def run(measuring: Coroutine[Any, Any, FoundT]) -> FoundT:
             task.cancel()
 
         loop.add_signal_handler(signal.SIGTERM, end)
-        return await measuring
+        return await reclassifier
 
     try:
         return uvloop.run(until_told())

@@ -20,7 +20,7 @@ NEVER_ROUNDS = 1 << 30
 COLLECT_SECONDS = 300.0
 
 
-def calm_collector(*, looks_at_old: bool = True) -> None:
+def tune_gc(*, looks_at_old: bool = True) -> None:
     """Call once, when a program has loaded what it needs and before it serves.
 
     Without `looks_at_old`, `OldObjects` must be run.

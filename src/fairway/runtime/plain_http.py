@@ -106,7 +106,7 @@ def head_lines(headers: Mapping[str, str]) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
 
-class HttpDoor:
+class HttpClient:
     """Calls to one server. Connections are opened when needed and kept for the next call."""
 
     def __init__(self, url: str, headers: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 
-from fairway.core.ids import CHANCE_BITS, COUNTER_MAX, JobId, make_job_ids
+from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, JobId, make_job_ids
 from fairway.core.keys import ApiKey
 from fairway.core.run.lease_token import LIFE_DIGITS, LeaseTokens
 from fairway.runtime.clock import Clock
@@ -17,7 +17,7 @@ class JobIdFactory:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         # Not a secret: an id only has to differ from other processes' ids of the same moment.
-        self._dice = random.Random(secrets.randbits(128))
+        self._random = random.Random(secrets.randbits(128))
         self._last_ms = 0
         self._counter = 0
 
@@ -28,7 +28,7 @@ class JobIdFactory:
             self._last_ms, self._counter = now_ms, 0
         start = self._counter
         self._counter += count
-        return make_job_ids(shard, now_ms, start, self._dice.getrandbits(CHANCE_BITS), count)
+        return make_job_ids(shard, now_ms, start, self._random.getrandbits(RANDOM_BITS), count)
 
 
 def lease_tokens(secret: str = "") -> LeaseTokens:

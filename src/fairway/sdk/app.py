@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
-from fairway.sdk.client.backend import Door, testing_door
+from fairway.sdk.client.backend import Backend, testing_backend
 from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.client.settings import ClientSettings, find_settings
 from fairway.sdk.durations import Duration, seconds_of
@@ -116,9 +116,9 @@ class App:
             patience_seconds=self._patience_seconds,
         )
 
-    def door(self) -> Door:
+    def door(self) -> Backend:
         """The testing mode that is open here, else the client."""
-        return testing_door.get() or self.client
+        return testing_backend.get() or self.client
 
     def register(self, job: Job[..., Any]) -> None:
         if job.name in self.jobs:

@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 JOBS_MAX = 2000  # in one commit
 BYTES_MAX = 4 << 20  # in one commit, unless one item has more: all in it wait for all of it
 FULL_JOBS = 400  # a group of this size need not wait for more
-COMPANY_JOBS = 8  # with groups of this size lately, a moment's wait brings company
+LINGER_JOBS_MIN = 8  # linger only if recent groups were at least this large
 PATIENCE_SECONDS = 0.25  # a group that is under way for longer is not waited for
 log = logger("group_commit")
 
@@ -38,7 +38,7 @@ class GroupCommit(Generic[Item]):
         *,
         instruments: Instruments,
         sizes: Sizes[Item] | None = None,
-        lanes: int = 1,
+        writes_max: int = 1,
         linger_seconds: float = 0.0,
     ) -> None:
         self.kind = kind
@@ -47,11 +47,11 @@ class GroupCommit(Generic[Item]):
         self._jobs_seen = instruments.metrics.commit_jobs.labels(kind)
         self._seconds_seen = instruments.metrics.commit_seconds.labels(kind)
         self._sizes = sizes  # None: one small job each
-        self._lanes = lanes
+        self._writes_max = writes_max
         self._linger_seconds = linger_seconds
         self._items: list[Item] = []
         self._jobs_gathered = 0  # in items, not under way yet
-        self._company = 0.0  # how many jobs a group had lately
+        self._recent_jobs = 0.0  # how many jobs a group had lately
         self._pump_due = False
         self._look_due = False
         self._begun_us = 0  # when the last group went on its way
@@ -81,7 +81,7 @@ class GroupCommit(Generic[Item]):
         if not self._may_begin():
             self._look_later()
             return
-        if self._company < COMPANY_JOBS:
+        if self._recent_jobs < LINGER_JOBS_MIN:
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True
@@ -96,7 +96,7 @@ class GroupCommit(Generic[Item]):
         and for those that come while one stands still."""
         if not self._busy:
             return True
-        if len(self._busy) >= self._lanes:
+        if len(self._busy) >= self._writes_max:
             return False
         if self._jobs_gathered >= FULL_JOBS:
             return True
@@ -109,7 +109,7 @@ class GroupCommit(Generic[Item]):
 
     def _look_later(self) -> None:
         """Nobody may come by when patience is over."""
-        if not self._look_due and len(self._busy) < self._lanes:
+        if not self._look_due and len(self._busy) < self._writes_max:
             self._look_due = True
             seconds = max(self._patience_seconds(), 0.001)  # timers may be early by as much
             asyncio.get_running_loop().call_later(seconds, self._look)
@@ -125,7 +125,7 @@ class GroupCommit(Generic[Item]):
             group = self._take()
             jobs = self._jobs_in(group)
             self._jobs_gathered -= jobs
-            self._company += (jobs - self._company) / 4
+            self._recent_jobs += (jobs - self._recent_jobs) / 4
             self._begun_us = self._clock.now_us()
             task = asyncio.create_task(self._commit(group, jobs), name=f"commit:{self.kind}")
             self._busy.add(task)
@@ -141,11 +141,11 @@ class GroupCommit(Generic[Item]):
 
     def _end_of_group(self, sizes: Sizes[Item]) -> int:
         jobs = weight_bytes = 0
-        for place, item in enumerate(self._items):
+        for index, item in enumerate(self._items):
             jobs += sizes.jobs(item)
             weight_bytes += sizes.bytes(item)
-            if place and (jobs > JOBS_MAX or weight_bytes > BYTES_MAX):
-                return place
+            if index and (jobs > JOBS_MAX or weight_bytes > BYTES_MAX):
+                return index
         return len(self._items)
 
     async def _commit(self, group: list[Item], jobs: int) -> None:

@@ -14,7 +14,7 @@ from fairway.core.backpressure.connections import AHEAD_MAX
 from fairway.core.run.run_note import PROGRESS_BYTES_MAX
 from fairway.runtime.settings import Settings
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX, CHECKPOINTS_BYTES_MAX
-from fairway.services.backpressure.waiting_places import DOWNLOADS_MAX
+from fairway.services.backpressure.waiting_slots import DOWNLOADS_MAX
 from fairway.services.object_storage import checkpoints, upload_looks, uploads
 
 AT_REST_BYTES = 256 << 20  # the program, and what it knows of tenants, types, pools and tombstones

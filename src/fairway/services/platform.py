@@ -23,28 +23,28 @@ from fairway.services import shutdown
 from fairway.services.backpressure.body_memory import BodyRooms
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
-from fairway.services.backpressure.waiting_places import HeavyLane, waiting_room
+from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
 from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
-from fairway.services.dispatch.fair_share_loop import ShareKeeper
+from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.ports import LatePorts
-from fairway.services.dispatch.reconciler import Sweeper
+from fairway.services.dispatch.reconciler import BacklogReconciler
 from fairway.services.dispatch.refiller import Refiller
-from fairway.services.failure.failure_policy import Aftermath
+from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
-from fairway.services.jobs.lookup import Insight
+from fairway.services.jobs.lookup import JobLookup
 from fairway.services.jobs.watch import Watchers
 from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
 from fairway.services.maintenance.gauges import Gauges
 from fairway.services.maintenance.pruner import Pruner
-from fairway.services.maintenance.reclassifier import Measuring
+from fairway.services.maintenance.reclassifier import Reclassifier
 from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.maintenance.slow_statements import SlowStatements
 from fairway.services.object_storage.checkpoints import Checkpoints
-from fairway.services.object_storage.large_payloads import Vault
+from fairway.services.object_storage.large_payloads import LargePayloads
 from fairway.services.object_storage.object_janitor import Janitor
 from fairway.services.object_storage.storage_tie import StorageFailures, StorageTie
 from fairway.services.object_storage.upload_accounts import UploadLimits
@@ -54,11 +54,11 @@ from fairway.services.recording.lease_writer import LeaseWriter
 from fairway.services.recording.recorder import Bounds, Recorder, RecorderPorts
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.services.registry.type_name_expiry import NameKeeper
-from fairway.services.restraints.holds import HoldKeeper
-from fairway.services.restraints.restraints import RestraintKeeper
-from fairway.services.restraints.tenant_events import Bulletin
-from fairway.services.scheduling.expirer import Expirer, Lateness
+from fairway.services.registry.type_name_expiry import TypeNameExpiry
+from fairway.services.restraints.holds import HoldRegistry
+from fairway.services.restraints.restraints import RestraintLoop
+from fairway.services.restraints.tenant_events import TenantEvents
+from fairway.services.scheduling.expirer import Expirer, LatenessCheck
 from fairway.services.scheduling.promoter import Promoter
 from fairway.services.scheduling.schedules import ScheduleLimits, SchedulePorts, Schedules
 from fairway.services.scheduling.ticker import Ticker
@@ -71,8 +71,8 @@ from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
-from fairway.services.workers.time_limits import Overtime
-from fairway.services.workers.worker_list import Roster
+from fairway.services.workers.time_limits import TimeLimitWatch
+from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.object_storage.storage import Objects, Storage
@@ -108,7 +108,7 @@ class Platform:
         self.store_clock = StoreClock(clock)
         self.watchers = Watchers()
         self.waiting = waiting_room(settings, self.metrics)
-        self.heavy = HeavyLane(self.waiting)
+        self.heavy = HeavyWork(self.waiting)
         self.turns = HotTurns(database)
         self.bodies = BodyRooms(settings.body_room_bytes_max, self.metrics)
         self._join_dispatcher(scheduler)
@@ -133,13 +133,18 @@ class Platform:
             grace_seconds=settings.timeout_grace_seconds,
         )
         self.pools = pools = PoolTable()
-        self.aftermath = Aftermath(
+        self.failure_policy = FailurePolicy(
             self.store_clock, pools, jitter=random.Random().random, on_news=self._restrain
         )
         self._late_ports = LatePorts.unbound()
         ports = self._late_ports.reading_by(self.wakeups.of("refiller"))
         self.dispatcher = Dispatcher(
-            dispatching, ports, self.aftermath, pools, clock=self.store_clock, metrics=self.metrics
+            dispatching,
+            ports,
+            self.failure_policy,
+            pools,
+            clock=self.store_clock,
+            metrics=self.metrics,
         )
 
     def _join_dispatching(self) -> None:
@@ -149,24 +154,24 @@ class Platform:
         self.directory = Directory(
             database,
             self.pools,
-            on_tenant=self.dispatcher.set_terms,
+            on_tenant=self.dispatcher.set_entitlement,
             on_revoked=self.revocation.revoked,
             guesses=Guesses(self.instruments),
         )
-        self.lateness = Lateness(self.directory, self.store_clock, self.metrics)
-        self._late_ports.sort_out.bind(self.lateness.sort_out)
+        self.lateness = LatenessCheck(self.directory, self.store_clock, self.metrics)
+        self._late_ports.drop_expired.bind(self.lateness.drop_expired)
         self.run_times = RunTimes(self.dispatcher, self.store_clock, self.clock)
         self.registry = Registry(
             database, self.directory, self.run_times, self.dispatcher.hear_anew
         )
-        self.measuring = Measuring(
+        self.reclassifier = Reclassifier(
             database, self.dispatcher, self.registry, self.run_times, self.metrics
         )
-        self.holds = HoldKeeper(database, self.dispatcher)
-        self.restraints = RestraintKeeper(
+        self.holds = HoldRegistry(database, self.dispatcher)
+        self.restraints = RestraintLoop(
             database,
             self.dispatcher,
-            self.aftermath,
+            self.failure_policy,
             self.directory,
             self.holds,
             clock=self.clock,
@@ -203,7 +208,7 @@ class Platform:
         self.checkpoint_watch = CheckpointWatch(
             self.database, self.dispatcher, self.directory, self.metrics
         )
-        self.vault = Vault(
+        self.large_payloads = LargePayloads(
             self.objects, self.cluster, self.store_clock, self.submissions.ids, self.uploads
         )
 
@@ -221,7 +226,7 @@ class Platform:
             self.instruments,
             bounds,
             RecorderPorts(
-                keep_result=self.vault.keep_result,
+                keep_result=self.large_payloads.keep_result,
                 on_ends=self.run_times.observe,
                 on_scheduled=self.wakeups.of("promoter"),
             ),
@@ -244,11 +249,11 @@ class Platform:
 
     def _join_ownership(self) -> None:
         """Whose shards are whose, and what a take-over brings along."""
-        self.share_keeper = ShareKeeper(
+        self.fair_share_loop = FairShareLoop(
             self.database, self.dispatcher, self.clock, shard_count=self.cluster.shard_count
         )
         ports = OwnershipPorts(
-            before_open=self.share_keeper.take_over,
+            before_open=self.fair_share_loop.take_over,
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
         )
@@ -259,24 +264,24 @@ class Platform:
 
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
-        self.insight = Insight(
+        self.job_lookup = JobLookup(
             self.database, self.dispatcher, self.watchers, self.store_clock, clock=self.clock,
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
         self.explainer = Explainer(
-            self.database, self.dispatcher, self.insight, self.share_keeper, self.checkpoints,
+            self.database, self.dispatcher, self.job_lookup, self.fair_share_loop, self.checkpoints,
             self.store_clock, self.recorder.large_results.waiting.get,
         )  # fmt: skip
         self.control = Control(
-            self.database, self.turns, self.dispatcher, self.insight, self.watchers,
+            self.database, self.turns, self.dispatcher, self.job_lookup, self.watchers,
             self.store_clock, self.wakeups.of("promoter"),
         )  # fmt: skip
-        self.bulletin = Bulletin(self.database)
+        self.tenant_events = TenantEvents(self.database)
         self.dead_letters = DeadLetters(
             self.database, self.dispatcher, self.watchers, self.store_clock,
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
-        self.roster = Roster(self.dispatcher, self.clock)
+        self.worker_list = WorkerList(self.dispatcher, self.clock)
         self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
 
     def _join_schedules(self) -> None:
@@ -307,7 +312,7 @@ class Platform:
     ) -> Platform:
         """Open the database, bring it to the present schema, and join or found the cluster."""
         database = await opened(dsn, settings)
-        async with database.calm() as connection:
+        async with database.background() as connection:
             cluster = await found_cluster(
                 connection, settings.shard_count, secrets.token_urlsafe(32)
             )
@@ -326,7 +331,7 @@ class Platform:
             tenant_jobs_per_second=self.settings.promote_tenant_per_second,
         )
         replayer = Replayer(database, dispatcher, self.directory, self.dead_letters, self.watchers)
-        overtime = Overtime(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
+        overtime = TimeLimitWatch(dispatcher, self.metrics, self.settings.timeout_grace_seconds)
         pruner = Pruner(database, dispatcher, self.store_clock, self.instruments, self.settings)
         janitor = Janitor(
             database, dispatcher, self.objects, self.store_clock, self.settings.retention_days
@@ -336,12 +341,12 @@ class Platform:
             "ownership": self.ownership.run_once,
             "directory": self.directory.run_once,
             "registry": self.registry.run_once,
-            "measuring": self.measuring.run_once,
+            "measuring": self.reclassifier.run_once,
             "holds": self.holds.run_once,
-            "fair share": self.share_keeper.run_once,
+            "fair share": self.fair_share_loop.run_once,
             "restraints": self.restraints.run_once,
             "refiller": Refiller(database, dispatcher).run_once,
-            "sweeper": Sweeper(database, dispatcher, self.ownership).run_once,
+            "sweeper": BacklogReconciler(database, dispatcher, self.ownership).run_once,
             "lease_writer": self.lease_writer.run_once,
             "overtime": overtime.run_once,
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
@@ -352,11 +357,11 @@ class Platform:
             "overlapping runs": self.ticker.cancel_runs,
             "pruner": pruner.run_once,
             "janitor": janitor.run_once,
-            "job types": NameKeeper(
+            "job types": TypeNameExpiry(
                 database, dispatcher, self.directory.names, self.metrics, self.cluster.shard_count
             ).run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
-            "insight": self.insight.run_once,
+            "insight": self.job_lookup.run_once,
             "slow statements": self.slow_statements.run_once,
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
         }
@@ -385,7 +390,7 @@ class Platform:
         await shutdown.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
         for session in self.dispatcher.all_sessions():
-            session.ring()
+            session.wake()
 
     async def stop(self) -> None:
         """Finish what is under way, hand over, close; without the store, leave it to others."""

@@ -66,7 +66,7 @@ async def prove_walls(database: Database) -> None:
     try:
         async with database.people(PROOF_SECONDS) as connection:
             await wall_proof.prove(connection)
-        for use in (database.hot(), database.calm()):
+        for use in (database.hot(), database.background()):
             async with use as connection:
                 await wall_proof.prove_server(connection)
     except wall_proof.CANNOT_ASK as error:

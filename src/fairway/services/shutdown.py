@@ -32,7 +32,7 @@ async def hand_over(ownership: Ownership, leases: LeaseWriter, recorder: Recorde
     try:
         async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
             await leases.write_all()
-            await asyncio.shield(recorder.drain_lanes())  # given up here, it still goes on
+            await asyncio.shield(recorder.drain_commits())  # given up here, it still goes on
     except DISCONNECTED as error:
         log.warning("not all is written, the next owner asks the workers", error=repr(error))
     try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.failure.dead_letter import Cause, DeadFilter
+from fairway.core.failure.dead_letter import DeadFilter, DeathCause
 from fairway.core.ids import JobId
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.store.connections.database import Connection, execute, fetch, fetch_row
@@ -45,7 +45,7 @@ async def count_dead(
 
 async def causes(
     connection: Connection, shard: int, tenant: int, *, limit: int, count_max: int
-) -> list[Cause]:
+) -> list[DeathCause]:
     rows = await fetch(
         connection,
         _SQL["dead_causes"],
@@ -54,7 +54,7 @@ async def causes(
         limit=limit,
         count_max=count_max,
     )
-    return [Cause._make(row) for row in rows]
+    return [DeathCause._make(row) for row in rows]
 
 
 async def counts_by_type(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.ids import JobId
-from fairway.core.scheduling.schedule import PastRun, Place, Schedule, ScheduleTerms
+from fairway.core.scheduling.schedule import PastRun, Schedule, ScheduleKey, ScheduleSpec
 from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
 from fairway.store.sql import load
 
@@ -42,8 +42,8 @@ class Run(NamedTuple):
 
 def _schedule(row: Record) -> Schedule:
     return Schedule(
-        Place(row["shard"], row["tenant"], row["name"]),
-        ScheduleTerms._make(row[name] for name in ScheduleTerms._fields),
+        ScheduleKey(row["shard"], row["tenant"], row["name"]),
+        ScheduleSpec._make(row[name] for name in ScheduleSpec._fields),
         row["handled_at"],
         row["next_at"],
         row["waiting_tick"],
@@ -55,8 +55,8 @@ def _schedule(row: Record) -> Schedule:
 
 async def put_schedule(
     connection: Connection,
-    place: Place,
-    terms: ScheduleTerms,
+    key: ScheduleKey,
+    spec: ScheduleSpec,
     handled_at: datetime,
     next_at: datetime | None,
 ) -> bool:
@@ -64,21 +64,21 @@ async def put_schedule(
     row = await fetch_row(
         connection,
         _SQL["put_schedule"],
-        **place._asdict(),
-        **terms._asdict(),
+        **key._asdict(),
+        **spec._asdict(),
         handled_at=handled_at,
         next_at=next_at,
     )
     return bool(row and row["is_new"])
 
 
-async def count_others(connection: Connection, place: Place) -> int:
-    row = await fetch_row(connection, _SQL["count_schedules"], **place._asdict())
+async def count_others(connection: Connection, key: ScheduleKey) -> int:
+    row = await fetch_row(connection, _SQL["count_schedules"], **key._asdict())
     return int(row["count"]) if row else 0
 
 
-async def read_schedule(connection: Connection, place: Place) -> Schedule | None:
-    row = await fetch_row(connection, _SQL["read_schedule"], **place._asdict())
+async def read_schedule(connection: Connection, key: ScheduleKey) -> Schedule | None:
+    row = await fetch_row(connection, _SQL["read_schedule"], **key._asdict())
     return _schedule(row) if row else None
 
 
@@ -93,12 +93,12 @@ async def list_schedules(
 
 def is_cut(page: list[Schedule]) -> bool:
     """Whether a page ended for its weight: then there may be more, however few these are."""
-    return sum(len(one.terms.payload) for one in page) >= PAGE_BYTES
+    return sum(len(one.spec.payload) for one in page) >= PAGE_BYTES
 
 
 async def pause_schedule(
     connection: Connection,
-    place: Place,
+    key: ScheduleKey,
     paused: bool,
     handled_at: datetime,
     next_at: datetime | None,
@@ -106,7 +106,7 @@ async def pause_schedule(
     row = await fetch_row(
         connection,
         _SQL["pause_schedule"],
-        **place._asdict(),
+        **key._asdict(),
         paused=paused,
         handled_at=handled_at,
         next_at=next_at,
@@ -114,11 +114,11 @@ async def pause_schedule(
     return row is not None
 
 
-async def delete_schedule(connection: Connection, place: Place) -> bool:
+async def delete_schedule(connection: Connection, key: ScheduleKey) -> bool:
     """With its runs; the jobs they made stay."""
     async with connection.transaction():
-        row = await fetch_row(connection, _SQL["delete_schedule"], **place._asdict())
-        await execute(connection, _SQL["delete_runs"], **place._asdict())
+        row = await fetch_row(connection, _SQL["delete_schedule"], **key._asdict())
+        await execute(connection, _SQL["delete_runs"], **key._asdict())
     return row is not None
 
 
@@ -190,9 +190,9 @@ async def settle_schedules(connection: Connection, shard: int, done: Sequence[Se
 
 
 async def list_runs(
-    connection: Connection, place: Place, before: datetime, limit: int
+    connection: Connection, key: ScheduleKey, before: datetime, limit: int
 ) -> list[PastRun]:
-    rows = await fetch(connection, _SQL["list_runs"], **place._asdict(), before=before, limit=limit)
+    rows = await fetch(connection, _SQL["list_runs"], **key._asdict(), before=before, limit=limit)
     return [PastRun._make(row) for row in rows]
 
 

@@ -28,12 +28,12 @@ from fairway.worker.exchange.reporting import Keeping, Reporting
 from fairway.worker.exchange.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
 from fairway.worker.exchange.synthetic_outcomes import returned
 from fairway.worker.limits.confine import adopt_orphans
-from fairway.worker.limits.enforcement import Levels
+from fairway.worker.limits.enforcement import LimitEnforcement
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.options import WorkerOptions
-from fairway.worker.pipe.pipe import Words
+from fairway.worker.pipe.pipe import RunnerMessage
 from fairway.worker.runners.fleet import Fleet, FleetPorts
-from fairway.worker.transfers import Courier
+from fairway.worker.transfers import Transfers
 
 log = logger("worker")
 
@@ -48,31 +48,32 @@ class Keeper:
         self._key = session_key()
         self._books = Bookkeeping(options.journal, self._key, options.urls, set(options.slots))
         self._ledger = self._books.ledger
-        self._levels = Levels.find(options.cgroup)
+        self._enforcement = LimitEnforcement.find(options.cgroup)
         if options.owns_process:
             adopt_orphans()
         ports = FleetPorts(
-            on_words=self._hear_runner,
+            on_runner_message=self._receive_from_runner,
             on_end=self._run_ended,
             running=lambda: self._ledger.running,
             on_quiet=self._ask_again,
             on_unable=self._give_in,
         )
         self._fleet = Fleet(
-            options.target, sum(options.slots.values()), self._levels, options.ceiling, ports,
+            options.target, sum(options.slots.values()), self._enforcement, options.ceiling, ports,
             Orphans() if options.owns_process else None,
         )  # fmt: skip
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
-        self._courier = Courier(self._session, self._ledger, self._fleet, self._noted)
+        self._transfers = Transfers(self._session, self._ledger, self._fleet, self._noted)
         keeping = Keeping(
-            self._hear, self._failed, self._books.heard, lambda: self._takes_work, self._greeting,
+            self._receive, self._failed, self._books.heard, lambda: self._takes_work,
+            self._greeting,
             self._books.written,
         )  # fmt: skip
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._readiness = Readiness(options.name, self._greet_again)
         self._must_greet, self._is_unable, self._call_number = True, False, 0
         self._wants_more = False  # the last reply was full: ask for the rest without waiting
-        self._naming, self._beat_ms = Naming(), 3000
+        self._naming, self._heartbeat_ms = Naming(), 3000
         self._begun = 0  # jobs that came with the last reply
         self._calls: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
@@ -114,7 +115,7 @@ class Keeper:
                 call.cancel()
             await asyncio.gather(*self._calls, return_exceptions=True)
             await self._reporting.stop()
-            await self._courier.stop()
+            await self._transfers.stop()
             await self._fleet.stop()
             self._session.close()
             await self._books.close()
@@ -127,7 +128,7 @@ class Keeper:
         if self._ledger.has_news or self._is_urgent or not self._calls:
             # One call is held open to listen; one that speaks meanwhile, or first, need not wait.
             is_held = self._readiness.is_ready and (self._must_greet or not self._calls)
-            self._call(wait_ms=self._beat_ms if is_held else 0)
+            self._call(wait_ms=self._heartbeat_ms if is_held else 0)
         await self._until_word_or_reply()
         if self._failure is not None:
             await self._recover(self._failure)
@@ -153,9 +154,9 @@ class Keeper:
     def _listen(self) -> None:
         """While reports gather, leases should find an open door: a call that says nothing."""
         if self._naming.is_due:
-            self._call(wait_ms=self._beat_ms)
+            self._call(wait_ms=self._heartbeat_ms)
             return
-        self._send(self._request(wait_ms=self._beat_ms))
+        self._send(self._request(wait_ms=self._heartbeat_ms))
 
     def _call(self, *, wait_ms: int, goodbye: bool = False) -> None:
         self._has_word.clear()
@@ -199,7 +200,7 @@ class Keeper:
         return request
 
     def _greeting(self) -> wire.ExchangeRequest:
-        hello = self._options.hello(self._fleet.types, self._levels.words())
+        hello = self._options.hello(self._fleet.types, self._enforcement.words())
         return self._request(hello=hello, running=[])
 
     def _request(self, **said: Any) -> wire.ExchangeRequest:
@@ -222,13 +223,13 @@ class Keeper:
         called_at = time.monotonic()
         try:
             reply = await self._session.exchange(request, [body])
-            self._hear(reply, time.monotonic() - called_at)
+            self._receive(reply, time.monotonic() - called_at)
         except FairwayError as error:
             self._unsaid(request, error)
         else:
             if request.hello is not None and not reply.resync:
                 self._reporting.greeted()
-                self._readiness.greeted(reply, self._fleet.type_names, self._levels.words())
+                self._readiness.greeted(reply, self._fleet.type_names, self._enforcement.words())
 
     def _unsaid(self, request: wire.ExchangeRequest, error: FairwayError) -> None:
         """A call failed. If its reports may be why, or their size, it goes on without them."""
@@ -268,12 +269,12 @@ class Keeper:
         self._readiness.failed(error, seconds)
         await pause(seconds)
 
-    def _hear(self, reply: wire.ExchangeReply, seconds: float) -> None:
+    def _receive(self, reply: wire.ExchangeReply, seconds: float) -> None:
         if seconds > LEASE_BEATS * reply.beat_ms / 1000:
             # This process was stopped for a while: the leases may be lost before they began.
             log.warning("reply is too old to act on; asking anew", seconds=round(seconds, 1))
             reply.leases, self._must_greet = [], True
-        self._beat_ms = reply.beat_ms
+        self._heartbeat_ms = reply.beat_ms
         self._wants_more = reply.more
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         if reply.resync:
@@ -286,24 +287,24 @@ class Keeper:
         self._fleet.give_up(lost + self._ledger.superseded(reply.leases))
         new = self._ledger.received(reply.leases)
         self._begun = len(new)
-        if ready := self._courier.prepare(new):
+        if ready := self._transfers.prepare(new):
             self._fleet.run(ready)
         if reply.cancel:
-            self._courier.cancel(reply.cancel)
+            self._transfers.cancel(reply.cancel)
             self._fleet.cancel(reply.cancel)
         if reply.drain:
             self.stop()
 
     # -- the runners -------------------------------------------------------------------------
 
-    def _hear_runner(self, words: Words) -> None:
+    def _receive_from_runner(self, words: RunnerMessage) -> None:
         note_end = self._ledger.ended
         for ended in words.ended:
             note_end(ended.job, ended, ended.epoch)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
         for wanted in words.checkpoints:
-            self._courier.save(wanted)
+            self._transfers.save(wanted)
         self._noted()
 
     def _noted(self) -> None:

@@ -11,7 +11,7 @@ from fairway.worker.pipe.run_messages import parsed
 Key = tuple[str, int, int]  # job, epoch, number
 
 
-class Savings:
+class PendingCheckpoints:
     """Asked from any thread; answered in the loop."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Savings:
         asked, self._asked = self._asked, []
         return asked
 
-    def hear(self, answer: CheckpointAnswer) -> None:
+    def resolve(self, answer: CheckpointAnswer) -> None:
         saved = self._waiting.pop((answer.job, answer.epoch, answer.number), None)
         if saved is None or saved.done():
             return
@@ -43,7 +43,7 @@ class Savings:
     def give_up(self, job: str) -> None:
         """A thread of a run that was given up must not wait for ever."""
         for key in [key for key in self._waiting if key[0] == job]:
-            self.hear(CheckpointAnswer(job=job, epoch=key[1], number=key[2], problem=LOST))
+            self.resolve(CheckpointAnswer(job=job, epoch=key[1], number=key[2], problem=LOST))
 
 
 LOST = "The lease is lost: another run has the job."

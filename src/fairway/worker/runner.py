@@ -21,7 +21,7 @@ from msgspec import Raw
 
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
-from fairway.runtime.gc_tuning import calm_collector
+from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.app import App
@@ -35,17 +35,17 @@ from fairway.wire.exchange import Lease
 from fairway.worker.exchange.large_results import in_frames, words_text
 from fairway.worker.job_log import JobLines, leave_job_lines_to_us
 from fairway.worker.limits import confine, reaper
-from fairway.worker.pending_checkpoints import Savings, checkpoint
+from fairway.worker.pending_checkpoints import PendingCheckpoints, checkpoint
 from fairway.worker.pipe.pings import answer_pings
 from fairway.worker.pipe.pipe import (
-    Duty,
     Ended,
-    Hearing,
-    Orders,
+    KeeperMessage,
     Pipe,
+    PipeHandlers,
     Progress,
     RunLease,
-    Words,
+    RunnerMessage,
+    RunnerSetup,
     first_word,
 )
 from fairway.worker.pipe.run_messages import declared_by, defect, ended_of, parsed
@@ -70,35 +70,35 @@ class Runner:
         self._limits = limits  # when this runner runs one job at a time, under limits
         self._threads = threads
         self.draining = False  # read by every Ctx
-        self._pipe: Pipe[Orders] | None = None
+        self._pipe: Pipe[KeeperMessage] | None = None
         self._runs: dict[str, Run] = {}
         self._given_up: set[asyncio.Task[None]] = set()
         self._timed: dict[str, tuple[Job[..., Any], Lease, RunFacts]] = {}  # wait for their turn
         self._lost_threads: set[ThreadRun] = set()
         self._ended: list[Ended] = []
         self._progress: dict[str, Raw] = {}
-        self._savings = Savings()
+        self._pending_checkpoints = PendingCheckpoints()
         self._lines = JobLines(is_json=not sys.stderr.isatty())
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
     async def run(self, end: socket.socket) -> None:
-        hearing = Hearing(self._obey, self._closed.set, self._salvage)
-        self._pipe = await Pipe.join(end, Orders, hearing)
-        self._pipe.send(Words(declared=declared_by(self._app), pid=os.getpid()))
+        hearing = PipeHandlers(self._obey, self._closed.set, self._salvage)
+        self._pipe = await Pipe.join(end, KeeperMessage, hearing)
+        self._pipe.send(RunnerMessage(declared=declared_by(self._app), pid=os.getpid()))
         await self._closed.wait()
 
     # -- orders ------------------------------------------------------------------------------
 
-    def _obey(self, orders: Orders) -> None:
+    def _obey(self, orders: KeeperMessage) -> None:
         for lease in orders.leases:
             try:
                 self._start(lease)
             except Exception as error:  # a type that is not in this app, say: its job's own affair
                 self._say(ended_of(lease, defect(error), 0))
         for answer in orders.saved:
-            self._savings.hear(answer)
+            self._pending_checkpoints.resolve(answer)
         for job in orders.cancel:
             self._ask_to_stop(job)
         for job in orders.give_up:
@@ -172,7 +172,7 @@ class Runner:
                 run, RunEnd(OutcomeKind.FAILED, failure=failure, error=encode_error(error))
             )
         elif self._pipe is not None:
-            self._pipe.send(Words())
+            self._pipe.send(RunnerMessage())
 
     def _end_for(self, run: Run, end: RunEnd) -> None:
         """Say how it ended in its place, and let it be."""
@@ -185,7 +185,7 @@ class Runner:
         if run is not None:
             self._given_up.add(run.task)
             self._loop.call_soon(run.task.cancel)
-        self._savings.give_up(job)
+        self._pending_checkpoints.give_up(job)
 
     # -- one run -----------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ class Runner:
     def _count_lost(self, thread: ThreadRun) -> None:
         self._lost_threads = {one for one in (*self._lost_threads, thread) if not one.is_over}
         if len(self._lost_threads) * 5 >= self._threads and self._pipe is not None:
-            self._pipe.send(Words(stuck=True))
+            self._pipe.send(RunnerMessage(stuck=True))
 
     # -- words -------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class Runner:
 
         CheckpointRefused for a state that is no JSON, or longer than a frame.
         """
-        saved = self._savings.ask(checkpoint(job_id, epoch, number, state))
+        saved = self._pending_checkpoints.ask(checkpoint(job_id, epoch, number, state))
         self._loop.call_soon_threadsafe(self._flush_soon)
         return saved
 
@@ -278,10 +278,10 @@ class Runner:
         ended, self._ended = self._ended, []
         news, self._progress = self._progress, {}
         progress = [Progress(job=job, progress=text) for job, text in news.items()]
-        asked = self._savings.take()
+        asked = self._pending_checkpoints.take()
         if self._pipe is not None and (ended or progress or asked):
-            for words in in_frames(ended, progress, asked):
-                self._pipe.send_text(words_text(words))
+            for message in in_frames(ended, progress, asked):
+                self._pipe.send_text(words_text(message))
 
 
 def _state(checkpoint: Raw) -> bytes | None:
@@ -289,11 +289,11 @@ def _state(checkpoint: Raw) -> bytes | None:
     return None if text == b"null" else text
 
 
-async def _main(end: socket.socket, duty: Duty) -> None:
+async def _main(end: socket.socket, duty: RunnerSetup) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(duty.threads, thread_name_prefix="job"))
     app: Any = App.load(duty.target)
-    calm_collector()
+    tune_gc()
     if duty.limits is not None:
         confine.apply(duty.limits)
     await Runner(app, duty.threads, duty.limits).run(end)

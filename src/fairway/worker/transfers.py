@@ -48,7 +48,7 @@ PUT_OFFS_MAX = 20  # of one job here; with the tries between them some fifteen m
 STORAGE = "object storage"  # the name of the dependency, to whoever looks at circuits
 
 
-class Courier:
+class Transfers:
     def __init__(
         self, session: Session, ledger: Ledger, fleet: Fleet, on_word: Callable[[], None]
     ) -> None:

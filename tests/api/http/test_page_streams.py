@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from fairway.api.http.page_streams import PIECE_BYTES, TENANT_PAGES_MAX, PageReply
 from fairway.core.errors import Unavailable
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 
 GREEDY, OTHER = 1, 2
 BODY = b"x" * (3 * PIECE_BYTES + 5)
@@ -37,7 +37,7 @@ class Reader:
         self.is_over = not message.get("more_body", False)
 
 
-async def ask(places: Places, tenant: int, reader: Reader, body: bytes = BODY) -> None:
+async def ask(places: OwnerSlots, tenant: int, reader: Reader, body: bytes = BODY) -> None:
     async def make() -> Response:
         return Response(body)
 
@@ -47,14 +47,14 @@ async def ask(places: Places, tenant: int, reader: Reader, body: bytes = BODY) -
 @pytest.mark.parametrize("body", [b"", b"{}", BODY])
 async def test_a_page_comes_whole(body: bytes) -> None:
     reader = Reader()
-    await ask(Places("pages", per_owner=1, in_all=1), GREEDY, reader, body)
+    await ask(OwnerSlots("pages", per_owner=1, in_all=1), GREEDY, reader, body)
     assert (b"".join(reader.pieces), reader.is_over) == (body, True)
     assert reader.headers[b"content-length"] == str(len(body)).encode()
     assert max(map(len, reader.pieces)) <= PIECE_BYTES
 
 
 async def test_who_does_not_read_holds_up_itself_alone() -> None:
-    places = Places("pages", per_owner=TENANT_PAGES_MAX, in_all=100, wait_seconds=0.05)
+    places = OwnerSlots("pages", per_owner=TENANT_PAGES_MAX, in_all=100, wait_seconds=0.05)
     deaf = [Reader(reads=False) for _ in range(TENANT_PAGES_MAX)]
     asking = [asyncio.create_task(ask(places, GREEDY, reader)) for reader in deaf]
     await asyncio.gather(*(reader.begun.wait() for reader in deaf))

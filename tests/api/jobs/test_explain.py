@@ -107,8 +107,8 @@ async def test_what_was_received_of_late(
     lease = await worker.lease()
 
     async def mark(platform: Any) -> None:
-        platform.share_keeper._pass_due_us = 0
-        await platform.share_keeper.run_once(platform.clock.now_us())
+        platform.fair_share_loop._pass_due_us = 0
+        await platform.fair_share_loop.run_once(platform.clock.now_us())
 
     house.inside(mark)
     await asyncio.sleep(0.3)

@@ -18,7 +18,7 @@ async def stored(house: House, location: str, column: str) -> bytes:
     job = location.rpartition("/")[2]
 
     async def read(platform: Any) -> bytes:
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             found: bytes = await connection.fetchval(
                 f"SELECT {column} FROM jobs WHERE id = $1", job
             )

@@ -88,7 +88,7 @@ class BacklogMachine(RuleBasedStateMachine):
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, size=st.integers(0, 200))
     def commit(self, tenant: int, type_id: int, lane: int, size: int) -> None:
         job = replace(self._new(tenant, type_id, lane), payload=b"x" * size)
-        self.backlog.coming.add(job.id)
+        self.backlog.inserting_ids.add(job.id)
         self.queued[job.id] = job
         self.unannounced.append(job)
 
@@ -97,7 +97,7 @@ class BacklogMachine(RuleBasedStateMachine):
     def announce(self, place: int) -> None:
         job = self.unannounced.pop(place % len(self.unannounced))
         self.backlog.arrived([job])
-        self.backlog.coming.discard(job.id)
+        self.backlog.inserting_ids.discard(job.id)
 
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, age_ms=st.integers(0, 50))
     def written_by_another_server(self, tenant: int, type_id: int, lane: int, age_ms: int) -> None:
@@ -181,7 +181,7 @@ class BacklogMachine(RuleBasedStateMachine):
     def a_run_ends(self, goes_back: bool) -> None:
         job = self.leases.pop(next(iter(self.leases)))
         self.backlog.run_ended(job)
-        self.backlog.ending.add(job.id)
+        self.backlog.unrecorded_ids.add(job.id)
         self.unrecorded.append((job, goes_back))
 
     @precondition(lambda self: self.unrecorded)
@@ -200,7 +200,7 @@ class BacklogMachine(RuleBasedStateMachine):
         job = self.leases.pop(next(iter(self.leases)))
         del self.queued[job.id]
         self.backlog.run_ended(job)
-        self.backlog.ending.add(job.id)
+        self.backlog.unrecorded_ids.add(job.id)
         self.backlog.ended([job.id])
         self.waiting_retry.append(job)
 
@@ -211,7 +211,7 @@ class BacklogMachine(RuleBasedStateMachine):
         job = self.leases.pop(next(iter(self.leases)))
         del self.queued[job.id]
         self.backlog.run_ended(job)
-        self.backlog.ending.add(job.id)
+        self.backlog.unrecorded_ids.add(job.id)
         self.waiting_retry.append(job)
         self.unheard_ends.append(job.id)
 
@@ -295,7 +295,7 @@ class BacklogMachine(RuleBasedStateMachine):
         self.backlog.set_holds(Holds())
         for job in self.unannounced:
             self.backlog.arrived([job])
-            self.backlog.coming.discard(job.id)
+            self.backlog.inserting_ids.discard(job.id)
         self.a_promotion_is_answered()
         while self.unheard_ends:
             self.an_end_is_heard()
@@ -398,10 +398,10 @@ def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
 ) -> None:
     older, newer = make(1), make(2)
     backlog.hinted(key_of(older), older.id)
-    backlog.coming.add(newer.id)
+    backlog.inserting_ids.add(newer.id)
     read(backlog, [older, newer])
     backlog.arrived([newer])
-    backlog.coming.discard(newer.id)
+    backlog.inserting_ids.discard(newer.id)
     assert take_all(backlog) == [older.id, newer.id]
 
 
@@ -421,7 +421,7 @@ def test_a_read_that_does_not_see_a_job_and_brings_a_younger_one_does_not_skip_i
 
 def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: TimedBacklog) -> None:
     job = make(1)
-    backlog.ending.add(job.id)
+    backlog.unrecorded_ids.add(job.id)
     assert backlog.knows(key_of(job), job.id)
     backlog.hinted(key_of(job), job.id)
     read(backlog, [job])
@@ -432,7 +432,7 @@ def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: TimedBack
     job = make(1)
     backlog.hinted(key_of(job), job.id)
     ((stream, asked),) = backlog.begin_reads(10)
-    backlog.ending.add(job.id)
+    backlog.unrecorded_ids.add(job.id)
     backlog.ended([job.id])
     backlog.end_read(stream, [job], asked, ())
     assert take_all(backlog) == []
@@ -517,11 +517,11 @@ def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Ti
     backlog.arrived(jobs)
     take_all(backlog)
     ((stream, asked),) = backlog.begin_reads(10)
-    backlog.ending.add(jobs[0].id)
+    backlog.unrecorded_ids.add(jobs[0].id)
     backlog.forget_shard(0)
     assert not backlog.end_read(stream, jobs[5:], asked, ())
     assert (backlog.jobs_held, backlog.bytes_held, backlog.wants_reads) == (0, 0, False)
-    assert backlog.ending == set()
+    assert backlog.unrecorded_ids == set()
     assert backlog.depth(1, [POOL]) == 0
 
 
@@ -569,7 +569,7 @@ def test_a_promoted_job_that_ran_before_its_promoter_heard_does_not_run_again(
         backlog.noticed(key_of(job), job.id)
         read(backlog, [job])
         assert take_all(backlog) == [job.id]
-        backlog.ending.add(job.id)
+        backlog.unrecorded_ids.add(job.id)
         backlog.ended([job.id])
         backlog.promoted([job], (), look)
     assert take_all(backlog) == []
@@ -600,7 +600,7 @@ def test_a_retry_that_is_due_before_its_end_was_heard_of_is_read_again(
     backlog: TimedBacklog, is_heard_first: bool
 ) -> None:
     job = make(1)
-    backlog.ending.add(job.id)  # it failed and is due again: all of that is on disk
+    backlog.unrecorded_ids.add(job.id)  # it failed and is due again: all of that is on disk
     with backlog.reading.looking() as look:
         if is_heard_first:
             backlog.ended([job.id])

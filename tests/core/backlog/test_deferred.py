@@ -93,7 +93,7 @@ def test_the_rest_stays_in_the_store_and_runs_in_turn(store: Store) -> None:
         ran += [job.type for job in store.run()]
     assert ran == list(range(6, 13))
     assert store.backlog.depth(1, [POOL]) == 0
-    assert store.backlog.places() == []
+    assert store.backlog.pool_tenants() == []
 
 
 def test_streams_that_never_run_dry_do_not_keep_the_others_out(store: Store) -> None:

@@ -13,7 +13,7 @@ from tests.steps import steps_of
 from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.runnable import REVIEWED_AT_ONCE
-from fairway.core.fair_share.capacity import Headcount, Said
+from fairway.core.fair_share.capacity import Headcount, SlotOffer
 
 TYPES = st.integers(1, 6)
 TENANTS = st.integers(1, 2)
@@ -50,7 +50,7 @@ class Room:
             case "hello":
                 key, tenant, types = what
                 self.workers[key] = tenant, types
-                self.headcount.count(key, Said(tenant, types, {}))
+                self.headcount.count(key, SlotOffer(tenant, types, {}))
                 self.recount()
             case "gone":
                 self.workers.pop(what, None)
@@ -139,8 +139,8 @@ def test_a_type_that_comes_or_goes_costs_what_its_own_streams_do() -> None:
 
 def test_a_worker_of_very_many_types_that_drops_one_costs_little() -> None:
     headcount, types = Headcount(), frozenset(range(10_000))
-    headcount.count("a", Said(None, types, {}))
-    assert steps_of(lambda: headcount.count("a", Said(None, types - {7}, {}))) < 500
+    headcount.count("a", SlotOffer(None, types, {}))
+    assert steps_of(lambda: headcount.count("a", SlotOffer(None, types - {7}, {}))) < 500
 
 
 def test_very_many_streams_of_a_type_are_looked_at_in_parts() -> None:

@@ -41,7 +41,7 @@ class World:
     def free(self, *tenants: int) -> None:
         for tenant in tenants:
             streams = self.backlog.streams_of(tenant, [POOL, 2])
-            self.backlog.reading.set_patience(tenant, True, streams)
+            self.backlog.reading.set_deferrable(tenant, True, streams)
 
     def crowd(self, *pools: int) -> None:
         self.backlog.reading._is_crowded = lambda pool: pool in pools
@@ -111,7 +111,7 @@ def test_one_of_the_crowd_that_begins_to_pay_waits_no_longer() -> None:
     world.free(*range(FREE_FROM, FREE_FROM + 30))
     world.crowd(POOL)
     world.hint(*range(FREE_FROM, FREE_FROM + 30))
-    world.backlog.reading.set_patience(120, False, world.backlog.streams_of(120, [POOL]))
+    world.backlog.reading.set_deferrable(120, False, world.backlog.streams_of(120, [POOL]))
     assert list(world.read()) == [120]
 
 

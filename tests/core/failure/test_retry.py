@@ -17,7 +17,7 @@ from fairway.core.failure.retry import (
     RETRY_AFTER_MS_MAX,
     Counters,
     Decision,
-    Reason,
+    DecisionReason,
     RetryPolicy,
     Tally,
     after_cancel,
@@ -97,7 +97,9 @@ def test_the_table_of_counted_classes(failure: FailureClass, name: str) -> None:
 def test_some_failures_are_final_at_once(policy: RetryPolicy, failure: FailureClass) -> None:
     for counters in (Counters(), Counters(1, 1, 1, 1, 1)):
         decision = decide(policy, Tally(2, 4, counters), failed(failure, 99), MIDDLE)
-        assert decision == Decision(State.DEAD, Tally(3, 5, counters), 0, Reason(failure.value))
+        assert decision == Decision(
+            State.DEAD, Tally(3, 5, counters), 0, DecisionReason(failure.value)
+        )
 
 
 def test_the_table_has_every_class() -> None:
@@ -114,8 +116,10 @@ def test_the_table_of_other_ends(tally: Tally) -> None:
         State.SUCCEEDED, ran._replace(attempts=tally.attempts + 1)
     )
     assert after(OutcomeKind.CANCELLED) == Decision(State.CANCELLED, ran)
-    assert after(OutcomeKind.SNOOZED, 70) == Decision(State.SCHEDULED, tally, 70, Reason.SNOOZED)
-    assert after(OutcomeKind.RETURNED) == Decision(State.QUEUED, tally, 0, Reason.RETURNED)
+    assert after(OutcomeKind.SNOOZED, 70) == Decision(
+        State.SCHEDULED, tally, 70, DecisionReason.SNOOZED
+    )
+    assert after(OutcomeKind.RETURNED) == Decision(State.QUEUED, tally, 0, DecisionReason.RETURNED)
 
 
 # -- one counter each ----------------------------------------------------------------------------

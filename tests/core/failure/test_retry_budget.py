@@ -5,7 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.failure.crash_throttle import WHOLE, Recycling, RecyclingSettings, blame_of
+from fairway.core.failure.crash_throttle import (
+    WHOLE,
+    CrashThrottle,
+    CrashThrottleSettings,
+    blame_of,
+)
 from fairway.core.failure.retry_budget import BudgetSettings, RetryBudget
 
 SETTINGS = BudgetSettings()
@@ -46,8 +51,8 @@ def test_a_few_are_always_allowed_and_the_window_moves_on() -> None:
 
 
 def test_whoever_is_there_each_time_is_throttled_and_whoever_was_there_by_chance_is_not() -> None:
-    settings = RecyclingSettings()
-    guilty, unlucky = Recycling(settings), Recycling(settings)
+    settings = CrashThrottleSettings()
+    guilty, unlucky = CrashThrottle(settings), CrashThrottle(settings)
     now_us, answers = 0, []
     for death in range(60):
         now_us += 1_000_000
@@ -60,8 +65,8 @@ def test_whoever_is_there_each_time_is_throttled_and_whoever_was_there_by_chance
 
 
 def test_a_throttle_lets_one_job_out_at_a_time_and_ends() -> None:
-    settings = RecyclingSettings()
-    one = Recycling(settings)
+    settings = CrashThrottleSettings()
+    one = CrashThrottle(settings)
     for _ in range(settings.deaths_max):
         one.died(0, WHOLE)
     assert not one.tick(settings.rest_us - 1)

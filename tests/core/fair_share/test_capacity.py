@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.fair_share.capacity import Headcount, Said
+from fairway.core.fair_share.capacity import Headcount, SlotOffer
 
 KEYS = st.sampled_from("abcd")
 WHOSE = st.sampled_from([None, 1, 2])
 SAID = st.builds(
-    Said,
+    SlotOffer,
     WHOSE,
     st.frozensets(st.integers(1, 5)),
     st.dictionaries(st.integers(1, 3), st.integers(0, 4)),
 )
-NOTHING = Said(None, frozenset(), {})
+NOTHING = SlotOffer(None, frozenset(), {})
 STEPS = st.one_of(
     st.tuples(st.just("count"), KEYS, SAID),
     st.tuples(st.sampled_from(["forget", "forget_all", "look"]), KEYS, st.just(NOTHING)),
@@ -23,8 +23,8 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=30))
-def test_it_is_the_same_as_a_count_of_all(steps: list[tuple[str, str, Said]]) -> None:
-    headcount, said = Headcount(), dict[str, Said]()
+def test_it_is_the_same_as_a_count_of_all(steps: list[tuple[str, str, SlotOffer]]) -> None:
+    headcount, said = Headcount(), dict[str, SlotOffer]()
     capacity, types = dict[int, int](), dict[int | None, frozenset[int]]()
     for what, key, says in [*steps, ("look", "a", NOTHING)]:
         if what == "count":
@@ -49,11 +49,11 @@ def test_it_is_the_same_as_a_count_of_all(steps: list[tuple[str, str, Said]]) ->
 
 def test_one_more_worker_of_the_same_kind_changes_no_types() -> None:
     headcount = Headcount()
-    headcount.count("a", Said(None, {1, 2}, {1: 4}))
+    headcount.count("a", SlotOffer(None, {1, 2}, {1: 4}))
     assert headcount.changes() == ({1: 4}, {None: frozenset({1, 2})})
-    headcount.count("b", Said(None, {1, 2}, {1: 4}))
+    headcount.count("b", SlotOffer(None, {1, 2}, {1: 4}))
     assert headcount.changes() == ({1: 8}, {})
-    headcount.count("b", Said(None, {1, 2}, {1: 4}))
+    headcount.count("b", SlotOffer(None, {1, 2}, {1: 4}))
     assert headcount.changes() == ({}, {})
     headcount.forget("a")
     assert headcount.changes() == ({1: 4}, {})
@@ -61,10 +61,10 @@ def test_one_more_worker_of_the_same_kind_changes_no_types() -> None:
 
 def test_what_a_tenants_own_worker_runs_changes_nothing_for_others() -> None:
     headcount = Headcount()
-    headcount.count("shared", Said(None, {1, 2}, {}))
-    headcount.count("own", Said(7, {2, 3}, {}))
+    headcount.count("shared", SlotOffer(None, {1, 2}, {}))
+    headcount.count("own", SlotOffer(7, {2, 3}, {}))
     assert headcount.changes().types == {None: {1, 2}, 7: {2, 3}}
-    headcount.count("own", Said(7, {3}, {}))
+    headcount.count("own", SlotOffer(7, {3}, {}))
     assert headcount.changes().types == {7: {3}}
     headcount.forget("own")
     assert headcount.changes().types == {7: frozenset()}

@@ -11,7 +11,7 @@ import pytest
 from tests.core.fair_checks import hoarded, share_errors
 from tests.core.fair_simulation import LOOSE, PLAIN, SECOND, Load, SimJob, Simulation
 
-from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
 
 
 def always(tenant: int) -> SimJob:
@@ -61,9 +61,9 @@ def test_a_turn_ends_where_fair_slots_do() -> None:
 
 def test_jobs_of_two_minutes_believed_to_be_short_take_no_more_than_their_share() -> None:
     world = {
-        1: Load(terms=Terms(weight=100), run_us=(120 * SECOND,), believed_us=300_000),
-        2: Load(terms=Terms(weight=100), run_us=(300_000,)),
-        3: Load(terms=Terms(weight=10), run_us=(300_000,)),
+        1: Load(terms=Entitlement(weight=100), run_us=(120 * SECOND,), believed_us=300_000),
+        2: Load(terms=Entitlement(weight=100), run_us=(300_000,)),
+        3: Load(terms=Entitlement(weight=10), run_us=(300_000,)),
     }
     sim = Simulation(50, world)
     for second in range(20, 241, 20):
@@ -79,9 +79,11 @@ def test_jobs_of_two_minutes_believed_to_be_short_take_no_more_than_their_share(
 @pytest.mark.parametrize("factor", [0.001, 0.01, 0.1, 10, 100])
 def test_estimates_wrong_by_any_factor_shift_shares_by_less_than_15_percent(factor: float) -> None:
     world = {
-        1: Load(terms=Terms(weight=100), run_us=(SECOND,), believed_us=round(factor * SECOND)),
-        2: Load(terms=Terms(weight=100), run_us=(SECOND,), believed_us=SECOND),
-        3: Load(terms=Terms(weight=50), run_us=(SECOND,), believed_us=SECOND),
+        1: Load(
+            terms=Entitlement(weight=100), run_us=(SECOND,), believed_us=round(factor * SECOND)
+        ),
+        2: Load(terms=Entitlement(weight=100), run_us=(SECOND,), believed_us=SECOND),
+        3: Load(terms=Entitlement(weight=50), run_us=(SECOND,), believed_us=SECOND),
     }
     sim = Simulation(50, world).run(60 * SECOND)
     assert share_errors(sim, 0.15, (0, 60 * SECOND)) == []
@@ -113,7 +115,7 @@ def test_jain_index_of_a_hundred_tenants_over_a_minute() -> None:
 
 def test_a_new_weight_acts_on_the_backlog_already_queued() -> None:
     sim = Simulation(20, {1: Load(), 2: Load()})
-    sim.at(10 * SECOND, lambda: sim.set_terms(1, Terms(weight=90)))
+    sim.at(10 * SECOND, lambda: sim.set_entitlement(1, Entitlement(weight=90)))
     sim.run(40 * SECOND)
     assert sim.share_of(1, 0, 10 * SECOND) == pytest.approx(0.5, abs=0.05)
     assert sim.share_of(1, 15 * SECOND, 40 * SECOND) == pytest.approx(0.9, abs=0.05)
@@ -123,10 +125,10 @@ def test_toggling_the_weight_sheds_no_debt() -> None:
     share = pool(10, 1, 2)
     _, running = share.grant(1, always, 0)[0]
     node = running.node
-    share.set_terms(node.tenant, Terms(weight=100_000), 0)
+    share.set_entitlement(node.tenant, Entitlement(weight=100_000), 0)
     share.grant(6, always, 0)
     before = node.v
-    share.set_terms(node.tenant, Terms(weight=1), 0)
+    share.set_entitlement(node.tenant, Entitlement(weight=1), 0)
     share.finish(running, 1)
     assert before - node.v <= running.charged
 
@@ -141,7 +143,7 @@ def test_idle_capacity_is_free_of_charge() -> None:
 def test_debt_is_forgiven_beyond_its_limit() -> None:
     settings = ShareSettings(free_share=0, debt_max_us=30 * SECOND)
     share = pool(10, 1, settings=settings)
-    node = share._roster.node(1)
+    node = share._competitors.node(1)
     share.sleep(1, 0)
     node.raise_to(node.v + 10**9 * node.stride)
     share.wake(1, 0)
@@ -231,7 +233,7 @@ def test_a_restored_debtor_waits_and_unknown_tenants_are_spread_out() -> None:
     for tenant in (1, 2, 3, 4, 5):
         heir.wake(tenant, 0)
     assert heir.insight.standing(1, 0).debt_us > SECOND
-    assert len({heir._roster.node(n).v >> 32 for n in (3, 4, 5)}) == 3
+    assert len({heir._competitors.node(n).v >> 32 for n in (3, 4, 5)}) == 3
     assert 1 not in tenants_of(heir.grant(8, always, 0))
 
 
@@ -239,9 +241,9 @@ def test_tenants_outside_the_range_are_refused() -> None:
     with pytest.raises(ValueError, match="a tenant is a number"):
         PoolShare(PLAIN).wake(0, 0)
     with pytest.raises(ValueError, match="group"):
-        Terms(group="gold")
+        Entitlement(group="gold")
     with pytest.raises(ValueError, match="weight"):
-        Terms(weight=0)
+        Entitlement(weight=0)
 
 
 # ---- cost

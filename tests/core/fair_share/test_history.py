@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_simulation import PLAIN, SECOND, Load, Simulation
 
-from fairway.core.fair_share.fairness import Terms
+from fairway.core.fair_share.fairness import Entitlement
 from fairway.core.fair_share.history import HALF_US, Recent, ShareHistory, Totals
 
 PASS_US = 5 * SECOND
@@ -83,7 +83,7 @@ def test_asking_does_not_change_what_is_answered() -> None:
 
 
 def test_a_cap_bounds_what_is_fair_and_an_absent_tenant_has_a_fair_share_too() -> None:
-    loads = {1: Load(), 2: Load(terms=Terms(cap=1)), 3: Load(from_us=99 * SECOND)}
+    loads = {1: Load(), 2: Load(terms=Entitlement(cap=1)), 3: Load(from_us=99 * SECOND)}
     sim = Simulation(8, loads, PLAIN).run(SECOND)
     slots = [sim.share.insight.standing(n, sim.now_us).fair_slots_milli for n in (2, 3)]
     assert slots[0] == 1000

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.fair_simulation import PLAIN, SECOND, Load, Simulation
 
-from fairway.core.fair_share.fairness import PoolShare, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare
 
 SLOTS = 4
 TENANTS = (1, 2, 3)
@@ -18,7 +18,7 @@ few = settings(max_examples=40, deadline=None)
 def indebted(weights: tuple[int, ...], long_us: int) -> Simulation:
     """Tenant 1 runs jobs believed short that are long; the others come when all slots are taken."""
     loads = {
-        tenant: Load(terms=Terms(weight=weight), run_us=(long_us if tenant == 1 else SECOND,),
+        tenant: Load(terms=Entitlement(weight=weight), run_us=(long_us if tenant == 1 else SECOND,),
                      believed_us=SECOND // 10, from_us=0 if tenant == 1 else SECOND)
         for tenant, weight in zip(TENANTS, weights, strict=True)
     }  # fmt: skip
@@ -28,7 +28,7 @@ def indebted(weights: tuple[int, ...], long_us: int) -> Simulation:
 def successor(sim: Simulation, rows: list[tuple[int, int]]) -> PoolShare:
     share = PoolShare(PLAIN)
     for tenant, load in sim.loads.items():
-        share.set_terms(tenant, load.terms, sim.now_us)
+        share.set_entitlement(tenant, load.terms, sim.now_us)
     share.set_capacity(SLOTS, sim.now_us)
     share.restore(rows, sim.now_us)
     return share
@@ -90,7 +90,7 @@ def test_a_debtor_is_not_served_before_the_others_after_a_failover() -> None:
 
 
 def test_the_free_groups_debt_is_kept_too() -> None:
-    free, paid = Terms(weight=1, group="free"), Terms(weight=10)
+    free, paid = Entitlement(weight=1, group="free"), Entitlement(weight=10)
     loads = {
         1: Load(terms=free, run_us=(60 * SECOND,), believed_us=SECOND // 10),
         2: Load(terms=paid, run_us=(SECOND,), from_us=SECOND),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairway.core.lifecycle import State
 from fairway.core.run.lease import (
     TERM_SHIFT,
-    Standing,
+    LeaseStanding,
     StoredLease,
     judge_naming,
     may_adopt,
@@ -76,16 +76,16 @@ def test_a_lease_stands_only_as_its_row_tells(
     stored: StoredLease | None, epoch: int, token: str, term: int | None
 ) -> None:
     standing = standing_of(stored, epoch, token, term)
-    if standing is Standing.WRITTEN:
+    if standing is LeaseStanding.WRITTEN:
         assert stored == (State.RUNNING, epoch, token)
-    if standing is Standing.UNWRITTEN:
+    if standing is LeaseStanding.UNWRITTEN:
         assert stored is not None
         assert (stored.state, stored.epoch < epoch) == (State.QUEUED, True)
         assert term is None or term_of(epoch) < term
     if stored == (State.RUNNING, epoch, token):
-        assert standing is Standing.WRITTEN
+        assert standing is LeaseStanding.WRITTEN
     if stored is None or stored.state not in (State.QUEUED, State.RUNNING):
-        assert standing is Standing.OVER
+        assert standing is LeaseStanding.OVER
 
 
 # -- what a worker no longer names -----------------------------------------------------------------

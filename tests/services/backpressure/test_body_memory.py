@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.runtime.telemetry import Metrics
-from fairway.services.backpressure.body_memory import LIGHT_BYTES, BodyPlace, BodyRoom, BodyRooms
+from fairway.services.backpressure.body_memory import (
+    LIGHT_BYTES,
+    BodyReservation,
+    BodyRoom,
+    BodyRooms,
+)
 
 MB = 1 << 20
 ALL = 64 * MB
@@ -22,7 +27,7 @@ def test_no_owner_and_not_all_together_have_more_than_their_bound(
     moves: list[tuple[bool, int, int]],
 ) -> None:
     room = BodyRoom("requests", ALL, Metrics())
-    inside: list[tuple[int, int, BodyPlace]] = []
+    inside: list[tuple[int, int, BodyReservation]] = []
     for leaves, owner, size in moves:
         if leaves and inside:
             inside.pop(0)[2].give_back()

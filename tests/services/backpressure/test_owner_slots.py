@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from fairway.core.errors import Unavailable
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 
 
 async def test_one_owner_cannot_take_the_places_of_another() -> None:
-    places = Places("carts are on the road", per_owner=2, in_all=4, wait_seconds=0.05)
+    places = OwnerSlots("carts are on the road", per_owner=2, in_all=4, wait_seconds=0.05)
     async with AsyncExitStack() as stack:
         for _ in range(2):
             await stack.enter_async_context(places.held("greedy"))
@@ -29,7 +29,7 @@ async def test_one_owner_cannot_take_the_places_of_another() -> None:
 
 
 async def test_many_take_turns() -> None:
-    places = Places("carts", per_owner=2, in_all=3)
+    places = OwnerSlots("carts", per_owner=2, in_all=3)
     at_once: dict[str, int] = {"all": 0}
     most: dict[str, int] = {}
 

@@ -22,7 +22,7 @@ from fairway.runtime.random_ids import lease_tokens
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
 from fairway.services.dispatch.ports import Ports, Sorted
-from fairway.services.failure.failure_policy import Aftermath
+from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.sessions.sessions import End, Holding, Lease, Session
 
 SHORT, MEDIUM = 1, 2
@@ -48,14 +48,14 @@ class Machine:
             write_leases=self.to_write.extend,
             record_ends=self.ends.extend,
             want_reads=lambda: self.want_reads(),
-            sort_out=lambda leases: Sorted(leases, []),
+            drop_expired=lambda leases: Sorted(leases, []),
         )
         pools = PoolTable()
-        aftermath = Aftermath(
+        failure_policy = FailurePolicy(
             self.clock, pools, jitter=lambda: 0.5, on_news=lambda tenants: self.on_news(tenants)
         )
         self.dispatcher = kind(
-            settings, ports, aftermath, pools, clock=self.clock, metrics=metrics or Metrics()
+            settings, ports, failure_policy, pools, clock=self.clock, metrics=metrics or Metrics()
         )
         self.own(0)
         self._numbers = itertools.count(1)
@@ -300,7 +300,7 @@ def test_a_revoked_lease_is_told_to_its_worker(machine: Machine) -> None:
 
 
 def test_a_failure_is_decided_by_policy(machine: Machine) -> None:
-    machine.dispatcher.aftermath.policies.asked(None, {2: {"attempts_max": 1}})
+    machine.dispatcher.failure_policy.policies.asked(None, {2: {"attempts_max": 1}})
     worker = machine.worker(types=(1, 2))
     machine.arrive(machine.job(type=1), machine.job(type=2))
     for number, lease in enumerate(machine.take(worker)):

@@ -20,8 +20,8 @@ from fairway.core.ids import JobId, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
-from fairway.services.dispatch.pool_shares import LOBBY_TENANTS
-from fairway.services.dispatch.reconciler import Sweeper
+from fairway.services.dispatch.pool_shares import FREE_TENANTS_IN_MEMORY
+from fairway.services.dispatch.reconciler import BacklogReconciler
 from fairway.services.dispatch.refiller import CROWD_SECONDS, IDLE_SECONDS, Refiller
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import End
@@ -40,7 +40,7 @@ async def insert(platform: Platform, tenant: Tenant, job_id: JobId | None = None
 
 async def sweep(platform: Platform) -> None:
     """One round of the sweeper, and reads until there is nothing more to read."""
-    await Sweeper(platform.database, platform.dispatcher, platform.ownership).run_once(0)
+    await BacklogReconciler(platform.database, platform.dispatcher, platform.ownership).run_once(0)
     refiller = Refiller(platform.database, platform.dispatcher)
     while await refiller.run_once(0) == 0:
         pass
@@ -155,10 +155,10 @@ async def test_free_tenants_outside_a_crowded_pool_come_in_a_few_at_a_time(
 ) -> None:
     await freeze(platform)
     platform.dispatcher.backlog.reading._is_crowded = lambda pool: True
-    platform.dispatcher.set_terms(tenant._replace(fair_group="free"))
+    platform.dispatcher.set_entitlement(tenant._replace(fair_group="free"))
     job = await insert(platform, tenant)
     await Hand(platform).say(hello=True)
-    await Sweeper(platform.database, platform.dispatcher, platform.ownership).run_once(0)
+    await BacklogReconciler(platform.database, platform.dispatcher, platform.ownership).run_once(0)
     refiller = Refiller(platform.database, platform.dispatcher)
     refiller._crowd_at_us = 1_000_000
     assert await refiller.run_once(900_000) == 0.1  # nobody hurries: not yet
@@ -174,9 +174,9 @@ async def test_a_pool_is_crowded_when_very_many_free_tenants_wait(
 ) -> None:
     await freeze(platform)
     shares = platform.dispatcher.shares
-    for number in range(LOBBY_TENANTS):
+    for number in range(FREE_TENANTS_IN_MEMORY):
         assert not shares.is_crowded(SHORT)
-        shares.set_terms(tenant._replace(id=1000 + number, fair_group="free"), 0)
+        shares.set_entitlement(tenant._replace(id=1000 + number, fair_group="free"), 0)
         shares[SHORT].wake(1000 + number, 0)
     assert shares.is_crowded(SHORT)
 

@@ -67,7 +67,7 @@ async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
         kind = platform.directory.type_ids["work"]
         await freeze(platform)
         backlog = platform.dispatcher.backlog
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             await fill(connection, tenant.id, kind)
         for lane in range(1, LANES + 1):
             first = make_job_ids(0, 1_700_000_000_000, 0, lane, 1)[0]
@@ -123,7 +123,7 @@ async def test_a_stream_that_cannot_be_read_holds_up_no_other(
         await platform.directory.know_types(["work"])
         kind = platform.directory.type_ids["work"]
         await freeze(platform)
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             await fill(connection, tenant.id, kind)
         backlog = platform.dispatcher.backlog
         for lane in range(1, LANES + 1):

@@ -90,7 +90,7 @@ async def test_a_lazy_lease_on_a_job_cancelled_in_the_store_is_revoked(
     (job,) = await submit(platform, tenant)
     hand = Hand(platform)
     await hand.take()
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE jobs SET state = 5, finished_at = now() WHERE id = $1", job
         )

@@ -62,7 +62,7 @@ async def died(
 
 
 async def states(platform: Platform, jobs: list[JobId]) -> dict[State, int]:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         rows = await connection.fetch(
             "SELECT state, count(*) FROM jobs WHERE id = ANY($1::uuid[]) GROUP BY state", jobs
         )

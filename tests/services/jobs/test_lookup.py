@@ -36,7 +36,7 @@ from fairway.store.checkpoints import Saved
 def wait(
     platform: Platform, tenant: Tenant, job: JobId, seconds: float, unlike: str | None = None
 ) -> asyncio.Task[JobSight]:
-    asked = platform.insight.job_when(tenant.id, job, wait_seconds=seconds, unlike=unlike)
+    asked = platform.job_lookup.job_when(tenant.id, job, wait_seconds=seconds, unlike=unlike)
     return asyncio.create_task(asked)
 
 
@@ -119,7 +119,7 @@ async def test_a_page_joins_what_runs(platform: Platform, tenant: Tenant) -> Non
     everything = JobFilter(
         "f" * 8 + "-ffff" * 3 + "-" + "f" * 12, LOWEST_JOB_ID, None, None, None, 9
     )
-    page = await platform.insight.jobs(tenant.id, everything)
+    page = await platform.job_lookup.jobs(tenant.id, everything)
     states = {one.record.id: one.record.state for one in page}
     assert states == {jobs[0]: State.RUNNING, jobs[1]: State.QUEUED}
     assert lease.job.id == jobs[0]
@@ -127,9 +127,9 @@ async def test_a_page_joins_what_runs(platform: Platform, tenant: Tenant) -> Non
 
 async def test_watchers_are_told_and_forgotten(platform: Platform) -> None:
     with platform.watchers.watch(1, "job") as one, platform.watchers.watch(1, "job") as two:
-        platform.watchers.tell(["other"])
+        platform.watchers.notify(["other"])
         assert not one.is_set()
-        platform.watchers.tell(["job"])
+        platform.watchers.notify(["job"])
         assert one.is_set()
         assert two.is_set()
         assert platform.watchers.watched() == [(1, "job")]

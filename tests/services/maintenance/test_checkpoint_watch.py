@@ -24,9 +24,9 @@ async def test_a_long_run_without_a_checkpoint_is_told_of_once(
         watch = platform.checkpoint_watch
         now_us = platform.clock.now_us()
         await watch.run_once(now_us + 299_000_000)
-        assert not await platform.bulletin.events(tenant.id, 1 << 62, "checkpoint_missing", 10)
+        assert not await platform.tenant_events.events(tenant.id, 1 << 62, "checkpoint_missing", 10)
         for _ in range(2):
             await watch.run_once(now_us + 301_000_000)
-        (event,) = await platform.bulletin.events(tenant.id, 1 << 62, "checkpoint_missing", 10)
+        (event,) = await platform.tenant_events.events(tenant.id, 1 << 62, "checkpoint_missing", 10)
         assert careless.job.id in event.detail
         assert platform.metrics.without_checkpoint._value.get() == 1

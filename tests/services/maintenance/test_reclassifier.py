@@ -30,8 +30,8 @@ async def finish(
 
 
 async def judge(platform: Platform, now_us: int | None = None) -> None:
-    platform.measuring._judge_due_us = 0
-    await platform.measuring.run_once(platform.clock.now_us() if now_us is None else now_us)
+    platform.reclassifier._judge_due_us = 0
+    await platform.reclassifier.run_once(platform.clock.now_us() if now_us is None else now_us)
 
 
 async def test_a_type_whose_p95_is_20_s_is_moved_and_everybody_is_told(
@@ -41,7 +41,7 @@ async def test_a_type_whose_p95_is_20_s_is_moved_and_everybody_is_told(
     await judge(platform)
     assert platform.registry.pool_for("work", "short") == MEDIUM
     assert platform.registry.pool_for("work", None) == MEDIUM
-    (event,) = await platform.bulletin.events(tenant.id, 1 << 62, "job_type_moved", 10)
+    (event,) = await platform.tenant_events.events(tenant.id, 1 << 62, "job_type_moved", 10)
     assert event.subject == "work"
     assert "From short to medium" in event.detail
     (entry,) = await platform.registry.audit(1 << 62, 10)
@@ -73,7 +73,7 @@ async def test_overruns_at_a_tenants_own_worker_move_nobodys(
     hand.tenant = tenant.id if is_own else None
     (lease,) = await hand.take()
     await beating(hand, lambda: lease.moved_to == MEDIUM)
-    record = platform.measuring._classifier.record_of(lease.job.type, SHORT)
+    record = platform.reclassifier._classifier.record_of(lease.job.type, SHORT)
     assert record.violations.bad == (0 if is_own else 1)
 
 
@@ -84,7 +84,7 @@ async def test_it_does_not_flap(platform: Platform, tenant: Tenant) -> None:
         await finish(platform, tenant, 3 * RUNS_MIN, ran_us)
         await judge(platform)
         await judge(platform, platform.clock.now_us() + 3700 * S)
-    assert len(await platform.bulletin.events(tenant.id, 1 << 62, "job_type_moved", 10)) == 1
+    assert len(await platform.tenant_events.events(tenant.id, 1 << 62, "job_type_moved", 10)) == 1
     assert platform.registry.pool_for("work", "short") == MEDIUM
 
 
@@ -99,7 +99,7 @@ async def test_another_server_hears_of_the_move(platform: Platform, tenant: Tena
 
 
 async def told(platform: Platform, tenant: Tenant, kind: str) -> bool:
-    found = await platform.bulletin.events(tenant.id, 1 << 62, kind, 10)
+    found = await platform.tenant_events.events(tenant.id, 1 << 62, kind, 10)
     return [event.subject for event in found] == ["work"]
 
 
@@ -116,7 +116,7 @@ async def beating(hand: Hand, holds: Callable[[], bool]) -> None:
 @pytest.fixture
 async def quick_overrun(platform: Platform) -> None:
     """Short jobs should take 20 ms here, and overrun after 50."""
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE pools SET fits_seconds = 0.02, overrun_seconds = 0.05 WHERE name = 'short'"
         )
@@ -156,7 +156,7 @@ async def test_a_worker_that_ends_nothing_holds_no_more_than_its_slots(
     count = 2 + medium
     leases = await hand.take(count)
     await beating(hand, lambda: all(lease.moved_to is not None for lease in leases))
-    await platform.measuring.run_once(platform.clock.now_us())
+    await platform.reclassifier.run_once(platform.clock.now_us())
     news = await hand.say(wait_seconds=0.2)
     assert news is not None
     assert not news.leases

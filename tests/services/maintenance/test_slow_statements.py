@@ -95,7 +95,7 @@ async def test_a_plan_and_an_analysis_at_most_once_a_minute(database: Database) 
 
 
 async def test_quick_statements_and_calm_ones_are_nobodys_news(database: Database) -> None:
-    async with database.calm() as connection:
+    async with database.background() as connection:
         await leadership.database_now(connection)
         assert connection.slow_calls is None
     async with database.hot() as connection:

@@ -34,7 +34,9 @@ class Room:
 
     async def last_word(self) -> str:
         """What the tenant was last told of a lost checkpoint."""
-        found = await self.platform.bulletin.events(self.tenant.id, 1 << 62, "checkpoint_lost", 1)
+        found = await self.platform.tenant_events.events(
+            self.tenant.id, 1 << 62, "checkpoint_lost", 1
+        )
         return found[0].detail
 
     def objects(self) -> list[Path]:

@@ -181,10 +181,10 @@ async def test_a_result_that_storage_does_not_have_is_no_success_of_storage(
     (job,) = await submit(platform, tenant, new())
     hand = Hand(platform, short=1)
     (lease,) = await hand.take()
-    aftermath = platform.dispatcher.aftermath
+    failure_policy = platform.dispatcher.failure_policy
     circuit = Circuit(CircuitSettings(calls_min=1, failures_percent=60))
-    aftermath.circuits.put(tenant.id, lease.job.type, "object storage", circuit)
-    aftermath.watched.add(tenant.id)
+    failure_policy.circuits.put(tenant.id, lease.job.type, "object storage", circuit)
+    failure_policy.watched.add(tenant.id)
     await hand.say(reports=[hand.done(lease, result=LARGE)])
     assert job not in platform.dispatcher.leases, "its report was taken"
     assert circuit.failed(platform.clock.now_us(), 0), "one call, one failure: it opens"
@@ -211,7 +211,7 @@ async def test_a_result_is_not_recorded_once_its_shard_went_and_came_back(
     await hand.say(reports=[hand.done(lease, result=LARGE)])
     await until(lambda: job in platform.recorder.large_results.waiting)
     await platform.loops["ownership"].stop()
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE shards SET term = term + 1")
         term = await connection.fetchval("SELECT term FROM shards")
     platform.dispatcher.close_shard(0)

@@ -11,7 +11,12 @@ from tests.postgres import connected
 from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, owner_on, submit
 from tests.store.rows import add_jobs, new_job
 
-from fairway.core.object_storage.object_names import Place, checkpoint_name, day_of, object_name
+from fairway.core.object_storage.object_names import (
+    ObjectScope,
+    checkpoint_name,
+    day_of,
+    object_name,
+)
 from fairway.core.run.lease import LeaseProof
 from fairway.runtime.settings import replaced
 from fairway.services.object_storage.object_janitor import Janitor
@@ -62,12 +67,12 @@ async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
         (job,) = await submit(platform, tenant, new(pool=LONG))
         now = platform.store_clock.now()
         old, today = day_of(now - timedelta(days=9)), day_of(now)
-        needed = checkpoint_name(Place(old, tenant.id, job), 1, 1, b"\x00" * 32)
-        recent = object_name("payloads", Place(today, tenant.id, GONE), "payload")
-        litter = checkpoint_name(Place(old, tenant.id, GONE), 1, 1, b"\x00" * 32)
+        needed = checkpoint_name(ObjectScope(old, tenant.id, job), 1, 1, b"\x00" * 32)
+        recent = object_name("payloads", ObjectScope(today, tenant.id, GONE), "payload")
+        litter = checkpoint_name(ObjectScope(old, tenant.id, GONE), 1, 1, b"\x00" * 32)
         two_days_ago = day_of(now - timedelta(days=2))
-        upload = object_name("uploads", Place(today, tenant.id, "abc"), "body")
-        unclaimed = object_name("uploads", Place(two_days_ago, tenant.id, "def"), "body")
+        upload = object_name("uploads", ObjectScope(today, tenant.id, "abc"), "body")
+        unclaimed = object_name("uploads", ObjectScope(two_days_ago, tenant.id, "def"), "body")
         for name in (needed, recent, litter, upload, unclaimed):
             await platform.objects.put(name, b"{}")
         half = tmp_path / "objects" / ".parts" / "half"
@@ -97,8 +102,8 @@ async def test_nothing_of_a_job_goes_while_its_partition_is_on_its_way_out(
         await connection.execute(
             "UPDATE jobs SET state = 3, finished_at = now() WHERE id = $1", job.id
         )
-        needed = object_name("payloads", Place(day_of(old), job.tenant, job.id), "payload")
-        upload = object_name("uploads", Place(day_of(old), job.tenant, "def"), "body")
+        needed = object_name("payloads", ObjectScope(day_of(old), job.tenant, job.id), "payload")
+        upload = object_name("uploads", ObjectScope(day_of(old), job.tenant, "def"), "body")
         for name in (needed, upload):
             await platform.objects.put(name, b"{}")
         await partition_retirement.detach(connection, table, late=[])
@@ -107,7 +112,7 @@ async def test_nothing_of_a_job_goes_while_its_partition_is_on_its_way_out(
         assert set(await platform.objects.names("")) == {needed, MARKER}, "uploads go all the same"
         await partition_retirement.carry_missed(connection, table, range(100), old)
         await partition_retirement.drop(connection, table)
-        litter = object_name("payloads", Place(day_of(old), job.tenant, GONE), "payload")
+        litter = object_name("payloads", ObjectScope(day_of(old), job.tenant, GONE), "payload")
         await platform.objects.put(litter, b"{}")
         await janitor.run_once(0)
         assert set(await platform.objects.names("")) == {needed, MARKER}, "again on the same day"

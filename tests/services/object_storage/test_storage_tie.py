@@ -22,7 +22,7 @@ from fairway.store.tenants import found_cluster, storage_marker
 @pytest.fixture
 async def tie_to(database: Database) -> Callable[[Path], StorageTie]:
     """A server's tie to this folder."""
-    async with database.calm() as connection:
+    async with database.background() as connection:
         cluster = await found_cluster(connection, 1, "secret")
 
     def make(folder: Path) -> StorageTie:
@@ -34,7 +34,7 @@ async def tie_to(database: Database) -> Callable[[Path], StorageTie]:
 
 
 async def known_to(database: Database) -> str | None:
-    async with database.calm() as connection:
+    async with database.background() as connection:
         return await storage_marker(connection)
 
 

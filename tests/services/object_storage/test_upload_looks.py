@@ -56,9 +56,13 @@ class Eye:
     def look(self, job: NewJob) -> Look:
         return Look(self._whole, self._through, self.charged.append, self.rule)
 
-    async def stand_aside(self, platform: Platform, *uploads: str) -> list[object]:
+    async def offload_large_payloads(self, platform: Platform, *uploads: str) -> list[object]:
         jobs = [new(upload=upload) for upload in uploads]
-        return list(await platform.vault.stand_aside(self.tenant, jobs, INLINE, self.look))
+        return list(
+            await platform.large_payloads.offload_large_payloads(
+                self.tenant, jobs, INLINE, self.look
+            )
+        )
 
 
 def upload_id(platform: Platform, number: int) -> str:
@@ -85,12 +89,14 @@ async def test_neither_results_nor_payloads_wait_for_looks(platform: Platform) -
     for eye in eyes:
         eye.is_open.clear()
         uploads = [await uploaded(platform, eye.tenant, number) for number in range(5)]
-        looks.append(asyncio.create_task(eye.stand_aside(platform, *uploads)))
+        looks.append(asyncio.create_task(eye.offload_large_payloads(platform, *uploads)))
     await until(lambda: sum(len(eye.looked_at) for eye in eyes) == LOOKS_MAX, SECONDS)
     async with asyncio.timeout(SECONDS):
-        await platform.vault.keep_result(lease, b"x" * 2 * INLINE)
+        await platform.large_payloads.keep_result(lease, b"x" * 2 * INLINE)
         job = new(payload=b'{"x":"%b"}' % (b"x" * INLINE))
-        (kept,) = await platform.vault.stand_aside(tenant.id, [job], INLINE, eyes[0].look)
+        (kept,) = await platform.large_payloads.offload_large_payloads(
+            tenant.id, [job], INLINE, eyes[0].look
+        )
     assert isinstance(kept, NewJob)
     assert {len(eye.looked_at) for eye in eyes} == {0, TENANT_LOOKS_MAX}, "none has them all"
     for eye in eyes:
@@ -102,8 +108,8 @@ async def test_neither_results_nor_payloads_wait_for_looks(platform: Platform) -
 async def test_an_upload_is_looked_at_once_however_many_jobs_name_it(platform: Platform) -> None:
     eye = Eye(7)
     upload = await uploaded(platform, 7, 1)
-    answers = await eye.stand_aside(platform, *[upload] * 5)
-    answers += await eye.stand_aside(platform, upload)
+    answers = await eye.offload_large_payloads(platform, *[upload] * 5)
+    answers += await eye.offload_large_payloads(platform, upload)
     assert eye.looked_at == [b"{}"]
     assert eye.charged == []
     digests = {facts.sha256 for one in answers if (facts := referred(one.payload))}  # type: ignore[attr-defined]
@@ -114,9 +120,9 @@ async def test_another_schema_is_another_look_and_that_is_charged(platform: Plat
     eye, other = Eye(7, "one schema"), Eye(7, "another")
     upload = await uploaded(platform, 7, 1)
     for _ in range(2):
-        await eye.stand_aside(platform, upload)
-        await other.stand_aside(platform, upload)
-        await Eye(7).stand_aside(platform, upload)
+        await eye.offload_large_payloads(platform, upload)
+        await other.offload_large_payloads(platform, upload)
+        await Eye(7).offload_large_payloads(platform, upload)
     assert (len(eye.looked_at), eye.charged) == (1, [])
     assert (len(other.looked_at), other.charged) == (1, [2])
 
@@ -125,9 +131,9 @@ async def test_what_does_not_fit_one_type_may_fit_another(platform: Platform) ->
     picky, other = Eye(7, "one schema"), Eye(7)
     picky.flaw = InvalidRequest("no", code=NO_FIT, field="/payload/x")
     upload = await uploaded(platform, 7, 1)
-    (refused,) = await picky.stand_aside(platform, upload)
+    (refused,) = await picky.offload_large_payloads(platform, upload)
     assert refused is picky.flaw
-    (taken,) = await other.stand_aside(platform, upload)
+    (taken,) = await other.offload_large_payloads(platform, upload)
     assert isinstance(taken, NewJob)
 
 
@@ -143,7 +149,7 @@ async def test_another_body_of_the_same_size_is_another_upload(
             upload = await uploaded(platform, 7, number, body)
             eye.flaw = InvalidRequest("no") if body == bad else None
             for _ in range(2):
-                (answer,) = await eye.stand_aside(platform, upload)
+                (answer,) = await eye.offload_large_payloads(platform, upload)
                 assert isinstance(answer, InvalidRequest if body == bad else NewJob)
             assert (len(eye.looked_at), len(eye.charged)) == (turn + 1, turn)
 
@@ -152,14 +158,14 @@ async def test_what_changes_under_our_eyes_is_not_taken(platform: Platform) -> N
     eye = Eye(7)
     eye.is_open.clear()
     upload = await uploaded(platform, 7, 1, b'{"n":1}')
-    looking = asyncio.create_task(eye.stand_aside(platform, upload))
+    looking = asyncio.create_task(eye.offload_large_payloads(platform, upload))
     await until(lambda: len(eye.looked_at) == 1, SECONDS)
     await uploaded(platform, 7, 1, b'{"n":2}')
     eye.is_open.set()
     (answer,) = await looking
     assert getattr(answer, "code", "") == "CONFLICT"
     assert eye.charged == [7], "else it could be had again and again"
-    (taken,) = await eye.stand_aside(platform, upload)
+    (taken,) = await eye.offload_large_payloads(platform, upload)
     assert isinstance(taken, NewJob)
 
 
@@ -176,11 +182,11 @@ async def test_what_came_by_way_of_us_and_is_another_now_is_damaged(platform: Pl
     path = Path(platform.objects.address, body_of(7, made.id))
     replace_with(path, b'{"n":2}')
     eye = Eye(7)
-    (answer,) = await eye.stand_aside(platform, made.id)
+    (answer,) = await eye.offload_large_payloads(platform, made.id)
     assert isinstance(answer, Gone)
     assert answer.code == "OBJECT_DAMAGED"
     replace_with(path, b'{"n":1}')
-    (taken,) = await eye.stand_aside(platform, made.id)
+    (taken,) = await eye.offload_large_payloads(platform, made.id)
     assert isinstance(taken, NewJob)
 
 
@@ -198,7 +204,7 @@ async def test_a_batch_that_cannot_be_kept_leaves_nothing(platform: Platform) ->
 
     jobs = [new(upload=good), new(upload=bad)]
     with pytest.raises(OSError, match="of whatever kind"):
-        await platform.vault.stand_aside(7, jobs, INLINE, look)
+        await platform.large_payloads.offload_large_payloads(7, jobs, INLINE, look)
     assert payloads(platform) == []
 
 

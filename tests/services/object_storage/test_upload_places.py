@@ -20,7 +20,7 @@ from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings, replaced
 from fairway.services.object_storage import upload_looks
-from fairway.services.object_storage.large_payloads import TENANT_TRANSFERS_MAX, Vault
+from fairway.services.object_storage.large_payloads import TENANT_TRANSFERS_MAX, LargePayloads
 from fairway.services.object_storage.upload_accounts import COUNTS_MAX, UploadLimits
 from fairway.services.object_storage.upload_looks import LOOK_BYTES_MAX, TENANT_GLANCES_MAX
 from fairway.services.object_storage.uploads import Address, Uploads
@@ -86,7 +86,7 @@ class Room:
         limits = UploadLimits.of(settings or Settings())
         self.uploads = Uploads(self.objects, cluster, self.clock, limits)
         ids = JobIdFactory(self.clock)
-        self.vault = Vault(self.objects, cluster, self.clock, ids, self.uploads)
+        self.large_payloads = LargePayloads(self.objects, cluster, self.clock, ids, self.uploads)
 
     def id(self, number: int) -> str:
         return f"{day_of(self.clock.now())}.{number:032x}"
@@ -95,9 +95,11 @@ class Room:
         await self.objects.put(body_of(tenant, self.id(number)), body)
         return self.id(number)
 
-    async def stand_aside(self, eye: Eye, *uploads: str) -> list[object]:
+    async def offload_large_payloads(self, eye: Eye, *uploads: str) -> list[object]:
         jobs = [new(upload=upload) for upload in uploads]
-        return list(await self.vault.stand_aside(eye.tenant, jobs, INLINE, eye.look))
+        return list(
+            await self.large_payloads.offload_large_payloads(eye.tenant, jobs, INLINE, eye.look)
+        )
 
 
 @pytest.fixture
@@ -118,7 +120,7 @@ async def test_a_batch_of_uploads_takes_few_tasks_and_no_thread_of_others(room: 
     """It was a task for each job, and a line of all of them before everybody's payloads."""
     threads, tasks = set(threading.enumerate()), len(asyncio.all_tasks())
     batches = [[room.id(batch * BATCH + number) for number in range(BATCH)] for batch in range(3)]
-    asked = (room.stand_aside(Eye(7), *batch) for batch in batches)
+    asked = (room.offload_large_payloads(Eye(7), *batch) for batch in batches)
     answers = [answer for batch in await asyncio.gather(*asked) for answer in batch]
     assert {type(answer) for answer in answers} == {NotFound}
     assert len(answers) == 3 * BATCH
@@ -131,7 +133,7 @@ async def test_a_batch_of_uploads_takes_few_tasks_and_no_thread_of_others(room: 
 async def test_answers_come_in_the_order_of_the_jobs(room: Room) -> None:
     there = await room.uploaded(7, 1)
     jobs = [new(upload=there), new(payload=b"[1]"), new(upload=room.id(2)), new(payload=b"[2]")]
-    found = await room.vault.stand_aside(7, jobs, INLINE, Eye(7).look)
+    found = await room.large_payloads.offload_large_payloads(7, jobs, INLINE, Eye(7).look)
     assert [type(one) for one in found] == [NewJob, NewJob, NotFound, NewJob]
     assert (found[1], found[3]) == (jobs[1], jobs[3])
 
@@ -142,7 +144,7 @@ async def test_who_names_what_is_being_looked_at_waits_as_long_as_that_takes(
     eye = Eye(7)
     eye.is_open.clear()
     upload = await room.uploaded(7, 1)
-    batch = asyncio.create_task(room.stand_aside(eye, upload, upload))
+    batch = asyncio.create_task(room.offload_large_payloads(eye, upload, upload))
     await until(lambda: room.folder.gets == 3 and len(eye.looked_at) == 1, SECONDS)
     await later(monkeypatch, timedelta(hours=1))
     eye.is_open.set()
@@ -160,10 +162,10 @@ async def test_small_looks_do_not_wait_for_long_ones(
     for eye in eyes:
         eye.is_open.clear()
         uploads = [await room.uploaded(eye.tenant, number, long) for number in range(3)]
-        looks.append(asyncio.create_task(room.stand_aside(eye, *uploads)))
+        looks.append(asyncio.create_task(room.offload_large_payloads(eye, *uploads)))
     await until(lambda: [len(eye.looked_at) for eye in eyes] == [2] * 4, SECONDS)
     async with asyncio.timeout(SECONDS):
-        small = await room.stand_aside(Eye(7), await room.uploaded(7, 1))
+        small = await room.offload_large_payloads(Eye(7), await room.uploaded(7, 1))
     assert isinstance(small[0], NewJob)
     await later(monkeypatch, timedelta(seconds=60))
     for eye in eyes:
@@ -177,7 +179,7 @@ async def test_a_look_holds_a_text_once(room: Room) -> None:
     upload = await room.uploaded(7, 1, b"x" * LOOK_BYTES_MAX)
     tracemalloc.start()
     try:
-        (answer,) = await room.stand_aside(Eye(7), upload)
+        (answer,) = await room.offload_large_payloads(Eye(7), upload)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -203,7 +205,7 @@ async def test_how_many_uploads_are_kept_is_bounded(tmp_path: Path) -> None:
     room = Room(tmp_path, replaced(Settings(), uploads_kept_max=2))
     eye = Eye(7)
     await room.uploads.new(7, "key", "http://here")
-    await room.stand_aside(eye, await room.uploaded(7, 1), await room.uploaded(7, 2))
+    await room.offload_large_payloads(eye, await room.uploaded(7, 1), await room.uploaded(7, 2))
     room = Room(tmp_path, replaced(Settings(), uploads_kept_max=2))  # what it knows is in storage
     with pytest.raises(LimitReached, match=r"2 of your uploads are kept.* there may be 2") as told:
         await room.uploads.new(7, "key", "http://here")

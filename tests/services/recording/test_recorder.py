@@ -22,7 +22,7 @@ from tests.services.platform_room import (
 )
 from tests.services.refusing import refusing
 
-from fairway.core.failure.retry import Decision, Reason
+from fairway.core.failure.retry import Decision, DecisionReason
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -89,7 +89,7 @@ async def test_durable_leases_are_on_disk_before_the_worker_hears(
     (job,) = await submit(platform, tenant, new(pool=pool))
     hand = Hand(platform, medium=1, long=1)
     (lease,) = await hand.take()
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         row = await connection.fetchrow(
             "SELECT state, epoch, replace(token::text, '-', '') FROM jobs WHERE id = $1", job
         )
@@ -184,7 +184,7 @@ async def test_a_stale_term_is_told_refused(platform: Platform, tenant: Tenant) 
     (lease,) = await hand.take()
     await freeze(platform)
     before = await stored(platform, job)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE shards SET term = term + 1, owner = 'another'")
     platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
     await platform.recorder.drain()
@@ -235,15 +235,15 @@ async def test_an_end_that_cannot_be_packed_holds_up_no_other(
     leases = await hand.take(2)
     session, tally = leases[0].session, tally_of(leases[0].job)
     forever = Decision(State.SCHEDULED, tally, 1 << 62)  # past every date
-    dead = Decision(State.DEAD, tally, 0, Reason.PERMANENT)
+    dead = Decision(State.DEAD, tally, 0, DecisionReason.PERMANENT)
     ends = [
-        End(lease, n, 5, None, decision, said="failed")
+        End(lease, n, 5, None, decision, outcome_label="failed")
         for n, (lease, decision) in enumerate(zip(leases, (forever, dead), strict=True), 1)
     ]
     for end in ends:
         platform.dispatcher.not_written(end.lease)
         session.recording.add(end.number or 0)
-    platform.dispatcher.backlog.ending.update(jobs)
+    platform.dispatcher.backlog.unrecorded_ids.update(jobs)
     platform.recorder.record(ends)
     await until(lambda: not session.recording)
     assert sorted(session.recorded) == [1, 2]

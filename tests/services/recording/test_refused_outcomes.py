@@ -56,7 +56,7 @@ async def mallory_and(platform: Platform, tenant: Tenant) -> tuple[Hand, Lease, 
 
 
 async def term_in_store(platform: Platform) -> int:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         term: int = await connection.fetchval("SELECT term FROM shards")
     return term
 
@@ -66,7 +66,7 @@ async def is_dead(platform: Platform, job: str) -> bool:
 
 
 async def reason_of(platform: Platform, lease: Lease) -> tuple[str, str]:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         text = await connection.fetchval("SELECT error FROM jobs WHERE id = $1", lease.job.id)
     error = json.loads(text)
     return error["reason"], error.get("message", "")
@@ -75,7 +75,7 @@ async def reason_of(platform: Platform, lease: Lease) -> tuple[str, str]:
 async def test_sums_stop_where_numbers_end(platform: Platform, tenant: Tenant) -> None:
     """What a worker says of its runs cannot add up to a row that the store refuses."""
     (job,) = await submit(platform, tenant)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE jobs SET unbilled_us = 9223372036854775807, billed_us = 9223372036854775800"
         )
@@ -87,7 +87,9 @@ async def test_sums_stop_where_numbers_end(platform: Platform, tenant: Tenant) -
     assert (record.state, record.unbilled_us) == (State.DEAD, (1 << 63) - 1)
     assert record.billed_us == (1 << 63) - 1
     assert (record.ran_us or 0) < 60_000_000, "no longer than its lease is old, and some seconds"
-    used = await platform.insight.slot_time(tenant.id, job, "ffffffff-ffff-ffff-ffff-ffffffffffff")
+    used = await platform.job_lookup.slot_time(
+        tenant.id, job, "ffffffff-ffff-ffff-ffff-ffffffffffff"
+    )
     assert used[0].billed_us == (1 << 63) - 1
 
 
@@ -214,7 +216,7 @@ async def test_an_end_that_was_set_aside_is_over_once_its_shard_went_and_came_ba
     async with refusing(platform, f"NEW.id = '{job}'"):
         await hand.report(hand.done(lease, FATAL))
         await platform.loops["ownership"].stop()
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             await connection.execute("UPDATE shards SET term = term + 1")
         platform.dispatcher.close_shard(0)
         platform.dispatcher.claim_shard(0, await term_in_store(platform))

@@ -53,7 +53,7 @@ async def test_a_key_revoked_while_the_store_was_away_stops_working_too(
     directory, key = platform.directory, new_api_key("tenant")
     await directory.add_key(key, tenant.id)
     assert await directory.authenticate(key.text) is not None
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE api_keys SET revoked_at = now() - interval '5 minutes'")
     directory._changed_since -= timedelta(minutes=10)  # the last time it could ask
     await directory.run_once(0)
@@ -129,7 +129,7 @@ async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
     changed: list[Tenant] = []
     directory = another_directory(platform.database, changed.append)
     await directory.run_once(0)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE tenants SET weight = 77, updated_at = now() WHERE id = $1", tenant.id
         )

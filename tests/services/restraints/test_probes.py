@@ -13,7 +13,7 @@ from fairway.core.failure.quarantine import Quarantine
 from fairway.core.ids import make_job_id
 from fairway.core.tenant import Tenant
 from fairway.runtime import loops
-from fairway.services.failure.failure_policy import Change, TypeKey
+from fairway.services.failure.failure_policy import RestraintChange, TypeKey
 from fairway.services.platform import Platform
 from fairway.services.restraints import probes
 from fairway.store import restraints as store
@@ -26,12 +26,12 @@ NO_SUCH_PRIORITY = 1 << 20  # the store has no number for it: a read of such a s
 async def due_circuits(platform: Platform, tenant: Tenant, *types: str) -> list[Circuit]:
     """Circuits of these types that are open and due; a job waits behind each."""
     await submit(platform, tenant, *[new(name) for name in types])
-    aftermath, circuits = platform.dispatcher.aftermath, list[Circuit]()
+    failure_policy, circuits = platform.dispatcher.failure_policy, list[Circuit]()
     for name in types:
-        circuit = Circuit(aftermath.circuit_settings)
+        circuit = Circuit(failure_policy.circuit_settings)
         circuit.restore(CircuitRecord(LONG_REST_US, 0), platform.clock.now_us())
         key = TypeKey(tenant.id, platform.directory.type_ids[name])
-        aftermath.circuits.put(*key, "stripe", circuit)
+        failure_policy.circuits.put(*key, "stripe", circuit)
         circuits.append(circuit)
     platform.restraints.changed([tenant.id])
     return circuits
@@ -54,7 +54,7 @@ async def test_a_probe_that_fails_stops_no_other_and_comes_again_soon(
     await platform.restraints.run_once(0)
     assert (out(platform, tenant), out(platform, other)) == (0, 1)
     assert whole.state is broken.state is CircuitState.HALF_OPEN
-    now_us, settings = platform.clock.now_us(), platform.dispatcher.aftermath.circuit_settings
+    now_us, settings = platform.clock.now_us(), platform.dispatcher.failure_policy.circuit_settings
     assert broken.is_due(now_us + settings.rest_us), "nothing was proved: no long rest for that"
     assert not whole.is_due(now_us + settings.rest_us)
     streams = platform.dispatcher.backlog.streams_of(tenant.id, [SHORT])
@@ -98,28 +98,31 @@ async def test_what_ends_here_while_others_news_are_gone_through_stays_so(
     monkeypatch.setattr(loops, "PART_SECONDS", -1.0)
     monkeypatch.setattr(loops, "SLICE_REST_SECONDS", 0.05)
     await freeze(platform)
-    aftermath, far = platform.dispatcher.aftermath, CircuitRecord(LONG_REST_US, LONG_REST_US)
+    failure_policy, far = (
+        platform.dispatcher.failure_policy,
+        CircuitRecord(LONG_REST_US, LONG_REST_US),
+    )
     first, second = [CircuitKey(tenant.id, 7, name) for name in ("a", "b")]
     place = TypeKey(tenant.id, 7)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await store.open_circuit(connection, first, far)
         await store.impose_quarantine(connection, *place)
     await platform.restraints.run_once(0)
-    quarantine = aftermath.quarantines[place]
+    quarantine = failure_policy.quarantines[place]
     assert isinstance(quarantine, Quarantine)
     assert quarantine.is_on
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await store.close_circuit(connection, first)
         await store.open_circuit(connection, second, far)
     reading = asyncio.create_task(platform.restraints.run_once(0))
-    await until(lambda: "b" in aftermath.circuits.of_type(*place))
+    await until(lambda: "b" in failure_policy.circuits.of_type(*place))
     quarantine.lift()
-    aftermath.news.append(Change("quarantine", *place, is_on=False))
+    failure_policy.news.append(RestraintChange("quarantine", *place, is_on=False))
     await reading
     assert not quarantine.is_on
-    assert aftermath.circuits.of_type(*place)["b"].is_open
-    assert "a" not in aftermath.circuits.of_type(*place), "it was closed elsewhere"
+    assert failure_policy.circuits.of_type(*place)["b"].is_open
+    assert "a" not in failure_policy.circuits.of_type(*place), "it was closed elsewhere"
     await platform.restraints.run_once(0)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         assert await store.all_quarantines(connection) == {}
     assert not quarantine.is_on

@@ -34,7 +34,7 @@ SOON = CircuitSettings(rest_us=300_000)
 @pytest.fixture
 async def platform(database_url: str) -> AsyncIterator[Platform]:
     async with owner_on(database_url) as platform:
-        platform.dispatcher.aftermath.circuit_settings = SOON
+        platform.dispatcher.failure_policy.circuit_settings = SOON
         yield platform
 
 
@@ -74,7 +74,7 @@ async def work(
 
 async def told(platform: Platform, tenant: Tenant) -> list[str]:
     """Kinds of the tenant's events, oldest first."""
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         found = await events.list_events(connection, tenant.id, 1 << 62, None, 100)
     return [event.kind for event in reversed(found)]
 
@@ -82,7 +82,7 @@ async def told(platform: Platform, tenant: Tenant) -> list[str]:
 async def counters(
     platform: Platform, tenant: Tenant, jobs: Sequence[str]
 ) -> Counter[tuple[int, ...]]:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         rows = await connection.fetch(
             "SELECT state, attempts, failures FROM jobs WHERE tenant = $1 AND id = ANY($2::uuid[])",
             tenant.id,
@@ -118,7 +118,7 @@ async def test_a_dependency_that_is_away_parks_its_jobs_and_theirs_alone(
     assert {lease.job.id for lease in ran} >= {*jobs} - {other}
     await until(lambda: _all_succeeded(platform, jobs))
     assert "dependency_circuit_closed" in await told(platform, tenant)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         assert await restraints.all_circuits(connection) == {}
 
 
@@ -127,7 +127,7 @@ async def _is_told(platform: Platform, tenant: Tenant, kind: str) -> bool:
 
 
 async def _all_succeeded(platform: Platform, jobs: Sequence[str]) -> bool:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         left = await connection.fetchval(
             "SELECT count(*) FROM jobs WHERE id = ANY($1::uuid[]) AND state <> 3", jobs
         )
@@ -154,7 +154,7 @@ async def test_the_next_owner_holds_the_same_jobs_back(database_url: str) -> Non
     async with owner_on(database_url) as second:
         await until(lambda: bool(second.dispatcher.backlog.holds))
         pay = second.directory.type_ids["pay"]
-        circuits = second.dispatcher.aftermath.circuits.of_type(tenant.id, pay)
+        circuits = second.dispatcher.failure_policy.circuits.of_type(tenant.id, pay)
         assert circuits["stripe"].is_open
 
 
@@ -176,7 +176,7 @@ async def test_a_type_that_mostly_fails_gets_two_tries(platform: Platform, tenan
     await submit(platform, tenant, *[new("bad")] * 5)
     await work(hand, lambda lease: None, until_calls=5)
     await until(lambda: _is_told(platform, tenant, "quarantine_lifted"))
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         assert await restraints.all_quarantines(connection) == {}
 
 
@@ -189,7 +189,7 @@ async def test_deploys_and_crashes_quarantine_nothing(platform: Platform, tenant
     hand = Hand(platform, short=40)
     await hand.take(40)
     await hand.say(goodbye=True)  # the process ends with all of it
-    assert platform.dispatcher.aftermath.quarantines == {}
+    assert platform.dispatcher.failure_policy.quarantines == {}
 
 
 async def test_a_person_may_lift_it(platform: Platform, tenant: Tenant) -> None:
@@ -197,10 +197,10 @@ async def test_a_person_may_lift_it(platform: Platform, tenant: Tenant) -> None:
     hand = Hand(platform, types=("bad",), short=20)
     await work(hand, lambda lease: BROKEN, until_calls=60)
     key = TypeKey(tenant.id, platform.directory.type_ids["bad"])
-    quarantine = platform.dispatcher.aftermath.quarantines[key]
+    quarantine = platform.dispatcher.failure_policy.quarantines[key]
     await until(lambda: _is_told(platform, tenant, "quarantine_imposed"))
     assert quarantine.is_on
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         assert await restraints.lift_quarantine(connection, *key)
     await until(lambda: not quarantine.is_on)
 
@@ -210,7 +210,7 @@ async def test_a_person_may_lift_it(platform: Platform, tenant: Tenant) -> None:
 
 async def test_retries_stay_within_twice_the_dispatches(platform: Platform, tenant: Tenant) -> None:
     """Every job fails, again and again, and asks for no pause; quarantine would hide the budget."""
-    platform.dispatcher.aftermath.quarantine_settings = QuarantineSettings(runs_min=10**9)
+    platform.dispatcher.failure_policy.quarantine_settings = QuarantineSettings(runs_min=10**9)
     jobs = await submit(platform, tenant, *[new("bad")] * 100)
     hand = Hand(platform, types=("bad",), short=50)
     ran = await work(hand, lambda lease: BROKEN, until_calls=500, seconds=40)

@@ -14,7 +14,7 @@ from fairway.services.scheduling.promoter import REST_MAX_SECONDS, REST_MIN_SECO
 
 async def schedule(platform: Platform, job: str, due_in_seconds: float) -> None:
     platform.dispatcher.backlog.forget_shard(0)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE jobs SET state = 0, execute_at = now() + make_interval(secs => $2)"
             " WHERE id = $1",

@@ -16,7 +16,7 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, freeze, owner_
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound
 from fairway.core.lifecycle import State
-from fairway.core.scheduling.schedule import Place, ScheduleTerms
+from fairway.core.scheduling.schedule import ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import CatchUp, Overlap
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.core.unix_time import to_unix_ms
@@ -39,8 +39,8 @@ from fairway.store import submissions
 HOUR_MS = 3_600_000
 
 
-def terms(**changes: Any) -> ScheduleTerms:
-    plain = ScheduleTerms(
+def spec(**changes: Any) -> ScheduleSpec:
+    plain = ScheduleSpec(
         cron="* * * * *", every_ms=None, zone="UTC", type=0, pool=1, priority=5, timeout_ms=None,
         payload=b'{"n":1}', tick_argument=None, jitter_ms=0, starts_at=datetime.now(UTC),
         ends_at=None, overlap=Overlap.ALLOW, catch_up=CatchUp.NONE, window_ms=HOUR_MS, paused=False,
@@ -49,10 +49,12 @@ def terms(**changes: Any) -> ScheduleTerms:
     return plain._replace(**changes)
 
 
-async def put(platform: Platform, tenant: Tenant, name: str = "report", **changes: Any) -> Place:
-    place = platform.schedules.place(tenant.id, name)
-    await platform.schedules.put(place, terms(**changes), "work")
-    return place
+async def put(
+    platform: Platform, tenant: Tenant, name: str = "report", **changes: Any
+) -> ScheduleKey:
+    key = platform.schedules.key_of(tenant.id, name)
+    await platform.schedules.put(key, spec(**changes), "work")
+    return key
 
 
 def ticker_of(platform: Platform) -> Ticker:
@@ -68,25 +70,25 @@ def ticker_of(platform: Platform) -> Ticker:
     )
 
 
-async def turn_back(platform: Platform, place: Place, minutes: float) -> None:
+async def turn_back(platform: Platform, key: ScheduleKey, minutes: float) -> None:
     """As if nobody had fired a tick for so long."""
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE schedules SET handled_at = now() - make_interval(mins => $1),"
             " starts_at = now() - interval '2 days',"
             " next_at = now() - make_interval(mins => $1) WHERE name = $2",
             minutes,
-            place.name,
+            key.name,
         )
 
 
-async def runs(platform: Platform, place: Place) -> list[tuple[datetime, int, str | None]]:
-    found = await platform.schedules.runs(place, None, 500)
+async def runs(platform: Platform, key: ScheduleKey) -> list[tuple[datetime, int, str | None]]:
+    found = await platform.schedules.runs(key, None, 500)
     return [(run.tick, run.outcome, run.job) for run in reversed(found)]
 
 
 async def jobs(platform: Platform) -> list[dict[str, Any]]:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         return [dict(row) for row in await connection.fetch("SELECT * FROM jobs ORDER BY id")]
 
 
@@ -96,12 +98,12 @@ async def jobs(platform: Platform) -> list[dict[str, Any]]:
 async def test_a_tick_makes_a_job_that_runs(database_url: str) -> None:
     async with owner_on(database_url, replaced(QUICK, schedule_seconds_min=0.5)) as platform:
         tenant = await add_tenant(platform)
-        place = await put(platform, tenant, cron=None, every_ms=700, tick_argument="at")
+        key = await put(platform, tenant, cron=None, every_ms=700, tick_argument="at")
         first, second = await Hand(platform, short=8).take(2)
         at = [json.loads(lease.job.payload)["at"] for lease in (first, second)]
         assert at[0] < at[1]
         ticks = [
-            tick.isoformat().replace("+00:00", "Z") for tick, _, _ in await runs(platform, place)
+            tick.isoformat().replace("+00:00", "Z") for tick, _, _ in await runs(platform, key)
         ]
         assert ticks[:2] == at
         assert json.loads(first.job.payload)["n"] == 1
@@ -109,23 +111,23 @@ async def test_a_tick_makes_a_job_that_runs(database_url: str) -> None:
 
 async def test_a_round_fires_what_is_due_once(platform: Platform, tenant: Tenant) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=CatchUp.LAST)
+    key = await put(platform, tenant, catch_up=CatchUp.LAST)
     ticker = ticker_of(platform)
     rest = await ticker.run_once(0)
     assert await jobs(platform) == [], "a new schedule waits for its first tick"
     assert rest <= 1.0
-    await turn_back(platform, place, 3)
+    await turn_back(platform, key, 3)
     await asyncio.gather(*(ticker_of(platform).run_once(0) for _ in range(3)))
     (job,) = await jobs(platform)
     assert job["state"] in (State.SCHEDULED, State.QUEUED)
-    assert [run[2] for run in await runs(platform, place)] == [str(job["id"])]
+    assert [run[2] for run in await runs(platform, key)] == [str(job["id"])]
 
 
 async def test_an_owner_that_was_replaced_fires_nothing(platform: Platform, tenant: Tenant) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=CatchUp.LAST)
-    await turn_back(platform, place, 3)
-    async with platform.database.calm() as connection:
+    key = await put(platform, tenant, catch_up=CatchUp.LAST)
+    await turn_back(platform, key, 3)
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE shards SET term = term + 1, owner = 'another'")
     await ticker_of(platform).run_once(0)
     assert await jobs(platform) == []
@@ -134,11 +136,11 @@ async def test_an_owner_that_was_replaced_fires_nothing(platform: Platform, tena
 async def test_two_owners_with_one_tick_fire_it_once(platform: Platform, tenant: Tenant) -> None:
     """Even if the schedule's own row is put back, as by an old backup: the tick is its identity."""
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=CatchUp.ALL)
+    key = await put(platform, tenant, catch_up=CatchUp.ALL)
     for _ in range(2):
-        await turn_back(platform, place, 5)
+        await turn_back(platform, key, 5)
         await ticker_of(platform).run_once(0)
-    ticks = [tick for tick, _, _ in await runs(platform, place)]
+    ticks = [tick for tick, _, _ in await runs(platform, key)]
     assert len(await jobs(platform)) == len(ticks) == len(set(ticks))
 
 
@@ -149,10 +151,10 @@ async def test_ten_minutes_without_any_server(
     platform: Platform, tenant: Tenant, rule: CatchUp, most: int, least: int
 ) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=rule)
-    await turn_back(platform, place, 10)
+    key = await put(platform, tenant, catch_up=rule)
+    await turn_back(platform, key, 10)
     await ticker_of(platform).run_once(0)
-    found = [tick for tick, _, _ in await runs(platform, place)]
+    found = [tick for tick, _, _ in await runs(platform, key)]
     # A tick of the last seconds is on time, whatever the rule: one more in the seconds after one.
     on_time = [tick for tick in found if datetime.now(UTC) - tick < timedelta(seconds=20)]
     assert least <= len(found) <= most
@@ -179,10 +181,10 @@ async def test_jitter_spreads_the_runs_not_the_ticks(platform: Platform, tenant:
         await put(platform, tenant, f"s{n}", jitter_ms=60_000, catch_up=CatchUp.LAST)
         for n in range(5)
     ]
-    for place in places:
-        await turn_back(platform, place, 3)
+    for key in places:
+        await turn_back(platform, key, 3)
     await ticker_of(platform).run_once(0)
-    ticks = {(await runs(platform, place))[-1][0] for place in places}
+    ticks = {(await runs(platform, key))[-1][0] for key in places}
     assert len(ticks) == 1
     due = {job["execute_at"] for job in await jobs(platform)}
     assert len(due) == 5
@@ -195,9 +197,9 @@ async def test_a_schedule_that_cannot_be_read_stops_nobody(
     await freeze(platform)
     bad = await put(platform, tenant, "bad")
     good = await put(platform, tenant, "good", catch_up=CatchUp.LAST)
-    for place in (bad, good):
-        await turn_back(platform, place, 3)
-    async with platform.database.calm() as connection:
+    for key in (bad, good):
+        await turn_back(platform, key, 3)
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE schedules SET zone = 'Gone/Away' WHERE name = 'bad'")
     await ticker_of(platform).run_once(0)
     assert len(await runs(platform, good)) == 1
@@ -209,26 +211,26 @@ async def test_rare_expressions_that_come_due_hold_nobody_up(
     await freeze(platform)
     for n in range(20):
         rare = {"cron": "*/30 0 * 2 MON#5", "zone": "Europe/Lisbon"}
-        place = await put(platform, tenant, f"rare-{n}", **rare, catch_up=CatchUp.ALL)
-        await turn_back(platform, place, 30 * 365 * 24 * 60)
+        key = await put(platform, tenant, f"rare-{n}", **rare, catch_up=CatchUp.ALL)
+        await turn_back(platform, key, 30 * 365 * 24 * 60)
     platform.stalls.forget()
     await ticker_of(platform).run_once(0)
     assert platform.stalls.longest().busy_seconds < 0.1
-    handled = (await platform.schedules.read(place)).handled_at
+    handled = (await platform.schedules.read(key)).handled_at
     assert datetime.now(UTC) - handled < timedelta(minutes=1)
 
 
 # -- overlap -------------------------------------------------------------------------------------
 
 
-async def tick_again(platform: Platform, place: Place) -> Ticker:
+async def tick_again(platform: Platform, key: ScheduleKey) -> Ticker:
     """One more tick: the minute before those that were. Answers who fired it."""
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("DELETE FROM schedule_runs WHERE job IS NULL AND outcome = 1")
         await connection.execute(
             "UPDATE schedule_runs SET tick = tick - interval '100 days' WHERE outcome = 0"
         )
-    await turn_back(platform, place, 1.01)
+    await turn_back(platform, key, 1.01)
     ticker = ticker_of(platform)
     await ticker.run_once(0)
     return ticker
@@ -242,13 +244,13 @@ async def test_a_tick_while_the_last_run_is_not_over(
     platform: Platform, tenant: Tenant, overlap: Overlap, outcomes: list[int]
 ) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, overlap=overlap, catch_up=CatchUp.LAST)
-    await turn_back(platform, place, 1.01)
+    key = await put(platform, tenant, overlap=overlap, catch_up=CatchUp.LAST)
+    await turn_back(platform, key, 1.01)
     await ticker_of(platform).run_once(0)
     before = len(await jobs(platform))
-    await tick_again(platform, place)
+    await tick_again(platform, key)
     recent = [
-        run for run in await runs(platform, place) if run[0] > datetime.now(UTC) - timedelta(days=1)
+        run for run in await runs(platform, key) if run[0] > datetime.now(UTC) - timedelta(days=1)
     ]
     assert [outcome for _, outcome, _ in recent] == outcomes
     assert len(await jobs(platform)) - before == outcomes.count(0)
@@ -258,25 +260,25 @@ async def test_a_waiting_tick_runs_when_the_run_before_it_is_over(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, overlap=Overlap.QUEUE_ONE, catch_up=CatchUp.LAST)
-    await turn_back(platform, place, 1.01)
+    key = await put(platform, tenant, overlap=Overlap.QUEUE_ONE, catch_up=CatchUp.LAST)
+    await turn_back(platform, key, 1.01)
     await ticker_of(platform).run_once(0)
-    await tick_again(platform, place)
+    await tick_again(platform, key)
     await ticker_of(platform).run_once(0)
     assert len(await jobs(platform)) == 1, "it waits"
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE jobs SET state = 3, finished_at = now()")
     await ticker_of(platform).run_once(0)
     assert len(await jobs(platform)) == 2
-    assert (await platform.schedules.read(place)).waiting_tick is None
+    assert (await platform.schedules.read(key)).waiting_tick is None
 
 
 async def test_a_tick_can_cancel_the_run_before_it(platform: Platform, tenant: Tenant) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, overlap=Overlap.CANCEL_RUNNING, catch_up=CatchUp.LAST)
-    await turn_back(platform, place, 1.01)
+    key = await put(platform, tenant, overlap=Overlap.CANCEL_RUNNING, catch_up=CatchUp.LAST)
+    await turn_back(platform, key, 1.01)
     await ticker_of(platform).run_once(0)
-    ticker = await tick_again(platform, place)
+    ticker = await tick_again(platform, key)
     await ticker.cancel_runs(0)
     await ticker.run_once(0)
     states = [job["state"] for job in await jobs(platform)]
@@ -289,19 +291,19 @@ async def test_a_run_that_cannot_be_stopped_now_stops_no_schedule(
 ) -> None:
     monkeypatch.setattr(control_module, "CANCEL_SECONDS_MAX", 0.1)
     await freeze(platform)
-    place = await put(platform, tenant, overlap=Overlap.CANCEL_RUNNING, catch_up=CatchUp.LAST)
-    await turn_back(platform, place, 1.01)
+    key = await put(platform, tenant, overlap=Overlap.CANCEL_RUNNING, catch_up=CatchUp.LAST)
+    await turn_back(platform, key, 1.01)
     await ticker_of(platform).run_once(0)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(  # it runs, and nobody knows for whom
             "UPDATE jobs SET state = 2, epoch = 9, started_at = now(),"
             " session = gen_random_uuid(), token = gen_random_uuid()"
         )
     async with asyncio.timeout(8):
-        ticker = await tick_again(platform, place)
+        ticker = await tick_again(platform, key)
         await ticker.cancel_runs(0)
         assert [job["state"] for job in await jobs(platform)] == [State.RUNNING]
-        async with platform.database.calm() as connection:
+        async with platform.database.background() as connection:
             await connection.execute("UPDATE jobs SET state = 1")
         await ticker.cancel_runs(0)  # it tries again
     assert [job["state"] for job in await jobs(platform)] == [State.CANCELLED]
@@ -311,11 +313,11 @@ async def test_a_run_that_cannot_be_stopped_now_stops_no_schedule(
 
 
 async def test_trigger_runs_one_now(platform: Platform, tenant: Tenant) -> None:
-    place = await put(platform, tenant, cron="0 0 1 1 *")
-    job = await platform.schedules.trigger(place)
+    key = await put(platform, tenant, cron="0 0 1 1 *")
+    job = await platform.schedules.trigger(key)
     (lease,) = await Hand(platform).take()
     assert lease.job.id == job
-    assert [(outcome, found) for _, outcome, found in await runs(platform, place)] == [(0, job)]
+    assert [(outcome, found) for _, outcome, found in await runs(platform, key)] == [(0, job)]
 
 
 def another_server(platform: Platform, in_turn: InTurn | None = None) -> Schedules:
@@ -332,21 +334,21 @@ def another_server(platform: Platform, in_turn: InTurn | None = None) -> Schedul
 
 
 async def test_every_trigger_makes_a_job_that_is_there(platform: Platform, tenant: Tenant) -> None:
-    place = await put(platform, tenant, every_ms=HOUR_MS, cron=None)
+    key = await put(platform, tenant, every_ms=HOUR_MS, cron=None)
     doors = [platform.schedules, another_server(platform)]
     made: list[str] = []
     for _ in range(20):
-        made += await asyncio.gather(*(doors[n % 2].trigger(place) for n in range(5)))
+        made += await asyncio.gather(*(doors[n % 2].trigger(key) for n in range(5)))
     assert len(set(made)) == 100
     assert {str(row["id"]) for row in await jobs(platform)} == set(made)
-    assert {job for _, _, job in await runs(platform, place)} == set(made)
+    assert {job for _, _, job in await runs(platform, key)} == set(made)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([None, 1, 7, 1000, 10_000]))
 def test_a_moment_that_may_be_the_clocks_is_left_to_it(after_ms: int, every_ms: int | None) -> None:
     starts_at = datetime(2026, 1, 31, 12, 0, 0, 345_000, UTC)
     cron = "* * * * *" if every_ms is None else None
-    found = terms(cron=cron, every_ms=every_ms, starts_at=starts_at)
+    found = spec(cron=cron, every_ms=every_ms, starts_at=starts_at)
     ticks = recurrence(found).after(to_unix_ms(starts_at) + after_ms)
     assert all(may_be_tick(found, tick) for tick in islice(ticks, 5))
 
@@ -355,15 +357,15 @@ async def test_backfill_makes_up_for_a_range_and_never_doubles(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, cron="0 9 * * *", zone="Europe/Lisbon", tick_argument="day")
+    key = await put(platform, tenant, cron="0 9 * * *", zone="Europe/Lisbon", tick_argument="day")
     until_ = datetime.now(UTC) - timedelta(days=1)
     since = until_ - timedelta(days=10)
-    assert await platform.schedules.backfill(place, since, until_) == (10, 0)
-    assert await platform.schedules.backfill(place, since - timedelta(days=2), until_) == (2, 10)
+    assert await platform.schedules.backfill(key, since, until_) == (10, 0)
+    assert await platform.schedules.backfill(key, since - timedelta(days=2), until_) == (2, 10)
     days = {json.loads(bytes(job["payload"]))["day"] for job in await jobs(platform)}
     assert len(days) == 12
     with pytest.raises(InvalidRequest, match="in the past"):
-        await platform.schedules.backfill(place, since, until_ + timedelta(days=9))
+        await platform.schedules.backfill(key, since, until_ + timedelta(days=9))
     often = await put(platform, tenant, "often")
     with pytest.raises(InvalidRequest, match=str(BACKFILL_MAX)):
         await platform.schedules.backfill(often, since, until_)
@@ -373,14 +375,14 @@ async def test_backfill_and_the_clock_do_not_fire_one_tick_twice(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=CatchUp.ALL)
-    await turn_back(platform, place, 10)
+    key = await put(platform, tenant, catch_up=CatchUp.ALL)
+    await turn_back(platform, key, 10)
     now = platform.schedules.now()
     await asyncio.gather(
         ticker_of(platform).run_once(0),
-        platform.schedules.backfill(place, now - timedelta(minutes=10), now),
+        platform.schedules.backfill(key, now - timedelta(minutes=10), now),
     )
-    found = await runs(platform, place)
+    found = await runs(platform, key)
     assert len(await jobs(platform)) == len({tick for tick, _, _ in found}) == len(found)
 
 
@@ -388,21 +390,21 @@ async def test_a_paused_schedule_is_silent_and_makes_up_for_nothing(
     platform: Platform, tenant: Tenant
 ) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=CatchUp.ALL)
-    paused = await platform.schedules.pause(place, True)
-    assert paused.terms.paused
-    async with platform.database.calm() as connection:
+    key = await put(platform, tenant, catch_up=CatchUp.ALL)
+    paused = await platform.schedules.pause(key, True)
+    assert paused.spec.paused
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE schedules SET next_at = now() - interval '5 minutes'")
     await ticker_of(platform).run_once(0)
-    await platform.schedules.pause(place, False)
+    await platform.schedules.pause(key, False)
     await ticker_of(platform).run_once(0)
     assert await jobs(platform) == []
 
 
 async def test_a_change_makes_up_for_nothing(platform: Platform, tenant: Tenant) -> None:
     await freeze(platform)
-    place = await put(platform, tenant, catch_up=CatchUp.ALL)
-    await turn_back(platform, place, 10)
+    key = await put(platform, tenant, catch_up=CatchUp.ALL)
+    await turn_back(platform, key, 10)
     await put(platform, tenant, catch_up=CatchUp.ALL, cron="*/2 * * * *")
     await ticker_of(platform).run_once(0)
     assert len(await jobs(platform)) == 0
@@ -412,16 +414,16 @@ async def test_there_are_only_so_many_and_none_of_anothers(database_url: str) ->
     async with owner_on(database_url, replaced(QUICK, schedules_per_tenant=2)) as platform:
         tenant, other = await add_tenant(platform), await add_tenant(platform, "other")
         await put(platform, tenant, "a")
-        place = await put(platform, tenant, "b")
+        key = await put(platform, tenant, "b")
         await put(platform, tenant, "b")  # replacing is no more
         with pytest.raises(LimitReached) as refusal:
             await put(platform, tenant, "c")
         assert refusal.value.code == "TOO_MANY_SCHEDULES"
         with pytest.raises(NotFound):
-            await platform.schedules.read(platform.schedules.place(other.id, "b"))
-        await platform.schedules.remove(place)
+            await platform.schedules.read(platform.schedules.key_of(other.id, "b"))
+        await platform.schedules.remove(key)
         with pytest.raises(NotFound):
-            await platform.schedules.read(place)
+            await platform.schedules.read(key)
 
 
 async def test_what_takes_long_to_work_out_is_done_in_turn(
@@ -437,17 +439,17 @@ async def test_what_takes_long_to_work_out_is_done_in_turn(
     assert platform.schedules._ports.in_turn == platform.heavy.run
     platform.schedules = another_server(platform, noted)
     rare = {"cron": "0 0 29 2 *"}
-    place = await put(platform, tenant, **rare)
+    key = await put(platform, tenant, **rare)
     assert asked == [tenant.id] * 2
-    await platform.schedules.preview(tenant.id, terms(**rare))
-    await platform.schedules.pause(place, True)
+    await platform.schedules.preview(tenant.id, spec(**rare))
+    await platform.schedules.pause(key, True)
     now = platform.schedules.now()
-    await platform.schedules.backfill(place, now - timedelta(days=1), now)
+    await platform.schedules.backfill(key, now - timedelta(days=1), now)
     assert asked == [tenant.id] * 5
-    assert await platform.schedules.next_runs(tenant.id, terms(cron="7 0 29 2 *"))
+    assert await platform.schedules.next_runs(tenant.id, spec(cron="7 0 29 2 *"))
     assert asked == [tenant.id] * 6
-    assert len(await platform.schedules.next_runs(tenant.id, terms())) == 5
-    assert await platform.schedules.next_runs(tenant.id, terms(**rare))
+    assert len(await platform.schedules.next_runs(tenant.id, spec())) == 5
+    assert await platform.schedules.next_runs(tenant.id, spec(**rare))
     assert asked == [tenant.id] * 6  # what is quick, or known by now, is not made to wait
 
 
@@ -455,14 +457,14 @@ async def test_runs_outside_of_the_clock_count_towards_the_tenants_rate(platform
     await freeze(platform)
     poor = await platform.directory.add_tenant("poor", TenantSettings(rate_per_second=1, burst=10))
     assert poor is not None
-    place = await put(platform, poor, cron="0 * * * *")
+    key = await put(platform, poor, cron="0 * * * *")
     until_ = datetime.now(UTC) - timedelta(seconds=30)  # past by the store's clock, too
-    made = await platform.schedules.backfill(place, until_ - timedelta(hours=12), until_)
+    made = await platform.schedules.backfill(key, until_ - timedelta(hours=12), until_)
     assert made.made == 12
     with pytest.raises(LimitReached):
-        await platform.schedules.trigger(place)
+        await platform.schedules.trigger(key)
     with pytest.raises(LimitReached):
-        await platform.schedules.backfill(place, until_ - timedelta(hours=24), until_)
+        await platform.schedules.backfill(key, until_ - timedelta(hours=24), until_)
     assert len(await jobs(platform)) == 12
 
 
@@ -471,7 +473,7 @@ async def test_a_backfill_of_heavy_jobs_is_written_in_parts(
 ) -> None:
     await freeze(platform)
     heavy = b'{"text":"' + b"x" * 1000 + b'"}'
-    place = await put(platform, tenant, cron="0 * * * *", payload=heavy)
+    key = await put(platform, tenant, cron="0 * * * *", payload=heavy)
     monkeypatch.setattr(schedules_module, "BACKFILL_BYTES", 3000)
     sizes: list[int] = []
     insert = submissions.insert_jobs
@@ -482,7 +484,7 @@ async def test_a_backfill_of_heavy_jobs_is_written_in_parts(
 
     monkeypatch.setattr(submissions, "insert_jobs", noted)
     until_ = datetime.now(UTC) - timedelta(seconds=30)  # past by the store's clock, too
-    made = await platform.schedules.backfill(place, until_ - timedelta(hours=5), until_)
+    made = await platform.schedules.backfill(key, until_ - timedelta(hours=5), until_)
     assert made == (5, 0)
     assert sizes == [2, 2, 1]
 
@@ -494,8 +496,8 @@ async def test_a_round_writes_no_more_than_it_may(
     await freeze(platform)
     monkeypatch.setattr(ticker_module, "ROUND_BYTES", 15 * 1024)
     for name in "abcd":
-        place = await put(platform, tenant, name, catch_up=CatchUp.ALL)
-        await turn_back(platform, place, 10)
+        key = await put(platform, tenant, name, catch_up=CatchUp.ALL)
+        await turn_back(platform, key, 10)
     counts, ticker = [], ticker_of(platform)
     for _ in range(3):
         await ticker.run_once(0)
@@ -520,12 +522,12 @@ async def test_a_schedule_that_the_store_refuses_stops_no_other(
     await freeze(platform)
     names = ("a", "bad", "c", "d")
     places = [await put(platform, tenant, name, catch_up=CatchUp.LAST) for name in names]
-    for place in places:
-        await turn_back(platform, place, 3)
+    for key in places:
+        await turn_back(platform, key, 3)
     async with platform.database.upkeep() as connection:
         await connection.execute(REFUSE_ONE)
     ticker = ticker_of(platform)
     await ticker.run_once(0)
     await ticker.run_once(0)
-    ticked = [bool(await runs(platform, place)) for place in places]
+    ticked = [bool(await runs(platform, key)) for key in places]
     assert ticked == [True, False, True, True]

@@ -197,7 +197,7 @@ class World:
         self.machine.to_write.clear()
 
     def agree(self, tenant: Tenant) -> None:
-        self.machine.dispatcher.set_terms(tenant)
+        self.machine.dispatcher.set_entitlement(tenant)
 
     def trust(self, *, is_given: bool) -> None:
         later_us = round(1e9) if is_given else 0
@@ -283,7 +283,7 @@ def _assert_rung(world: World) -> None:
     for session in world.machine.dispatcher.sessions.values():
         if session.held is not None and session.held.is_held and session.outbox:
             assert session.poll is not None
-            assert session.poll.done() or session.ring_due
+            assert session.poll.done() or session.wake_due
 
 
 def test_of_two_that_wait_alike_the_longer_held_call_is_answered() -> None:
@@ -317,7 +317,7 @@ def capped(tenant: int, cap: int) -> Tenant:
 
 def at_its_cap(machine: Machine) -> tuple[Session, Session]:
     """A shared worker that runs a job of tenant 7, and one of its own that may run no other."""
-    machine.dispatcher.set_terms(capped(7, 1))
+    machine.dispatcher.set_entitlement(capped(7, 1))
     shared, own = machine.worker("shared", short=1), machine.worker("own", tenant=7, short=1)
     for session in (shared, own):
         machine.dispatcher.hold_open(session)
@@ -336,7 +336,7 @@ def test_when_a_run_of_its_tenant_ends_elsewhere(machine: Machine) -> None:
 
 def test_when_its_tenant_may_run_more(machine: Machine) -> None:
     _, own = at_its_cap(machine)
-    machine.dispatcher.set_terms(capped(7, 2))
+    machine.dispatcher.set_entitlement(capped(7, 2))
     machine.arrive(machine.job(tenant=8))
     assert len(own.outbox) == 1
 
@@ -381,7 +381,7 @@ def test_beside_a_dead_workers_jobs_one_with_more_slots_is_asked_as_well(machine
     dead = machine.worker("dead", short=3)
     machine.arrive(*[machine.job() for _ in range(3)])
     assert len(machine.take(dead)) == 3
-    machine.dispatcher.set_terms(Tenant(9, "t", 10, 1000, reserved=(("short", 1),)))
+    machine.dispatcher.set_entitlement(Tenant(9, "t", 10, 1000, reserved=(("short", 1),)))
     narrow, wide = machine.worker("narrow", short=1), machine.worker("wide", short=2)
     for session in (narrow, wide):
         machine.dispatcher.hold_open(session)

@@ -30,7 +30,7 @@ from fairway.store.connections.database import Connection
 
 
 async def count(platform: Platform) -> int:
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         found: int = await connection.fetchval("SELECT count(*) FROM jobs")
         return found
 

@@ -24,7 +24,7 @@ from fairway.services.platform import Platform
 from fairway.services.restraints.probes import holds_of
 from fairway.services.sessions.calls import Reported
 from fairway.services.sessions.sessions import Lease, Session
-from fairway.services.workers.failure_reports import hear_failures
+from fairway.services.workers.failure_reports import receive_failures
 
 AWAY = b'{"dependency":"stripe","message":"503"}'
 FAR_US = 7_200_000_000  # past every window
@@ -56,7 +56,7 @@ class Crowd(Machine):
         self.dispatcher.set_holds(self.open_now())
 
     def open_now(self) -> Holds:
-        return Holds(holds_of(self.dispatcher.aftermath, 1))
+        return Holds(holds_of(self.dispatcher.failure_policy, 1))
 
     def run(self, types: int, each: int) -> tuple[Session, list[Lease]]:
         count = types * each
@@ -107,7 +107,7 @@ async def test_ten_thousand_failures_hold_nobody_up(crowd: Crowd) -> None:
     worker, leases = crowd.run(types=1000, each=10)
     reports = said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     async with longest_stretch() as stretch:
-        assert await hear_failures(crowd.dispatcher, worker, reports) == []
+        assert await receive_failures(crowd.dispatcher, worker, reports) == []
     assert stretch[0] < 0.1  # a hundredth; it was seconds
     assert crowd.tellings < 500, "not once for each of a thousand circuits"
     assert [end.number for end in crowd.ends] == [report.number for report in reports]
@@ -117,17 +117,17 @@ async def test_ten_thousand_failures_hold_nobody_up(crowd: Crowd) -> None:
 async def test_very_many_dependencies_make_no_more_circuits_than_a_tenant_may_have(
     crowd: Crowd,
 ) -> None:
-    aftermath = crowd.dispatcher.aftermath
-    aftermath.circuit_settings = CircuitSettings(calls_min=1)
+    failure_policy = crowd.dispatcher.failure_policy
+    failure_policy.circuit_settings = CircuitSettings(calls_min=1)
     worker, leases = crowd.run(types=2 * CIRCUITS_MAX, each=1)
     reports = [
         report._replace(outcome=failed(FailureClass.DEPENDENCY, b'{"dependency":"d%d"}' % number))
         for number, report in enumerate(said(leases, failed(FailureClass.DEPENDENCY)))
     ]
-    await hear_failures(crowd.dispatcher, worker, reports)
-    assert aftermath.circuits.count(1) == CIRCUITS_MAX
-    assert len(holds_of(aftermath, 1)) == CIRCUITS_MAX
-    names = [name for _, by_name in aftermath.circuits.of_tenant(1) for name in by_name]
+    await receive_failures(crowd.dispatcher, worker, reports)
+    assert failure_policy.circuits.count(1) == CIRCUITS_MAX
+    assert len(holds_of(failure_policy, 1)) == CIRCUITS_MAX
+    names = [name for _, by_name in failure_policy.circuits.of_tenant(1) for name in by_name]
     assert len([name for name in names if name != OTHER]) == NAMED_MAX
     states = [end.decision.state for end in crowd.ends if end.decision is not None]
     parked, tried_again = states[:CIRCUITS_MAX], states[CIRCUITS_MAX:]
@@ -136,33 +136,34 @@ async def test_very_many_dependencies_make_no_more_circuits_than_a_tenant_may_ha
 
 
 async def test_who_fails_while_idle_ones_are_forgotten_is_not(crowd: Crowd) -> None:
-    aftermath = crowd.dispatcher.aftermath
+    failure_policy = crowd.dispatcher.failure_policy
     worker, leases = crowd.run(types=3, each=2)
     broken, away = failed(FailureClass.APP_ERROR), failed(FailureClass.DEPENDENCY, AWAY)
     reports = said(leases[:3], broken) + said(leases[3:5], away)
-    await hear_failures(crowd.dispatcher, worker, reports)
-    assert aftermath.watched == {1}
-    forgetting = aftermath.forgetting(crowd.clock.now_us() + FAR_US)
+    await receive_failures(crowd.dispatcher, worker, reports)
+    assert failure_policy.watched == {1}
+    forgetting = failure_policy.forgetting(crowd.clock.now_us() + FAR_US)
     next(forgetting)
-    assert aftermath.circuits.count(1) == 0
+    assert failure_policy.circuits.count(1) == 0
     crowd.clock.advance(FAR_US / 1e6)
     crowd.own(0)
-    aftermath.circuit_settings = CircuitSettings(calls_min=1)  # parked at once: needs no budget
-    await hear_failures(crowd.dispatcher, worker, said(leases[5:], away))
+    # parked at once: needs no budget
+    failure_policy.circuit_settings = CircuitSettings(calls_min=1)
+    await receive_failures(crowd.dispatcher, worker, said(leases[5:], away))
     for _ in forgetting:
-        assert aftermath.watched == {1}
-    assert aftermath.watched == {1}
-    assert (aftermath.circuits.count(1), len(aftermath.quarantines)) == (1, 0)
-    aftermath.circuits.of_type(1, 3)["stripe"].close()
-    for _ in aftermath.forgetting(crowd.clock.now_us() + FAR_US):
+        assert failure_policy.watched == {1}
+    assert failure_policy.watched == {1}
+    assert (failure_policy.circuits.count(1), len(failure_policy.quarantines)) == (1, 0)
+    failure_policy.circuits.of_type(1, 3)["stripe"].close()
+    for _ in failure_policy.forgetting(crowd.clock.now_us() + FAR_US):
         pass
-    assert (aftermath.circuits.count(1), aftermath.watched) == (0, set())
+    assert (failure_policy.circuits.count(1), failure_policy.watched) == (0, set())
 
 
 async def test_failures_with_long_errors_hold_nobody_up(crowd: Crowd) -> None:
     worker, leases = crowd.run(types=1, each=2000)
     async with longest_stretch() as stretch:
-        await hear_failures(
+        await receive_failures(
             crowd.dispatcher, worker, said(leases, failed(FailureClass.PERMANENT, LONG))
         )
     assert stretch[0] < 0.1
@@ -171,7 +172,7 @@ async def test_failures_with_long_errors_hold_nobody_up(crowd: Crowd) -> None:
 
 async def test_every_hold_is_in_force_when_the_last_was_heard(crowd: Crowd) -> None:
     worker, leases = crowd.run(types=30, each=10)
-    await hear_failures(
+    await receive_failures(
         crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     )
     held = Holds(Hold(1, type_, 0, "circuit_open") for type_ in range(1, 31))
@@ -184,7 +185,9 @@ async def test_holds_are_in_force_whenever_others_have_their_turn(
     """Nothing of a type whose circuit is open can be granted in between."""
     worker, leases = crowd.run(types=5, each=10)
     hearing = asyncio.create_task(
-        hear_failures(crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY)))
+        receive_failures(
+            crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
+        )
     )
     turns = 0
     while not hearing.done():
@@ -197,15 +200,15 @@ async def test_holds_are_in_force_whenever_others_have_their_turn(
 
 async def test_successes_that_close_many_circuits_are_told_once(crowd: Crowd) -> None:
     worker, leases = crowd.run(types=20, each=10)
-    await hear_failures(
+    await receive_failures(
         crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     )
-    aftermath = crowd.dispatcher.aftermath
-    for _, by_name in aftermath.circuits.of_tenant(1):
+    failure_policy = crowd.dispatcher.failure_policy
+    for _, by_name in failure_policy.circuits.of_tenant(1):
         for circuit in by_name.values():
             circuit.tick(circuit.probe_at_us)
     crowd.tellings = 0
-    aftermath.succeeded(crowd.job(type=type_) for type_ in range(1, 21) for _ in range(3))
+    failure_policy.succeeded(crowd.job(type=type_) for type_ in range(1, 21) for _ in range(3))
     assert crowd.tellings == 1
     assert not crowd.dispatcher.backlog.holds
 
@@ -231,7 +234,7 @@ async def test_a_session_that_ends_meanwhile_does_no_harm(
 ) -> None:
     worker, leases = crowd.run(types=1, each=20)
     reports = said(leases, failed(FailureClass.APP_ERROR))
-    hearing = asyncio.create_task(hear_failures(crowd.dispatcher, worker, reports))
+    hearing = asyncio.create_task(receive_failures(crowd.dispatcher, worker, reports))
     await asyncio.sleep(0)
     crowd.dispatcher.end_session(worker)
     again = crowd.worker()  # the same process says hello again
@@ -246,7 +249,7 @@ async def test_a_lease_that_was_lost_meanwhile_is_not_ended_twice(
 ) -> None:
     worker, leases = crowd.run(types=1, each=5)
     reports = said(leases, failed(FailureClass.APP_ERROR))
-    hearing = asyncio.create_task(hear_failures(crowd.dispatcher, worker, reports))
+    hearing = asyncio.create_task(receive_failures(crowd.dispatcher, worker, reports))
     await asyncio.sleep(0)
     crowd.dispatcher.lost([leases[3]])
     assert await hearing == [reports[3]], "the store judges it"
@@ -258,8 +261,8 @@ async def test_what_two_calls_say_counts_once(crowd: Crowd, rests_after_each: No
     worker, leases = crowd.run(types=1, each=10)
     reports = said(leases, failed(FailureClass.APP_ERROR))
     answers = await asyncio.gather(
-        hear_failures(crowd.dispatcher, worker, reports),
-        hear_failures(crowd.dispatcher, worker, reports),
+        receive_failures(crowd.dispatcher, worker, reports),
+        receive_failures(crowd.dispatcher, worker, reports),
     )
     assert not any(answers)
     assert sorted(end.number or 0 for end in crowd.ends) == list(range(1, 11))
@@ -270,10 +273,10 @@ async def test_a_worker_that_hangs_up_is_blamed_for_what_it_said(
 ) -> None:
     worker, leases = crowd.run(types=1, each=20)
     reports = said(leases, failed(FailureClass.WORKER_CRASH))
-    hearing = asyncio.create_task(hear_failures(crowd.dispatcher, worker, reports))
+    hearing = asyncio.create_task(receive_failures(crowd.dispatcher, worker, reports))
     await asyncio.sleep(0)
     hearing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await hearing
     assert len(crowd.ends) == 1
-    assert (1, SHORT) in crowd.dispatcher.aftermath.recycling
+    assert (1, SHORT) in crowd.dispatcher.failure_policy.crash_throttles

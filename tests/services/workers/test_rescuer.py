@@ -84,7 +84,7 @@ async def test_each_pool_has_its_own_patience(platform: Platform, tenant: Tenant
     rescuer = Rescuer(platform.database, platform.dispatcher, patient)
     session = platform.dispatcher.sessions[hand.key]
     await rescuer.run_once(session.seen_us)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE sessions SET seen_at = seen_at - interval '10 s'")
     session.seen_us -= 10_000_000
     await rescuer.run_once(session.seen_us + 10_000_000)
@@ -114,7 +114,7 @@ async def test_a_job_that_kills_its_workers_ends_as_poison(
         return (await stored(platform, job))[0] is State.DEAD
 
     await until(is_dead)
-    record = (await platform.insight.job(tenant.id, job)).record
+    record = (await platform.job_lookup.job(tenant.id, job)).record
     assert (record.attempts, record.deliveries) == (0, 10)
 
 
@@ -133,7 +133,7 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     dispatcher.sessions.clear()
     dispatcher.claim_shard(0, term)
     dispatcher.found_session(hand.key, None)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE sessions SET seen_at = now() - interval '1 hour'")
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(platform.clock.now_us())

@@ -198,7 +198,7 @@ async def test_a_key_that_runs_out_ends_as_if_it_were_revoked(
 ) -> None:
     await submit(platform, tenant, new(pool=MEDIUM))
     hand, (lease,) = await busy(platform, tenant)
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE api_keys SET expires_at = now() WHERE id = $1", hand.api_key
         )
@@ -220,12 +220,12 @@ async def test_a_key_whose_tenant_is_unknown_here_opens_nothing(
     made = await another_directory(platform.database).add_tenant("elsewhere")
     assert made is not None
     await platform.directory.add_key(key, made.id)
-    async with platform.database.calm() as connection:  # a commit that came very late, say
+    async with platform.database.background() as connection:  # a commit that came very late, say
         await connection.execute("UPDATE tenants SET updated_at = '2001-01-01' WHERE name = $1",
                                  made.name)  # fmt: skip
     assert await platform.directory.authenticate(key.text) is None
     assert platform.directory.known(key.text) is None
-    async with platform.database.calm() as connection:
+    async with platform.database.background() as connection:
         await connection.execute("UPDATE tenants SET updated_at = now() WHERE name = $1", made.name)
     principal = await platform.directory.authenticate(key.text)
     assert principal is not None

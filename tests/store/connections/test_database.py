@@ -9,7 +9,7 @@ import pytest
 
 from fairway.store import sql
 from fairway.store.connections.database import (
-    CALM_PLANS,
+    BACKGROUND_PLANS,
     DISCONNECTED,
     PINNED_PLANS,
     SHORT_LOCKS,
@@ -33,8 +33,8 @@ async def test_hot_connections_are_pinned_to_lookups_by_key(database: Database) 
 
 
 async def test_calm_connections_may_join_as_they_like_but_not_dawdle(database: Database) -> None:
-    async with database.calm() as connection:
-        assert await settings_of(connection, CALM_PLANS) == CALM_PLANS
+    async with database.background() as connection:
+        assert await settings_of(connection, BACKGROUND_PLANS) == BACKGROUND_PLANS
         assert await settings_of(connection, TIME_LIMITS) == TIME_LIMITS
 
 
@@ -45,7 +45,7 @@ async def test_the_leader_has_a_connection_of_its_own(database: Database) -> Non
 
 
 async def test_202_means_on_disk_on_every_connection(database: Database) -> None:
-    for use in (database.hot, database.people, database.calm):
+    for use in (database.hot, database.people, database.background):
         async with use() as connection:
             assert await connection.fetchval("SHOW synchronous_commit") == "on"
 

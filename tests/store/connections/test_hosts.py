@@ -39,7 +39,7 @@ async def test_pools_reach_the_host_that_answers(half_gone: str) -> None:
                         break
                 except DISCONNECTED:
                     await asyncio.sleep(0.01)
-            for use in (database.hot, database.calm):  # they know by now whom to ask
+            for use in (database.hot, database.background):  # they know by now whom to ask
                 async with use() as connection:
                     assert await connection.fetchval("SELECT 1") == 1
     finally:
@@ -53,7 +53,7 @@ async def test_upkeep_waits_for_the_second_host(
     monkeypatch.setattr("fairway.store.connections.database.CONNECT_SECONDS", 1.5)
     database = await Database.open(half_gone)
     try:
-        async with database.calm() as connection:
+        async with database.background() as connection:
             assert await connection.fetchval("SELECT 1") == 1
     finally:
         database.terminate()

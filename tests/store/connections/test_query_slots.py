@@ -8,7 +8,7 @@ import pytest
 
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.store.connections.database import Database
-from fairway.store.connections.query_slots import IN_LINE_MAX, SLOW_MAX, Places
+from fairway.store.connections.query_slots import IN_LINE_MAX, SLOW_MAX, QuerySlots
 
 GREEDY, OTHER = 1, 2
 BEYOND = IN_LINE_MAX + 4
@@ -50,7 +50,7 @@ async def test_a_question_that_takes_too_long_hears_why(database: Database) -> N
 
 
 async def test_a_place_that_does_not_come_in_time_is_not_waited_for() -> None:
-    places = Places(0.05)
+    places = QuerySlots(0.05)
     for tenant in range(SLOW_MAX):
         await places.take(tenant)
     with pytest.raises(Unavailable):
@@ -60,7 +60,7 @@ async def test_a_place_that_does_not_come_in_time_is_not_waited_for() -> None:
 
 
 async def test_who_leaves_the_line_leaves_nothing_behind() -> None:
-    places = Places(20)
+    places = QuerySlots(20)
     await places.take(GREEDY)
     waiting = [asyncio.create_task(places.take(GREEDY)) for _ in range(3)]
     await asyncio.sleep(0)

@@ -16,7 +16,7 @@ from fairway.worker.exchange.large_results import (
     text_of,
     words_text,
 )
-from fairway.worker.pipe.pipe import Ended, Words
+from fairway.worker.pipe.pipe import Ended, RunnerMessage
 
 RESULTS = st.sampled_from([b"null", b'{"a":1}', b'"%s"' % (b"x" * LIGHT_BYTES)])
 SESSION = "5" * 32
@@ -44,16 +44,16 @@ def test_the_parts_of_a_request_are_its_text(results: list[bytes], draining: boo
 
 @given(st.lists(RESULTS, max_size=4), st.booleans())
 def test_the_parts_of_words_are_their_text(results: list[bytes], stuck: bool) -> None:
-    words = Words(ended=[ended(n, result) for n, result in enumerate(results)], stuck=stuck)
-    decoded = msgspec.json.decode(b"".join(words_text(words)), type=Words)
-    assert decoded == msgspec.json.decode(msgspec.json.encode(words), type=Words)
+    words = RunnerMessage(ended=[ended(n, result) for n, result in enumerate(results)], stuck=stuck)
+    decoded = msgspec.json.decode(b"".join(words_text(words)), type=RunnerMessage)
+    assert decoded == msgspec.json.decode(msgspec.json.encode(words), type=RunnerMessage)
 
 
 def test_a_large_result_is_not_copied() -> None:
     large = report(1, b'"%s"' % (b"x" * LIGHT_BYTES))
     texts: list[Parts] = [
         text_of(large),
-        words_text(Words(ended=[ended(1, bytes(large.result))])),
+        words_text(RunnerMessage(ended=[ended(1, bytes(large.result))])),
         request_text(wire.ExchangeRequest(session=SESSION, reports=[report(2, b"1"), large])),
     ]
     for parts in texts:

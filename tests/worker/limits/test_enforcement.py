@@ -7,14 +7,14 @@ import os
 import pytest
 
 from fairway.core.run.process_limits import RunLimits
-from fairway.worker.limits.enforcement import EACH, NOTHING, WATCHED, Levels
+from fairway.worker.limits.enforcement import EACH, NOTHING, WATCHED, LimitEnforcement
 
 LIMITS = {"memory", "cpu", "file_size", "open_files", "processes"}
 
 
 @pytest.mark.parametrize("is_measurable", [True, False])
 def test_every_limit_says_what_holds_it(*, is_measurable: bool) -> None:
-    words = Levels([], is_measurable=is_measurable, is_linux=True).words()
+    words = LimitEnforcement([], is_measurable=is_measurable, is_linux=True).words()
     assert words.keys() == LIMITS
     assert words["file_size"] == words["open_files"] == EACH
     for name in ("memory", "cpu"):
@@ -24,7 +24,7 @@ def test_every_limit_says_what_holds_it(*, is_measurable: bool) -> None:
 
 def test_a_limit_that_nothing_holds_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Root's processes are not counted by the kernel's limit for a user."""
-    levels = Levels([], is_measurable=False, is_linux=True)
+    levels = LimitEnforcement([], is_measurable=False, is_linux=True)
     monkeypatch.setattr(os, "getuid", lambda: 0)
     assert levels.words()["processes"] == NOTHING
     monkeypatch.setattr(os, "getuid", lambda: 1000)
@@ -32,6 +32,6 @@ def test_a_limit_that_nothing_holds_is_not_claimed(monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_home_there_is_no_room() -> None:
-    levels = Levels([], is_measurable=True, is_linux=True)
+    levels = LimitEnforcement([], is_measurable=True, is_linux=True)
     assert levels.room_for(RunLimits(memory_bytes=1 << 30)) is None
-    assert Levels.find(None).words().keys() == LIMITS
+    assert LimitEnforcement.find(None).words().keys() == LIMITS

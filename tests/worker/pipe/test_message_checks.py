@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from fairway.worker.pipe.message_checks import own_words
-from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, Words
+from fairway.worker.pipe.message_checks import checked_message
+from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, RunnerMessage
 from fairway.worker.pipe.run_messages import parsed
 
 OURS = {"a": 1, "b": 1}
@@ -26,16 +26,16 @@ def progress(job: str, text: bytes = b"1") -> Progress:
 def test_an_end_under_a_lost_lease_does_not_speak_for_the_next() -> None:
     """The same job came back to the same runner: what it says of the first run is no end of it."""
     early, late = ended("a"), Ended(job="a", epoch=2, kind="succeeded", ran_us=1)
-    assert own_words(Words(ended=[early, late]), {"a": 2}).ended == [late]
-    assert own_words(Words(ended=[early]), {"a": 2}).ended == []
+    assert checked_message(RunnerMessage(ended=[early, late]), {"a": 2}).ended == [late]
+    assert checked_message(RunnerMessage(ended=[early]), {"a": 2}).ended == []
 
 
 def test_words_about_other_jobs_are_left_out() -> None:
     state = [Checkpoint(job=job, epoch=1, number=1, state=Raw(b"1")) for job in ("a", "x")]
-    words = Words(
+    words = RunnerMessage(
         ended=[ended("x"), ended("b")], progress=[progress("y"), progress("a")], checkpoints=state
     )
-    left = own_words(words, OURS)
+    left = checked_message(words, OURS)
     assert [one.job for one in left.ended] == ["b"]
     assert [one.job for one in left.progress] == ["a"]
     assert [one.job for one in left.checkpoints] == ["a"]
@@ -48,7 +48,7 @@ def test_words_about_other_jobs_are_left_out() -> None:
 )  # fmt: skip
 def test_an_end_that_there_is_not_is_garbage(end: Ended) -> None:
     with pytest.raises(ValueError):
-        own_words(Words(ended=[end]), OURS)
+        checked_message(RunnerMessage(ended=[end]), OURS)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_end_that_there_is_not_is_garbage(end: Ended) -> None:
     [b'"\xff"', b'"\\u0000"', b"9" * 5001, b"1e999", b'{"a":1,"a":2}', b"[" * 99 + b"]" * 99],
 )
 def test_progress_that_the_platform_would_refuse_is_a_note(text: bytes) -> None:
-    (shown,) = own_words(Words(progress=[progress("a", text)]), OURS).progress
+    (shown,) = checked_message(RunnerMessage(progress=[progress("a", text)]), OURS).progress
     assert list(msgspec.json.decode(shown.progress)) == ["omitted"]
 
 

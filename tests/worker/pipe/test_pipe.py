@@ -17,20 +17,22 @@ from fairway.worker.pipe.pipe import (
     FRAME_BYTES_MAX,
     LARGE_BYTES,
     Ended,
-    Hearing,
-    Orders,
+    KeeperMessage,
     Pipe,
+    PipeHandlers,
     RunLease,
-    Words,
+    RunnerMessage,
 )
 from fairway.worker.pipe.unreadable_leases import readable_in
 
 SIZES = st.sampled_from([0, 1, 1000, LARGE_BYTES - 200, LARGE_BYTES, 3 * LARGE_BYTES])
 
 
-def words(number: int, size: int) -> Words:
+def words(number: int, size: int) -> RunnerMessage:
     result = Raw(b'"' + b"x" * size + b'"')
-    return Words(ended=[Ended(job=str(number), epoch=1, kind="succeeded", ran_us=1, result=result)])
+    return RunnerMessage(
+        ended=[Ended(job=str(number), epoch=1, kind="succeeded", ran_us=1, result=result)]
+    )
 
 
 @given(st.lists(SIZES, min_size=1, max_size=6), st.data())
@@ -42,8 +44,8 @@ def test_any_cut_of_the_bytes_gives_the_same_messages(
     stream = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=8))
     ends = [end for end, _ in zip(_frame_ends(texts), range(3), strict=False)]
-    heard: list[Words] = []
-    pipe = Pipe(Words, Hearing(heard.append, lambda: None, _never))
+    heard: list[RunnerMessage] = []
+    pipe = Pipe(RunnerMessage, PipeHandlers(heard.append, lambda: None, _never))
     for start, end in pairwise(sorted({0, len(stream), *cuts, *ends})):
         pipe.data_received(stream[start:end])
     assert heard == sent
@@ -70,7 +72,7 @@ class Ears:
     def __init__(self, kind: type[Struct], bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.heard: list[Any] = []
         self.garbage: list[tuple[bytes, Exception]] = []
-        hearing = Hearing(self.heard.append, lambda: None, self._garbage, bytes_max)
+        hearing = PipeHandlers(self.heard.append, lambda: None, self._garbage, bytes_max)
         self.pipe: Pipe[Any] = Pipe(kind, hearing)
 
     def _garbage(self, text: bytes, error: Exception) -> None:
@@ -92,10 +94,10 @@ class Wire:
 
 def sent(lease: RunLease) -> bytes:
     """The bytes of a frame with this lease, as a keeper sends it."""
-    pipe, wire = Ears(Words).pipe, Wire()
+    pipe, wire = Ears(RunnerMessage).pipe, Wire()
     pipe._transport = wire
     bare, foreign = lease.apart()
-    pipe.send_beside(Orders(leases=[bare]), foreign)
+    pipe.send_beside(KeeperMessage(leases=[bare]), foreign)
     return wire.written
 
 
@@ -118,9 +120,9 @@ SPLICE = (
 def test_what_was_fetched_is_one_lease_and_nothing_else(
     payload: bytes, state: bytes, data: st.DataObject
 ) -> None:
-    stream = sent(fetched(payload, state)) + _frame(Orders(cancel=["after"]))
+    stream = sent(fetched(payload, state)) + _frame(KeeperMessage(cancel=["after"]))
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=4))
-    ears = Ears(Orders)
+    ears = Ears(KeeperMessage)
     for start, end in pairwise(sorted({0, len(stream), *cuts})):
         ears.pipe.data_received(stream[start:end])
     assert ears.garbage == []
@@ -141,7 +143,7 @@ def _frame(message: Struct) -> bytes:
 def test_a_payload_of_another_size_than_the_lease_says_fails_its_job(is_short: bool) -> None:
     wrong = fetched(b'{"n":1}')
     wrong.payload_bytes = 6 if is_short else 8
-    ears = Ears(Orders)
+    ears = Ears(KeeperMessage)
     ears.pipe.data_received(sent(wrong))
     ((text, error),) = ears.garbage
     orders, (ended,) = readable_in(text, error)
@@ -152,7 +154,8 @@ def test_a_payload_of_another_size_than_the_lease_says_fails_its_job(is_short: b
 
 def test_one_lease_that_cannot_be_read_fails_alone() -> None:
     good, bad = lease(1), lease(2)
-    text = msgspec.json.encode(Orders(leases=[good, bad]))  # type: ignore[list-item]  # as keepers do
+    # as keepers do
+    text = msgspec.json.encode(KeeperMessage(leases=[good, bad]))  # type: ignore[list-item]
     head, _, tail = text.rpartition(b'"attempt":1')
     text = head + b'"attempt":"x"' + tail
     orders, (ended,) = readable_in(text, ValueError("no"))
@@ -162,7 +165,7 @@ def test_one_lease_that_cannot_be_read_fails_alone() -> None:
 
 @pytest.mark.parametrize("tail", [b"", b"\xff", b"}}}} no json", b"[" * 5000])
 def test_of_a_frame_that_is_no_json_every_job_that_it_names_fails(tail: bytes) -> None:
-    text = msgspec.json.encode(Orders(leases=[lease(1), lease(2)]))[:-2] + tail  # type: ignore[list-item]  # as keepers do
+    text = msgspec.json.encode(KeeperMessage(leases=[lease(1), lease(2)]))[:-2] + tail  # type: ignore[list-item]  # as keepers do
     orders, ended = readable_in(text, ValueError("no"))
     assert list(orders.leases) == []
     assert {one.job for one in ended} == {job_id(1), job_id(2)}
@@ -170,7 +173,7 @@ def test_of_a_frame_that_is_no_json_every_job_that_it_names_fails(tail: bytes) -
 
 @given(st.binary(max_size=200))
 def test_no_bytes_end_whoever_hears_them(noise: bytes) -> None:
-    for kind in (Orders, Words):
+    for kind in (KeeperMessage, RunnerMessage):
         ears = Ears(kind, 1 << 20)
         ears.pipe.data_received(_LENGTH.pack(len(noise)) + noise)
         ears.pipe.data_received(_LENGTH.pack(len(noise) | (1 << 31)) + noise)
@@ -179,7 +182,7 @@ def test_no_bytes_end_whoever_hears_them(noise: bytes) -> None:
 
 
 def test_a_frame_may_not_be_longer_than_is_heard() -> None:
-    ears = Ears(Words, 1000)
+    ears = Ears(RunnerMessage, 1000)
     ears.pipe.data_received(_LENGTH.pack(1001) + b"x" * 500)
     ears.pipe.data_received(b"x" * (1 << 20))
     assert len(ears.garbage) == 1
@@ -187,8 +190,8 @@ def test_a_frame_may_not_be_longer_than_is_heard() -> None:
 
 
 def test_nothing_may_stand_beside_a_runners_words() -> None:
-    ears = Ears(Words)
-    text = msgspec.json.encode(Words())
+    ears = Ears(RunnerMessage)
+    text = msgspec.json.encode(RunnerMessage())
     body = _LENGTH.pack(len(text)) + text + b"beside"
     ears.pipe.data_received(_LENGTH.pack(len(body) | (1 << 31)) + body)
     assert (len(ears.heard), len(ears.garbage)) == (0, 1)

@@ -13,7 +13,7 @@ from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.sdk.handler.outcomes import RunEnd
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL
-from fairway.worker.pipe.pipe import Declared, Words
+from fairway.worker.pipe.pipe import Declared, RunnerMessage
 from fairway.worker.pipe.run_messages import (
     declared_by,
     defect,
@@ -42,8 +42,8 @@ def test_a_result_comes_as_it_was_returned(value: object) -> None:
 @given(st.binary(max_size=40))
 def test_whatever_bytes_a_handler_returns_the_frame_can_be_read(foreign: bytes) -> None:
     ended = ended_of(lease(1), RunEnd(OutcomeKind.SUCCEEDED, result=foreign), 5)
-    frame = msgspec.json.encode(Words(ended=[ended]))
-    (read,) = msgspec.json.decode(frame, type=Words).ended
+    frame = msgspec.json.encode(RunnerMessage(ended=[ended]))
+    (read,) = msgspec.json.decode(frame, type=RunnerMessage).ended
     assert read.kind in ("succeeded", "failed")
     if read.kind == "failed":
         assert read.failure == "permanent"
@@ -84,8 +84,8 @@ def test_what_an_app_declares_is_what_the_platform_is_told() -> None:
     declared = {one.name: one for one in declared_by(app)}
     assert declared.keys() == app.jobs.keys()
     assert (declared["lone"].mode, declared["lone"].is_mode_chosen) == ("process", True)
-    frame = msgspec.json.encode(Words(declared=list(declared.values())))
-    assert msgspec.json.decode(frame, type=Words).declared == list(declared.values())
+    frame = msgspec.json.encode(RunnerMessage(declared=list(declared.values())))
+    assert msgspec.json.decode(frame, type=RunnerMessage).declared == list(declared.values())
 
 
 def test_each_count_of_failures_has_its_own_word_on_the_wire() -> None:

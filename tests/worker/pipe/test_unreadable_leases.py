@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.worker.platform import job_id, lease
 
-from fairway.worker.pipe.pipe import Orders, RunLease
+from fairway.worker.pipe.pipe import KeeperMessage, RunLease
 from fairway.worker.pipe.unreadable_leases import readable_in
 
 WHY = ValueError("it is no good")
@@ -19,7 +19,7 @@ def run_lease(number: int) -> RunLease:
 
 
 def text_of(*leases: RunLease) -> bytes:
-    return msgspec.json.encode(Orders(leases=leases))
+    return msgspec.json.encode(KeeperMessage(leases=leases))
 
 
 @given(st.sets(st.integers(1, 6)), st.sets(st.integers(1, 6)))

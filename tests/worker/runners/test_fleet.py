@@ -13,8 +13,8 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import Levels
-from fairway.worker.pipe.pipe import Ended, Words
+from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.pipe.pipe import Ended, RunnerMessage
 from fairway.worker.runners.fleet import Fleet, FleetPorts
 from fairway.worker.runners.runners import Death, Listener, RunnerProcess
 
@@ -27,15 +27,15 @@ class House:
     def __init__(self) -> None:
         self.end: asyncio.Future[End | Ended] = asyncio.get_running_loop().create_future()
         ports = FleetPorts(
-            on_words=self._hear,
+            on_runner_message=self._hear,
             on_end=self._run_ended,
             running=dict,
             on_quiet=ignore,
             on_unable=ignore,
         )
-        self.fleet = Fleet(APP, 2, Levels.find(None), RunLimits(), ports, None)
+        self.fleet = Fleet(APP, 2, LimitEnforcement.find(None), RunLimits(), ports, None)
 
-    def _hear(self, words: Words) -> None:
+    def _hear(self, words: RunnerMessage) -> None:
         for ended in words.ended:
             self.end.set_result(ended)
 
@@ -47,8 +47,8 @@ def dies_once_loaded(listener: Listener) -> Listener:
     """For the first runner. Its death is heard of before whoever waits for its first word wakes."""
     dead: list[RunnerProcess] = []
 
-    def on_words(runner: RunnerProcess, words: Words) -> None:
-        listener.on_words(runner, words)
+    def on_runner_message(runner: RunnerProcess, words: RunnerMessage) -> None:
+        listener.on_runner_message(runner, words)
         if words.declared is not None and not dead:
             dead.append(runner)
             runner.kill()
@@ -58,7 +58,7 @@ def dies_once_loaded(listener: Listener) -> Listener:
         if runner not in dead:  # else it was told already
             listener.on_death(runner, death)
 
-    return Listener(on_words, on_death)
+    return Listener(on_runner_message, on_death)
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def test_a_job_is_not_handed_to_a_process_of_its_own_that_died() -> None:
     house = House()
     async with stopping(house.fleet):
         await house.fleet.start()
-        alone = house.fleet._lone
+        alone = house.fleet._isolated
         alone._listener = dies_once_loaded(alone._listener)
         house.fleet.run([lease(1, "lone", "long")])
         assert (await house.end).failure == "worker_crash"

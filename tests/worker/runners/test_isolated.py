@@ -16,10 +16,10 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import Levels
-from fairway.worker.pipe.pipe import Declared, Ended, Words
+from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.pipe.pipe import Declared, Ended, RunnerMessage
 from fairway.worker.runners import isolated
-from fairway.worker.runners.isolated import LoneRuns
+from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.runners import RunnerProcess
 from fairway.worker.runners.spares import Spares
 
@@ -36,13 +36,13 @@ class House:
         self._tasks: set[asyncio.Task[None]] = set()
         self.spares = Spares()
         self.ready = self._ready  # how runners start; a test may change it
-        self.runs = LoneRuns(
-            "tests.worker.odd_jobs:app", Levels([], is_measurable=True, is_linux=True),
+        self.runs = IsolatedRuns(
+            "tests.worker.odd_jobs:app", LimitEnforcement([], is_measurable=True, is_linux=True),
             RunLimits(), self._hear, self._end,
             ready=lambda runner: self.ready(runner), cannot_start=self._cannot_start,
         )  # fmt: skip
 
-    def _hear(self, words: Words) -> None:
+    def _hear(self, words: RunnerMessage) -> None:
         self.begun |= {one.job for one in words.progress}
         self.ends |= {one.job: one for one in words.ended}
 

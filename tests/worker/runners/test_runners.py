@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.worker.platform import fact, job_id, lease
 
-from fairway.worker.pipe.pipe import Ended, Orders, Words
+from fairway.worker.pipe.pipe import Ended, KeeperMessage, RunnerMessage
 from fairway.worker.runners.runners import Death, Listener, RunnerProcess
 from fairway.worker.runners.spares import Spares
 
@@ -22,7 +22,7 @@ class House:
     """A runner, and what was heard of it."""
 
     def __init__(self) -> None:
-        self.words: list[Words] = []
+        self.words: list[RunnerMessage] = []
         self.death: asyncio.Future[Death] = asyncio.get_running_loop().create_future()
         listener = Listener(
             lambda _, words: self.words.append(words), lambda _, death: self.death.set_result(death)
@@ -110,7 +110,7 @@ async def test_what_a_job_left_behind_is_killed_and_the_runner_is_not(house: Hou
 
 async def test_one_that_was_not_started_takes_orders_in_silence() -> None:
     runner = House().runner
-    runner.send(Orders(drain=True))
+    runner.send(KeeperMessage(drain=True))
     runner.kill()
     runner.ping()
     assert (runner.pid, runner.kill_strays(), runner.is_stopped) == (None, 0, False)

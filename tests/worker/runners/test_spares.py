@@ -11,7 +11,7 @@ import pytest
 from tests.worker.platform import fact
 
 from fairway.worker.runners import spares
-from fairway.worker.runners.spares import SPARES, Blank, Spares
+from fairway.worker.runners.spares import SPARES, SpareProcess, Spares
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ async def test_one_that_died_while_it_waited_is_not_handed_out(stock: Spares) ->
 async def test_a_spare_ends_with_its_pipe_and_one_that_does_not_is_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = await Blank.start()
+    one = await SpareProcess.start()
     await one.finish()
     assert one.process.returncode == 0
-    stuck = await Blank.start()
+    stuck = await SpareProcess.start()
     os.kill(stuck.process.pid, signal.SIGSTOP)
     monkeypatch.setattr(spares, "END_SECONDS_MAX", 0.05)
     await stuck.finish()
@@ -80,5 +80,5 @@ async def test_where_no_process_can_be_started_nothing_is_left_open(
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(FileNotFoundError):
-        await Blank.start()
+        await SpareProcess.start()
     assert len(os.listdir("/proc/self/fd")) <= before

@@ -10,7 +10,7 @@ from fairway.worker.runners.start_failures import (
     HOPELESS_SECONDS,
     PAUSE_FIRST_SECONDS,
     PAUSE_MAX_SECONDS,
-    Starts,
+    StartFailures,
     pause_seconds,
 )
 
@@ -22,7 +22,7 @@ EVENTS = st.lists(st.tuples(st.floats(0.0, 2 * APART_SECONDS), st.booleans()), m
 def test_hopeless_is_a_row_of_failures_that_is_long_and_without_gaps(
     events: list[tuple[float, bool]],
 ) -> None:
-    starts, now, row = Starts(), 1000.0, list[float]()
+    starts, now, row = StartFailures(), 1000.0, list[float]()
     for seconds, is_success in events:
         now += seconds
         if is_success:
@@ -38,7 +38,7 @@ def test_hopeless_is_a_row_of_failures_that_is_long_and_without_gaps(
 
 
 def test_who_never_failed_is_not_hopeless() -> None:
-    assert not Starts().are_hopeless(1e9)
+    assert not StartFailures().are_hopeless(1e9)
 
 
 @given(st.integers(1, 10_000))

@@ -11,10 +11,10 @@ from tests.worker.platform import ignore, job_id, lease
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import Levels
-from fairway.worker.pipe.pipe import Declared, Words
+from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.pipe.pipe import Declared, RunnerMessage
 from fairway.worker.runners import suspects
-from fairway.worker.runners.isolated import LoneRuns
+from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.runners import RunnerProcess
 from fairway.worker.runners.suspects import SHARED_DELIVERIES, SUSPECTS_MAX, Suspects
 
@@ -30,12 +30,12 @@ class House:
 
     def __init__(self) -> None:
         self.ends: list[tuple[Lease, End]] = []
-        levels, heard = Levels.find(None), list[Words]()
-        lone = LoneRuns(
+        levels, heard = LimitEnforcement.find(None), list[RunnerMessage]()
+        isolated = IsolatedRuns(
             "nobody:app", levels, RunLimits(), heard.append, self._end,
             ready=_never, cannot_start=ignore,
         )  # fmt: skip
-        self.suspects = Suspects(lone, self._end)
+        self.suspects = Suspects(isolated, self._end)
 
     def _end(self, lease: Lease, end: End) -> None:
         self.ends.append((lease, end))

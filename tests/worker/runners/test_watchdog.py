@@ -13,7 +13,7 @@ from fairway.worker.exchange.ledger import End
 from fairway.worker.pipe.pipe import Declared
 from fairway.worker.runners.runners import Listener, RunnerProcess
 from fairway.worker.runners.time_limits import GRACE_SECONDS
-from fairway.worker.runners.watchdog import ANSWER_SECONDS_MAX, SharedWatch
+from fairway.worker.runners.watchdog import ANSWER_SECONDS_MAX, Watchdog
 
 NAP = {"nap": Declared(name="nap", mode="loop", timeout_ms=1000)}
 LATE = 1 + GRACE_SECONDS  # after this long, the job should have ended
@@ -24,7 +24,7 @@ class House:
 
     def __init__(self) -> None:
         self.ends: list[tuple[str, End]] = []
-        self.watch = SharedWatch(lambda lease, end: self.ends.append((lease.job, end)))
+        self.watch = Watchdog(lambda lease, end: self.ends.append((lease.job, end)))
         self.runner = RunnerProcess("nobody:app", 1, Listener(lambda *_: None, lambda *_: None))
         self.running: dict[str, Lease] = {}
 

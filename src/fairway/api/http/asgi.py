@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
 from fairway.core.quota import Quota
-from fairway.services.backpressure.body_memory import SMALL_BYTES, BodyPlace, Counted
+from fairway.services.backpressure.body_memory import SMALL_BYTES, BodyReservation, Counted
 from fairway.wire import problems
 
 Scope: TypeAlias = Any
@@ -27,7 +27,8 @@ Header: TypeAlias = tuple[bytes, bytes]
 HEADERS = "fairway.headers"  # in a scope: by name
 CONNECTION = "fairway.connection"  # in a scope: what carries the request
 BODY_BYTES = "fairway.body_bytes"  # in a scope: of its body, once that is read
-BODY_PLACE = "fairway.body_place"  # in a scope: the room that its body has, if that is counted
+# in a scope: the room that its body has, if that is counted
+BODY_RESERVATION = "fairway.body_place"
 JSON = (b"content-type", b"application/json")
 JSON_MEDIA = (b"application/json", b"text/json")
 NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -76,8 +77,8 @@ async def read_body(
         seconds_max = BODY_SECONDS_MAX if seconds_max is None else seconds_max
         on_large = partial(_take_room, scope, counted, bytes_max)  # it may not say how long it is
         body = await _arriving(receive, bytes_max, _seconds(size, seconds_max), on_large)
-        if BODY_PLACE in scope:
-            scope[BODY_PLACE].shrink(len(body))
+        if BODY_RESERVATION in scope:
+            scope[BODY_RESERVATION].shrink(len(body))
     if len(body) > bytes_max:
         raise _too_large(bytes_max, if_larger)
     scope[BODY_BYTES] = len(body)
@@ -92,16 +93,16 @@ def _seconds(size: int | None, seconds_max: float) -> float:
 
 def _take_room(scope: Scope, counted: Counted | None, size_bytes: int) -> None:
     """Once for a request; raises what tells its caller to come back."""
-    if counted is not None and BODY_PLACE not in scope:
+    if counted is not None and BODY_RESERVATION not in scope:
         room, owner = counted
-        scope[BODY_PLACE] = room.take(owner, size_bytes)
+        scope[BODY_RESERVATION] = room.take(owner, size_bytes)
 
 
 def give_back_room(scope: Scope) -> None:
     """Nothing of the body is held any more."""
-    place: BodyPlace | None = scope.pop(BODY_PLACE, None)
-    if place is not None:
-        place.give_back()
+    reservation: BodyReservation | None = scope.pop(BODY_RESERVATION, None)
+    if reservation is not None:
+        reservation.give_back()
 
 
 def declared_bytes(scope: Scope) -> int | None:

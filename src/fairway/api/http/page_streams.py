@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response, StreamingResponse
 
 from fairway.api.http.asgi import Receive, Scope, Send
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 
 TENANT_PAGES_MAX = 8
 PAGES_MAX = 256
@@ -20,8 +20,8 @@ WAIT_SECONDS = 3.0
 PIECE_BYTES = 64 << 10
 
 
-def page_places() -> Places:
-    return Places(
+def page_slots() -> OwnerSlots:
+    return OwnerSlots(
         "pages are being sent to you",
         per_owner=TENANT_PAGES_MAX,
         in_all=PAGES_MAX,
@@ -31,13 +31,13 @@ def page_places() -> Places:
 
 class PageReply(Response):
     def __init__(
-        self, places: Places, tenant: int, make: Callable[[], Awaitable[Response]]
+        self, slots: OwnerSlots, tenant: int, make: Callable[[], Awaitable[Response]]
     ) -> None:
         super().__init__()
-        self._places, self._tenant, self._make = places, tenant, make
+        self._slots, self._tenant, self._make = slots, tenant, make
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._places.held(self._tenant):
+        async with self._slots.held(self._tenant):
             page = await self._make()
             if isinstance(page, StreamingResponse):
                 await page(scope, receive, send)

@@ -41,16 +41,16 @@ CROWD_LINE_SECONDS = 60.0  # between log lines about addresses with too many con
 log = logger("door")
 
 
-class DoorLimits(NamedTuple):
+class GateLimits(NamedTuple):
     connections: ConnectionLimits
     head_seconds: float  # for a whole head, and for the rest of a body that nobody reads
     unread_bytes: int  # of all replies that wait to be read
 
 
-class Door:
+class ConnectionGate:
     """All connections of one server: how many there are, and which of them owe us something."""
 
-    def __init__(self, limits: DoorLimits, metrics: Metrics) -> None:
+    def __init__(self, limits: GateLimits, metrics: Metrics) -> None:
         self._head_seconds = limits.head_seconds
         self.book: ConnectionBook[GuardedProtocol] = ConnectionBook(limits.connections)
         self._owing: dict[GuardedProtocol, float] = {}  # until when; all have the same time
@@ -197,12 +197,12 @@ class GuardedProtocol(LeanProtocol):
     """One connection."""
 
     __slots__ = (
-        "_body_bytes", "_door", "_head_bytes", "_sent_bytes", "is_ahead", "is_known", "is_owing",
+        "_body_bytes", "_gate", "_head_bytes", "_sent_bytes", "is_ahead", "is_known", "is_owing",
     )  # fmt: skip
 
-    def __init__(self, door: Door, **given: Any) -> None:
+    def __init__(self, gate: ConnectionGate, **given: Any) -> None:
         super().__init__(**given)
-        self._door = door
+        self._gate = gate
         self._head_bytes = 0
         self._sent_bytes = self._body_bytes = 0  # after the head, and what of it is body
         self.headers, self.url = NOWHERE, b""  # until the first head
@@ -213,19 +213,19 @@ class GuardedProtocol(LeanProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._door.owes(self, self.loop.time())
-        self._door.admit(self, address_of(self.client[0]) if self.client else "")
+        self._gate.owes(self, self.loop.time())
+        self._gate.admit(self, address_of(self.client[0]) if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._door.gone(self)
+        self._gate.gone(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        self._door.is_full(self)
+        self._gate.is_full(self)
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self._door.is_read(self)
+        self._gate.is_read(self)
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
@@ -242,20 +242,20 @@ class GuardedProtocol(LeanProtocol):
         self._sent_bytes += len(data)
         super().data_received(data)
         if self._sent_bytes > HEAD_BYTES_MAX + FRAMING_MAX * self._body_bytes:
-            self._door.refuse(self, _HEAD_TOO_LARGE)  # trailers without end, or the like
+            self._gate.refuse(self, _HEAD_TOO_LARGE)  # trailers without end, or the like
 
     def _has_half_a_head(self) -> None:
         if self._is_too_much():
             self._refuse_head()
         elif not self.is_being_answered():
-            self._door.owes(self, self.loop.time())
+            self._gate.owes(self, self.loop.time())
 
     def _is_too_much(self) -> bool:
         return len(self.headers) > HEADERS_MAX or len(self.url) > TARGET_BYTES_MAX
 
     def _refuse_head(self) -> None:
         self.headers.clear()  # parser and protocol know each other: else it waits to be collected
-        self._door.refuse(self, _TOO_MANY_HEADERS)
+        self._gate.refuse(self, _TOO_MANY_HEADERS)
 
     def _receive_much(self, data: bytes, room: int) -> None:
         """The parser sees what a head may have; the rest only when the head was in there."""
@@ -266,7 +266,7 @@ class GuardedProtocol(LeanProtocol):
         if self._head_bytes == 0:  # a head has come to its end
             self.data_received(data[room:])
         else:
-            self._door.refuse(self, _HEAD_TOO_LARGE)
+            self._gate.refuse(self, _HEAD_TOO_LARGE)
 
     def is_busy(self) -> bool:
         return self.is_owing or self.is_being_answered()
@@ -277,9 +277,9 @@ class GuardedProtocol(LeanProtocol):
         self.has_whole_body = False
         self._head_bytes = self._sent_bytes = self._body_bytes = 0
         if self.is_owing:
-            self._door.paid(self)
+            self._gate.paid(self)
         if len(self.pipeline) >= (PIPELINED_MAX if self.is_known else STRANGER_PIPELINED_MAX):
-            self._door.is_too_far_ahead(self)
+            self._gate.is_too_far_ahead(self)
             raise ValueError("too many requests at once")  # stops the parser
         if self._is_too_much():
             self._refuse_head()
@@ -288,7 +288,7 @@ class GuardedProtocol(LeanProtocol):
         super().on_headers_complete()
         self.headers = NOWHERE
         if self.pipeline:
-            self._door.is_ahead(self)
+            self._gate.is_ahead(self)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -297,24 +297,24 @@ class GuardedProtocol(LeanProtocol):
     def on_message_complete(self) -> None:
         self.has_whole_body = True
         if self.is_owing:
-            self._door.paid(self)
+            self._gate.paid(self)
         super().on_message_complete()
         if self.cycle.response_complete:  # the rest of a body came after its answer: idle again
             self.rest()
 
     def on_response_complete(self) -> None:
         if self.is_ahead and not self.pipeline:
-            self._door.caught_up(self)
+            self._gate.caught_up(self)
         super().on_response_complete()
         if not self.has_whole_body:  # a body that nobody reads any more must come to its end
-            self._door.owes(self, self.loop.time())
+            self._gate.owes(self, self.loop.time())
 
     # -- the door's side ---------------------------------------------------------------------
 
     def proved(self, holder: int) -> None:
         """A request on it had a valid key, of this tenant or of STAFF."""
         self.is_known = True
-        if not self._door.book.proved(self, holder):
+        if not self._gate.book.proved(self, holder):
             self.cycle.keep_alive = False  # answered, and closed
 
     def cut(self) -> None:
@@ -333,7 +333,7 @@ class GuardedProtocol(LeanProtocol):
 
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
-            self._door.refuse(self, InvalidRequest(msg, code="INVALID_HTTP"))
+            self._gate.refuse(self, InvalidRequest(msg, code="INVALID_HTTP"))
 
 
 _HEAD_TOO_LARGE = InvalidRequest(

@@ -138,7 +138,7 @@ async def get_usage(request: Request) -> Response:
     filters.check_names(query, MOMENTS)
     since = filters.moment(query.get("since"), "since", LOWEST_JOB_ID)
     before = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
-    found = await platform.insight.slot_time(tenant.id, since, before)
+    found = await platform.job_lookup.slot_time(tenant.id, since, before)
     pools = [
         PoolUsage(
             pool=platform.directory.pools.by_number[one.pool].name,

@@ -22,7 +22,7 @@ from fairway.api.jobs.listing import page
 from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import NotFound
-from fairway.core.failure.dead_letter import Cause, DeadFilter
+from fairway.core.failure.dead_letter import DeadFilter, DeathCause
 from fairway.core.failure.fingerprint import as_text
 from fairway.core.ids import LOWEST_JOB_ID, shard_of
 from fairway.core.tenant import Tenant
@@ -167,7 +167,7 @@ async def get_dead_letter(request: Request) -> Response:
     """
     platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
-    sight = await platform.insight.job(tenant.id, job)
+    sight = await platform.job_lookup.job(tenant.id, job)
     if sight.record.fingerprint is None:
         raise NotFound(f"The job {job} is no dead letter.")
     return json_reply(await views.job_view(sight, platform.directory))
@@ -202,7 +202,7 @@ async def replay_dead_letter(request: Request) -> Response:
     )
     payload = await given_payload(wanted.payload, platform, tenant)
     await platform.dead_letters.replay_one(tenant.id, job, payload)
-    sight = await platform.insight.job(tenant.id, job)
+    sight = await platform.job_lookup.job(tenant.id, job)
     return json_reply(await views.job_view(sight, platform.directory), 202)
 
 
@@ -258,7 +258,7 @@ async def given_payload(given: Raw, platform: Platform, tenant: Tenant) -> bytes
     return text
 
 
-async def _group(cause: Cause, platform: Platform) -> FailureGroup:
+async def _group(cause: DeathCause, platform: Platform) -> FailureGroup:
     return FailureGroup(
         fingerprint=as_text(cause.fingerprint),
         type=await platform.directory.type_name(cause.type),

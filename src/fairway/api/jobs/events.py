@@ -79,7 +79,8 @@ async def follow_job(request: Request) -> Response:
     """
     platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
-    sight = await platform.insight.job(tenant.id, job)  # a 404 must come before the stream begins
+    # a 404 must come before the stream begins
+    sight = await platform.job_lookup.job(tenant.id, job)
     seen = header(request.scope, b"last-event-id")
     known = seen.decode("latin-1") if seen else None
     if known == sight.version and _is_final(sight):
@@ -127,7 +128,7 @@ class JobEvents(Response):
         self._key_id, self._tenant = asked_by
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._platform.waiting.place("streams", self._tenant):
+        with self._platform.waiting.slot("streams", self._tenant):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             telling = asyncio.create_task(self._tell(send), name="events")
             leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
@@ -147,7 +148,7 @@ class JobEvents(Response):
 
     async def _tell(self, send: Send) -> None:
         sight, known, told = self._sight, self._known, 0
-        look, event = self._platform.insight.job_when, self._texts.event
+        look, event = self._platform.job_lookup.job_when, self._texts.event
         try:
             while True:
                 is_news = sight.version != known

@@ -64,16 +64,16 @@ class GetJob:
     ) -> None:
         tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
         wait, known = wait_seconds(scope), known_versions(scope)
-        insight, waiting = self._platform.insight, self._platform.waiting
-        if wait and not waiting.has_place("waits", tenant):
+        job_lookup, waiting = self._platform.job_lookup, self._platform.waiting
+        if wait and not waiting.has_slot("waits", tenant):
             wait = 0  # a preference, not a demand: who cannot wait here hears how things stand
         if wait:
             unlike = known[0] if len(known) == 1 else None
-            with waiting.place("waits", tenant):
+            with waiting.slot("waits", tenant):
                 async with self._platform.revocation.held(caller.key_id):
-                    sight = await insight.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
+                    sight = await job_lookup.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
         else:
-            sight = await insight.job(tenant, job)
+            sight = await job_lookup.job(tenant, job)
         headers = [JSON, (b"etag", etag(sight.version)), (b"cache-control", b"no-cache")]
         if wait:
             headers.append((b"preference-applied", f"wait={wait}".encode()))

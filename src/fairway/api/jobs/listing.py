@@ -55,7 +55,7 @@ async def list_jobs(request: Request) -> Response:
         return await page(request, [], wanted.limit)
 
     async def look() -> Response:
-        sights = await platform.insight.jobs(tenant.id, wanted._replace(limit=wanted.limit + 1))
+        sights = await platform.job_lookup.jobs(tenant.id, wanted._replace(limit=wanted.limit + 1))
         return await page(request, sights, wanted.limit)
 
     return PageReply(request.app.state.pages, tenant.id, look)

@@ -56,7 +56,7 @@ async def list_restraints(request: Request) -> Response:
     Dependencies that are away, and job types in quarantine.
     """
     platform, tenant = platform_and_tenant(request)
-    circuits, quarantines = await platform.bulletin.restraints(tenant.id)
+    circuits, quarantines = await platform.tenant_events.restraints(tenant.id)
     names, work, said = platform.directory, WorkInParts(), Restraints(circuits=[], quarantines=[])
     for key, found in circuits.items():
         view = CircuitView(
@@ -88,7 +88,7 @@ async def lift_quarantine(request: Request) -> Response:
     platform, tenant = platform_and_tenant(request)
     name = request.path_params["type"]
     type_ = await platform.directory.find_type(name, tenant.id)
-    if type_ is None or not await platform.bulletin.lift_quarantine(tenant.id, type_):
+    if type_ is None or not await platform.tenant_events.lift_quarantine(tenant.id, type_):
         raise NotFound(f"Your job type {name[:128]!r} is not in quarantine.")
     return Response(status_code=204)
 
@@ -128,7 +128,9 @@ async def list_events(request: Request) -> Response:
     filters.check_names(given, EVENT_FILTERS)
     limit = filters.limit(given.get("limit"))
     kind = filters.event_kind(given.get("kind"))
-    found = await platform.bulletin.events(tenant.id, _place(given.get("cursor")), kind, limit + 1)
+    found = await platform.tenant_events.events(
+        tenant.id, _place(given.get("cursor")), kind, limit + 1
+    )
     page = [EventView(**event._asdict()) for event in found[:limit]]
     next_cursor = str(page[-1].id) if len(found) > limit else None
     return json_reply(EventList(events=page, next_cursor=next_cursor))

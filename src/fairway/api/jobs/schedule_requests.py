@@ -15,7 +15,7 @@ from fairway.api.http.asgi import BODY_BYTES, read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX, is_large, weigh
 from fairway.core.errors import InvalidRequest, NotFound
-from fairway.core.scheduling.schedule import Place
+from fairway.core.scheduling.schedule import ScheduleKey
 from fairway.services.platform import Platform
 from fairway.wire.payload import check_carefully, check_payload, is_plain
 from fairway.wire.schedules import (
@@ -26,7 +26,7 @@ from fairway.wire.schedules import (
 ENVELOPE_BYTES_MAX = 8 << 10  # of a schedule, around its payload
 
 
-def place_of(request: Request) -> tuple[Platform, Place]:
+def place_of(request: Request) -> tuple[Platform, ScheduleKey]:
     platform, tenant = platform_and_tenant(request)
     name = request.path_params["name"]
     if not re.fullmatch(SCHEDULE_NAME_PATTERN, name):
@@ -37,7 +37,7 @@ def place_of(request: Request) -> tuple[Platform, Place]:
                 field="name",
             )
         raise NotFound(f"There is no schedule {name[:64]!r}.")
-    return platform, platform.schedules.place(tenant.id, name)
+    return platform, platform.schedules.key_of(tenant.id, name)
 
 
 async def wanted_schedule(request: Request, platform: Platform) -> ScheduleRequest:

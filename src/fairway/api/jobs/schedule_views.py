@@ -7,21 +7,21 @@ from msgspec import Raw
 
 from fairway.api.jobs.times import checked_ms
 from fairway.core.errors import InvalidRequest
-from fairway.core.scheduling.schedule import Cause, PastRun, RunOutcome, Schedule, ScheduleTerms
+from fairway.core.scheduling.schedule import PastRun, RunCause, RunOutcome, Schedule, ScheduleSpec
 from fairway.core.scheduling.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
 from fairway.services.platform import Platform
 from fairway.services.scheduling.schedule_jobs import recurrence
 from fairway.wire.schedules import ScheduleRequest, ScheduleRun, ScheduleView
 
 
-def terms_of(wanted: ScheduleRequest, platform: Platform) -> ScheduleTerms:
+def terms_of(wanted: ScheduleRequest, platform: Platform) -> ScheduleSpec:
     """`type` is filled in when the platform knows its number."""
     now = platform.schedules.now()
     _check_argument(wanted)
     for field, moment in (("/starts_at", wanted.starts_at), ("/ends_at", wanted.ends_at)):
         if moment is not None:
             checked_ms(moment, field)  # refuses moments that no calendar reaches
-    return ScheduleTerms(
+    return ScheduleSpec(
         cron=wanted.cron,
         every_ms=_ms(wanted.every_seconds),
         zone=wanted.timezone,
@@ -56,30 +56,30 @@ def _ms(seconds: float | None) -> int | None:
 
 
 async def schedule_view(schedule: Schedule, platform: Platform) -> ScheduleView:
-    terms = schedule.terms
+    spec = schedule.spec
     return ScheduleView(
-        name=schedule.place.name,
-        description=recurrence(terms).text,
-        cron=terms.cron,
-        every_seconds=_seconds(terms.every_ms),
-        timezone=terms.zone,
-        type=await platform.directory.type_name(terms.type),
-        payload=Raw(terms.payload),
-        pool=platform.directory.pools.by_number[terms.pool].name,
-        priority=terms.priority,
-        timeout_seconds=_seconds(terms.timeout_ms),
-        tick_argument=terms.tick_argument,
-        jitter_seconds=terms.jitter_ms / 1000,
-        starts_at=terms.starts_at,
-        ends_at=terms.ends_at,
-        overlap=Overlap(terms.overlap).label,
-        catch_up=CatchUp(terms.catch_up).label,
-        catch_up_window_seconds=terms.window_ms / 1000,
-        paused=terms.paused,
-        source=terms.source,
+        name=schedule.key.name,
+        description=recurrence(spec).text,
+        cron=spec.cron,
+        every_seconds=_seconds(spec.every_ms),
+        timezone=spec.zone,
+        type=await platform.directory.type_name(spec.type),
+        payload=Raw(spec.payload),
+        pool=platform.directory.pools.by_number[spec.pool].name,
+        priority=spec.priority,
+        timeout_seconds=_seconds(spec.timeout_ms),
+        tick_argument=spec.tick_argument,
+        jitter_seconds=spec.jitter_ms / 1000,
+        starts_at=spec.starts_at,
+        ends_at=spec.ends_at,
+        overlap=Overlap(spec.overlap).label,
+        catch_up=CatchUp(spec.catch_up).label,
+        catch_up_window_seconds=spec.window_ms / 1000,
+        paused=spec.paused,
+        source=spec.source,
         next_runs=[]
-        if terms.paused
-        else await platform.schedules.next_runs(schedule.place.tenant, terms),
+        if spec.paused
+        else await platform.schedules.next_runs(schedule.key.tenant, spec),
         last_job=schedule.last_job,
         created_at=schedule.created_at,
         updated_at=schedule.updated_at,
@@ -94,7 +94,7 @@ def run_view(run: PastRun) -> ScheduleRun:
     return ScheduleRun(
         tick=run.tick,
         outcome=RunOutcome(run.outcome).label,
-        cause=Cause(run.cause).label,
+        cause=RunCause(run.cause).label,
         job=run.job,
         recorded_at=run.recorded_at,
     )

@@ -18,7 +18,7 @@ from fairway.api.http.page_streams import PageReply
 from fairway.api.jobs.schedule_requests import check_query, moment_before, place_of, wanted_schedule
 from fairway.api.jobs.schedule_views import run_view, schedule_view, terms_of
 from fairway.core.errors import InvalidRequest
-from fairway.core.scheduling.schedule import Place
+from fairway.core.scheduling.schedule import ScheduleKey
 from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
 from fairway.services.scheduling.schedules import is_cut
@@ -121,11 +121,11 @@ async def put_schedule(request: Request) -> Response:
 
     The page SCHEDULES in the documentation tells all about zones, overlap and outages.
     """
-    platform, place = place_of(request)
+    platform, key = place_of(request)
     wanted = await wanted_schedule(request, platform)
-    terms = terms_of(wanted, platform)
-    is_new = await platform.schedules.put(place, terms, wanted.type)
-    return await _show(platform, place, 201 if is_new else 200)
+    spec = terms_of(wanted, platform)
+    is_new = await platform.schedules.put(key, spec, wanted.type)
+    return await _show(platform, key, 201 if is_new else 200)
 
 
 @Endpoint(
@@ -140,8 +140,8 @@ async def get_schedule(request: Request) -> Response:
 
     With its next runs, and in plain English.
     """
-    platform, place = place_of(request)
-    return await _show(platform, place)
+    platform, key = place_of(request)
+    return await _show(platform, key)
 
 
 @Endpoint(
@@ -205,10 +205,10 @@ async def preview_schedule(request: Request) -> Response:
     In plain English, with its next runs. Nothing is kept.
     """
     platform, tenant = platform_and_tenant(request)
-    terms = terms_of(await wanted_schedule(request, platform), platform)
+    spec = terms_of(await wanted_schedule(request, platform), platform)
     # It leaves nothing behind that any other limit would count.
     platform.admission.charge(tenant, request.scope[BODY_BYTES])
-    text, next_runs = await platform.schedules.preview(tenant.id, terms)
+    text, next_runs = await platform.schedules.preview(tenant.id, spec)
     return json_reply(SchedulePreview(description=text, next_runs=next_runs))
 
 
@@ -224,9 +224,9 @@ async def pause_schedule(request: Request) -> Response:
 
     No tick makes a job until it is resumed. Jobs that were made before stay.
     """
-    platform, place = place_of(request)
-    await platform.schedules.pause(place, True)
-    return await _show(platform, place)
+    platform, key = place_of(request)
+    await platform.schedules.pause(key, True)
+    return await _show(platform, key)
 
 
 @Endpoint(
@@ -241,9 +241,9 @@ async def resume_schedule(request: Request) -> Response:
 
     From the next tick on. What was due meanwhile is not made up for; use a backfill.
     """
-    platform, place = place_of(request)
-    await platform.schedules.pause(place, False)
-    return await _show(platform, place)
+    platform, key = place_of(request)
+    await platform.schedules.pause(key, False)
+    return await _show(platform, key)
 
 
 @Endpoint(
@@ -266,8 +266,8 @@ async def trigger_schedule(request: Request) -> Response:
 
     One run, at once, beside whatever else runs. Paused schedules can be run as well.
     """
-    platform, place = place_of(request)
-    job = await platform.schedules.trigger(place)
+    platform, key = place_of(request)
+    job = await platform.schedules.trigger(key)
     reply = json_reply(JobAccepted(id=job, state="scheduled"), 202)
     reply.headers["location"] = f"/v1/jobs/{job}"
     return reply
@@ -288,9 +288,9 @@ async def backfill_schedule(request: Request) -> Response:
     A run for every tick in a range of the past that has none, all due now. A tick is run once:
     asked twice, the second answer counts them under `already`. At most 1 000 ticks.
     """
-    platform, place = place_of(request)
+    platform, key = place_of(request)
     wanted = await decoded(request, BackfillRequest)
-    made, already = await platform.schedules.backfill(place, wanted.since, wanted.until)
+    made, already = await platform.schedules.backfill(key, wanted.since, wanted.until)
     return json_reply(BackfillReply(made=made, already=already))
 
 
@@ -325,10 +325,10 @@ async def list_schedule_runs(request: Request) -> Response:
     Newest first: ticks that made a job, that were skipped, and the one that waits. Kept as long as
     jobs are.
     """
-    platform, place = place_of(request)
+    platform, key = place_of(request)
     check_query(request, _RUNS_PAGE)
     limit = filters.limit(request.query_params.get("limit"))
-    found = await platform.schedules.runs(place, moment_before(request), limit + 1)
+    found = await platform.schedules.runs(key, moment_before(request), limit + 1)
     views = [run_view(run) for run in found[:limit]]
     following = views[-1].tick if len(found) > limit else None
     return json_reply(ScheduleRuns(runs=views, next_before=following))
@@ -346,11 +346,11 @@ async def delete_schedule(request: Request) -> Response:
 
     With the list of its runs. Jobs that it made stay.
     """
-    platform, place = place_of(request)
-    await platform.schedules.remove(place)
+    platform, key = place_of(request)
+    await platform.schedules.remove(key)
     return Response(status_code=204)
 
 
-async def _show(platform: Platform, place: Place, status: int = 200) -> Response:
-    view = await schedule_view(await platform.schedules.read(place), platform)
+async def _show(platform: Platform, key: ScheduleKey, status: int = 200) -> Response:
+    view = await schedule_view(await platform.schedules.read(key), platform)
     return json_reply(view, status)

@@ -185,9 +185,9 @@ class SubmitJob:
     ) -> None:
         wait, (key_id, tenant) = wait_seconds(scope), asked_by
         sight: JobSight | None = None
-        if wait and self._platform.waiting.has_place("waits", tenant.id):
+        if wait and self._platform.waiting.has_slot("waits", tenant.id):
             give_back_room(scope)  # it is on disk: nothing of the body is held meanwhile
-            with self._platform.waiting.place("waits", tenant.id):
+            with self._platform.waiting.slot("waits", tenant.id):
                 sight = await self._result(key_id, tenant, verdict, wait)
         quota = self._platform.admission.quota(tenant)
         if sight is None:
@@ -205,8 +205,8 @@ class SubmitJob:
         """The job when it has ended or the wait is over; None if its key was revoked meanwhile."""
         try:
             async with self._platform.revocation.held(key_id):
-                insight = self._platform.insight
-                return await insight.job_when(tenant.id, verdict.id, wait_seconds=wait)
+                job_lookup = self._platform.job_lookup
+                return await job_lookup.job_when(tenant.id, verdict.id, wait_seconds=wait)
         except Forbidden:
             return None  # the job is on disk all the same, and that is all there is to say
 

@@ -186,7 +186,7 @@ class SubmitBatch:
         bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
         schemas = registry.schemas
 
-        def understand(text: msgspec.Raw, place: int) -> Wanted:
+        def understand(text: msgspec.Raw, index: int) -> Wanted:
             try:
                 new = new_job(decode(text), bytes_max, registry)
                 if not plain:
@@ -196,7 +196,7 @@ class SubmitBatch:
                     check_carefully(bytes(text))
                 if schemas and new.upload is None:
                     self._schemas.check(new.type, new.payload)
-                return _keyed(new, text, key, place) if key else new
+                return _keyed(new, text, key, index) if key else new
             except FairwayError as error:
                 return error
 
@@ -219,11 +219,11 @@ def _items(body: bytes) -> list[msgspec.Raw]:
     return texts
 
 
-def _keyed(new: NewJob, text: msgspec.Raw, key: str, place: int) -> NewJob:
+def _keyed(new: NewJob, text: msgspec.Raw, key: str, index: int) -> NewJob:
     """A batch's key stands for each of its items by place, so a resent batch makes no doubles.
 
     The separator is no character that a key can hold: no other key is ever in the way.
     """
     return new._replace(
-        idempotency_key=f"{key}\x1f{place}", body_hash=hash_of(bytes(text), new.upload)
+        idempotency_key=f"{key}\x1f{index}", body_hash=hash_of(bytes(text), new.upload)
     )

@@ -158,7 +158,7 @@ async def get_payload(request: Request) -> Response:
     As it came, however large it is.
     """
     platform, tenant = platform_and_tenant(request)
-    sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
+    sight = await platform.job_lookup.job(tenant.id, job_id(request.path_params["id"]))
     return Download(platform, sight.record.payload, (caller_of(request).key_id, tenant.id))
 
 
@@ -183,7 +183,7 @@ async def get_result(request: Request) -> Response:
     What the handler returned, however large it is.
     """
     platform, tenant = platform_and_tenant(request)
-    sight = await platform.insight.job(tenant.id, job_id(request.path_params["id"]))
+    sight = await platform.job_lookup.job(tenant.id, job_id(request.path_params["id"]))
     if sight.record.result is None:
         raise NotFound("The job has no result: it has not succeeded.")
     return Download(platform, sight.record.result, (caller_of(request).key_id, tenant.id))
@@ -207,7 +207,7 @@ class Download(Response):
         kind = "payloads" if self._holder == STAFF else "downloads"
         with ExitStack() as held:
             try:
-                held.enter_context(self._platform.waiting.place(kind, self._holder))
+                held.enter_context(self._platform.waiting.slot(kind, self._holder))
             except LimitReached as error:
                 if self._is_worker:  # it comes again
                     raise Unavailable(error.message, code="OVERLOADED") from None
@@ -223,7 +223,7 @@ class Download(Response):
                 raise ClientGone from error
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reading = await self._platform.vault.read(self._text)
+        reading = await self._platform.large_payloads.read(self._text)
         async with aclosing(_until_broken(reading.pieces)) as pieces:
             reply = StreamingResponse(
                 pieces,

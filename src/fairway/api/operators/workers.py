@@ -46,7 +46,7 @@ async def list_workers(request: Request) -> Response:
     platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
         return _Relayed(request.app.state.relay)
-    return _shown(platform, platform.roster.workers())
+    return _shown(platform, platform.worker_list.workers())
 
 
 @Endpoint(
@@ -77,7 +77,7 @@ async def drain_worker(request: Request) -> Response:
     if request.app.state.relay.is_elsewhere(None):
         return _Relayed(request.app.state.relay)
     name = request.path_params["name"]
-    asked = platform.roster.ask_to_drain(name)
+    asked = platform.worker_list.ask_to_drain(name)
     if not asked:
         raise NotFound(f"There is no worker {name[:128]!r}; `GET /v1/workers` lists them.")
     return _shown(platform, asked, 202)

@@ -3,7 +3,7 @@
 The codec does not let go of the interpreter while it decodes, not even in a thread: time that one
 call of it takes is time in which nobody else is answered. It goes with the number of values, far
 more than with bytes. So values are counted, which is cheap; too many are refused; and what is
-large but allowed is looked at in a thread, one body at a time (`HeavyLane`), so that the loop waits
+large but allowed is looked at in a thread, one body at a time (`HeavyWork`), so that the loop waits
 for one call of the codec at most.
 """
 

@@ -11,7 +11,7 @@ import msgspec
 from fairway.api import endpoint_parts as parts
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.asgi import (
-    BODY_PLACE,
+    BODY_RESERVATION,
     Receive,
     Scope,
     Send,
@@ -35,7 +35,14 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
 from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.sessions.calls import Call, Success
-from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeTerms, shed_payloads
+from fairway.services.sessions.sessions import (
+    Hello,
+    Holding,
+    Lease,
+    News,
+    TypeDeclaration,
+    shed_payloads,
+)
 from fairway.wire import bounds
 from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
@@ -149,7 +156,7 @@ class Exchange:
                     raise
         call = await self._call(principal, worker, await self._request(principal, body))
         self._platform.revocation.check(principal.key_id)  # a slow body takes minutes
-        if BODY_PLACE in scope:
+        if BODY_RESERVATION in scope:
             del body
             call = call._replace(on_heard=partial(_forget, scope, call))
         news = await self._platform.exchange.call(call)
@@ -213,7 +220,7 @@ class Exchange:
         said = {n: one.result for n, one in enumerate(successes) if one.result is not wire.NULL}
         if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
             reports += unreadable(successes, flaws)
-            successes = [one for place, one in enumerate(successes) if place not in flaws]
+            successes = [one for index, one in enumerate(successes) if index not in flaws]
         return Call(
             session=request.session,
             number=request.call,
@@ -245,7 +252,7 @@ class Exchange:
             # A tenant's own worker does not speak for everybody's types: nobody looks at its facts.
             facts = await self._facts(one) if is_shared else TypeFacts()
             terms.append(
-                TypeTerms(
+                TypeDeclaration(
                     one.name, one.attempts_max, one.timeouts_max, one.resources_max,
                     one.dependencies_max, one.deliveries_max, facts,
                 )
@@ -298,7 +305,7 @@ class Exchange:
             revoked_epochs=news.revoked_epochs,
             more=news.more,
             drain=news.drain,
-            beat_ms=news.beat_ms,
+            beat_ms=news.heartbeat_ms,
             refused_types=list(news.refused_types),
         )
 

@@ -33,6 +33,6 @@ async def get_lease_payload(request: Request) -> Response:
     tenant = platform.directory.id_of(request.query_params.get("tenant", ""))
     if principal.tenant is not None and principal.tenant.id != tenant:
         raise Forbidden("This worker's key belongs to another tenant.")
-    sight = await platform.insight.job(tenant, job_id(request.path_params["id"]))
+    sight = await platform.job_lookup.job(tenant, job_id(request.path_params["id"]))
     asked_by = (principal.key_id, principal.holder)
     return Download(platform, sight.record.payload, asked_by, is_worker=True)

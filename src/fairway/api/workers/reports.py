@@ -23,7 +23,7 @@ def reported(one: wire.Report) -> Reported:
 
 def unreadable(successes: Sequence[Success], flaws: Mapping[int, str]) -> list[Reported]:
     """Those whose result nobody could read have failed: no other run would bring a better one."""
-    return [_failed(successes[place], flaw) for place, flaw in flaws.items()]
+    return [_failed(successes[index], flaw) for index, flaw in flaws.items()]
 
 
 def _failed(one: Success, flaw: str) -> Reported:

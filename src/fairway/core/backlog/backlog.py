@@ -85,7 +85,7 @@ class Backlog(RunnableWindows):
 
     def _doubt(self, ids: set[str], key: StreamKey, look: int) -> None:
         """Of jobs whose run ended as they came due: which of the two was last, a read can tell."""
-        for job_id in ids & self.ending:
+        for job_id in ids & self.unrecorded_ids:
             self._unsure[job_id] = key  # once that end is on disk
         if ended := self.reading.ended_since(look, ids):
             self._read_again(key, min(ended))
@@ -243,7 +243,7 @@ class Backlog(RunnableWindows):
 
     def ended(self, ids: Iterable[str]) -> None:
         """The ends of these jobs' runs are on disk."""
-        self.ending.difference_update(ids)
+        self.unrecorded_ids.difference_update(ids)
         self.reading.ended(ids)
         if self._unsure:
             for job_id in ids:
@@ -276,8 +276,8 @@ class Backlog(RunnableWindows):
 
     def forget_shard(self, shard: int) -> None:
         """The shard has another owner now."""
-        self.ending = {job for job in self.ending if shard_of(job) != shard}
-        self._unsure = {job: key for job, key in self._unsure.items() if job in self.ending}
+        self.unrecorded_ids = {job for job in self.unrecorded_ids if shard_of(job) != shard}
+        self._unsure = {job: key for job, key in self._unsure.items() if job in self.unrecorded_ids}
         for (pool, tenant), backlog in list(self._tenants.items()):
             for stream in list(backlog.streams.values()):
                 if stream.shard == shard:
@@ -294,11 +294,11 @@ class Backlog(RunnableWindows):
         The sweep has met all that have work in the store. In a crowd, those that had their turn
         give their places up, too: their jobs are in the store.
         """
-        return in_steps(chain.from_iterable(map(self._prune, self.places())))
+        return in_steps(chain.from_iterable(map(self._prune, self.pool_tenants())))
 
-    def _prune(self, place: tuple[int, int]) -> Iterator[int]:
+    def _prune(self, pool_tenant: tuple[int, int]) -> Iterator[int]:
         """Yields how much was looked at since; others may go on then."""
-        if (backlog := self._tenants.get(place)) is None:
+        if (backlog := self._tenants.get(pool_tenant)) is None:
             return
         is_full = not backlog.has_room
         backlog.round_over()
@@ -316,10 +316,10 @@ class Backlog(RunnableWindows):
                 continue
             backlog.drop(stream)
             self._dropped(stream)
-        if self._tenants.get(place) is backlog:
+        if self._tenants.get(pool_tenant) is backlog:
             self._left(backlog, 0)
             if backlog.is_over:
-                del self._tenants[place]
+                del self._tenants[pool_tenant]
 
     def _had_its_turn(self, stream: Stream) -> bool:
         """Where there is no place for all, a stream that was read has its own for a round."""

@@ -37,19 +37,23 @@ class BacklogCounts:
         found = (self._tenants.get((pool, tenant)) for pool in pools)
         return (stream for backlog in found if backlog for stream in backlog.streams.values())
 
-    def places(self) -> list[tuple[int, int]]:
+    def pool_tenants(self) -> list[tuple[int, int]]:
         """Every (pool, tenant) with streams here."""
         return list(self._tenants)
 
     def surveying(self, found: Survey) -> Iterator[None]:
         """Add what waits, a step at a time."""
-        return in_steps(chain.from_iterable(self._survey(place, found) for place in self.places()))
+        return in_steps(
+            chain.from_iterable(
+                self._survey(pool_tenant, found) for pool_tenant in self.pool_tenants()
+            )
+        )
 
-    def _survey(self, place: tuple[int, int], found: Survey) -> Iterator[int]:
+    def _survey(self, pool_tenant: tuple[int, int], found: Survey) -> Iterator[int]:
         """Yields how much was looked at since; others may go on then."""
-        if (backlog := self._tenants.get(place)) is None:
+        if (backlog := self._tenants.get(pool_tenant)) is None:
             return
-        pool, oldest_ms = place[0], found.oldest_ms
+        pool, oldest_ms = pool_tenant[0], found.oldest_ms
         found.depth[pool] += backlog.depth
         if not backlog.ready:
             yield 1

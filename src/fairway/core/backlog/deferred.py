@@ -22,9 +22,9 @@ class Crowd:
 
     def lets_in(self, key: StreamKey, *, has_room: bool) -> bool:
         """Whether it is this one's turn, of those that the sweep meets."""
-        place = (key.lane, key.type, key.priority)  # as the store orders them
-        if has_room and (self.turn is None or place > self.turn):
-            self.turn = place
+        position = (key.lane, key.type, key.priority)  # as the store orders them
+        if has_room and (self.turn is None or position > self.turn):
+            self.turn = position
             return True
         self.has_left_out = True
         return False

@@ -23,7 +23,7 @@ class Hold(NamedTuple):
     reason: str = PAUSED
 
 
-class Changes:
+class HoldChanges:
     """Names of holds that came or went."""
 
     def __init__(self, names: Mapping[int, Set[tuple[int, int]]]) -> None:
@@ -75,14 +75,14 @@ class Holds:
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    def unlike(self, other: Holds) -> Changes:
+    def unlike(self, other: Holds) -> HoldChanges:
         """Which streams the two may hold differently."""
         names: dict[int, Set[tuple[int, int]]] = {}
         for tenant in self._of.keys() | other._of.keys():
             mine, theirs = self._of.get(tenant, {}), other._of.get(tenant, {})
             if mine is not theirs and mine != theirs:
                 names[tenant] = {name for name, _ in mine.items() ^ theirs.items()}
-        return Changes(names)
+        return HoldChanges(names)
 
     def says_the_same(self, other: Holds) -> bool:
         return self._of == other._of

@@ -47,11 +47,13 @@ def budget_of(wishes: Sequence[tuple[Stream, int]], room_bytes: int) -> Budget:
 class Reading:
     def __init__(self, is_crowded: Callable[[int], bool]) -> None:
         self._is_crowded = is_crowded  # whether so many wait in a pool that more may wait outside
-        self._patient: set[int] = set()  # tenants that wait outside while their pool is crowded
+        self._deferrable: set[int] = (
+            set()
+        )  # tenants whose streams are deferred while their pool is crowded
         # By tenant, in the order they began to want a read; whose turn is next comes first.
         self._wanting: dict[int, dict[StreamKey, Stream]] = {}
         self.wanting = 0  # how many want a read that need not wait outside
-        self._outside: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
+        self._deferred: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
         self._looks: dict[int, None] = {}  # numbers of the reads under way, oldest first
         self._number = 0
         self._ended: dict[str, int] = {}  # job → number of the last read begun before it ended
@@ -63,18 +65,18 @@ class Reading:
     @property
     def is_waited_for(self) -> bool:
         """Whether somebody waits outside."""
-        return any(self._outside.values())
+        return any(self._deferred.values())
 
     def _roomy(self) -> Iterator[dict[StreamKey, Stream]]:
-        for pool, streams in self._outside.items():
+        for pool, streams in self._deferred.items():
             if streams and not self._is_crowded(pool):
                 yield streams
 
-    def set_patience(self, tenant: int, is_patient: bool, streams: Iterable[Stream]) -> None:
+    def set_deferrable(self, tenant: int, is_deferrable: bool, streams: Iterable[Stream]) -> None:
         """Whether a tenant may wait outside; holds for what its streams want already, too."""
-        if is_patient == (tenant in self._patient):
+        if is_deferrable == (tenant in self._deferrable):
             return
-        self._patient ^= {tenant}
+        self._deferrable ^= {tenant}
         for stream in streams:
             if self.forget(stream):
                 self.want(stream)
@@ -83,23 +85,23 @@ class Reading:
         if stream.reading:
             return
         key = stream.key
-        if key.tenant not in self._patient:
+        if key.tenant not in self._deferrable:
             mine = self._wanting.setdefault(key.tenant, {})
             self.wanting += key not in mine
             mine[key] = stream
         elif len(stream.window) <= READ_JOBS_MIN // 4:
-            self._outside[key.pool][key] = stream
+            self._deferred[key.pool][key] = stream
 
     def portion(self, stream: Stream, share: int) -> int:
         """How many jobs to read of a share that one stream could have."""
-        return min(share, READ_JOBS_MIN) if stream.key.tenant in self._patient else share
+        return min(share, READ_JOBS_MIN) if stream.key.tenant in self._deferrable else share
 
     def forget(self, stream: Stream) -> bool:
         """Answers whether it wanted a read."""
         key = stream.key
         mine = self._wanting.get(key.tenant)
         if mine is None or mine.pop(key, None) is None:
-            return self._outside[key.pool].pop(key, None) is not None
+            return self._deferred[key.pool].pop(key, None) is not None
         self.wanting -= 1
         if not mine:
             del self._wanting[key.tenant]
@@ -107,8 +109,8 @@ class Reading:
 
     def now_wanting(self) -> Iterator[Stream]:
         """Those that want a read now; to look at, not to begin."""
-        places = chain(self._wanting.values(), self._roomy())
-        return chain.from_iterable(place.values() for place in places)
+        groups = chain(self._wanting.values(), self._roomy())
+        return chain.from_iterable(group.values() for group in groups)
 
     def begin(self, streams_max: int) -> list[Stream]:
         """Those that want a read; when there is none, some that wait outside a crowded pool."""
@@ -131,7 +133,7 @@ class Reading:
 
     def _crowds(self, streams_max: int) -> Iterator[Stream]:
         """As many from outside each crowded pool: the crowd of one keeps nobody out of another."""
-        crowds = [streams for streams in self._outside.values() if streams]
+        crowds = [streams for streams in self._deferred.values() if streams]
         each = -(-streams_max // max(len(crowds), 1))
         return chain.from_iterable(islice(streams.values(), each) for streams in crowds)
 

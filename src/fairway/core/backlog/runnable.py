@@ -61,8 +61,8 @@ class RunnableWindows(Windows):
         changed = types ^ self._own_runnable.pop(tenant, frozenset())
         if types:
             self._own_runnable[tenant] = types
-        for place in self._places_of({tenant}):
-            if (backlog := self._tenants.get(place)) is not None:
+        for pool_tenant in self._pool_tenants_of({tenant}):
+            if (backlog := self._tenants.get(pool_tenant)) is not None:
                 about = [one for one in backlog.streams.values() if one.type in changed]
                 self._to_review.update(dict.fromkeys(about))
 
@@ -72,11 +72,11 @@ class RunnableWindows(Windows):
         Only whom the change is about is looked at: a tenant may pause its own as often as it likes.
         """
         changes, self.holds = holds.unlike(self.holds), holds
-        for place in self._places_of(changes.tenants):
-            backlog = self._tenants.get(place)
+        for pool_tenant in self._pool_tenants_of(changes.tenants):
+            backlog = self._tenants.get(pool_tenant)
             if backlog is None or not backlog.streams:
                 continue
-            if types := changes.types_of(*place):
+            if types := changes.types_of(*pool_tenant):
                 if backlog.unsettled is None:
                     backlog.unsettled = Unsettled()
                     self._unsettled.append(backlog.unsettled)
@@ -84,7 +84,7 @@ class RunnableWindows(Windows):
         self._review_holds()
         return self._asleep()
 
-    def _places_of(self, tenants: Set[int]) -> Iterable[tuple[int, int]]:
+    def _pool_tenants_of(self, tenants: Set[int]) -> Iterable[tuple[int, int]]:
         if 0 in tenants:
             return self._tenants
         return ((pool, tenant) for tenant in tenants for pool in self._pools)
@@ -107,9 +107,9 @@ class RunnableWindows(Windows):
         return asleep, awake
 
     def _asleep(self) -> list[tuple[int, int]]:
-        asleep = [place for place in self._settled if not self.ready(*place)]
-        for place in asleep:
-            del self._settled[place]
+        asleep = [pool_tenant for pool_tenant in self._settled if not self.ready(*pool_tenant)]
+        for pool_tenant in asleep:
+            del self._settled[pool_tenant]
         return asleep
 
     def _review_holds(self) -> None:

@@ -176,8 +176,8 @@ class Firsts:
         heap = self._heaps[group]
         if heap is None:
             heap = self._heaps[group] = [
-                (_rank(stream), place, stream)
-                for place, stream in enumerate(group.of_types(self.types))
+                (_rank(stream), index, stream)
+                for index, stream in enumerate(group.of_types(self.types))
                 if stream.window and stream.type in self.types
             ]
             heapq.heapify(heap)
@@ -186,11 +186,11 @@ class Firsts:
 
 def _top(heap: list[tuple[int, int, Stream]]) -> Stream | None:
     while heap:
-        rank, place, stream = heap[0]
+        rank, index, stream = heap[0]
         if not stream.window:
             heapq.heappop(heap)
         elif (grown := _rank(stream)) != rank:
-            heapq.heapreplace(heap, (grown, place, stream))
+            heapq.heapreplace(heap, (grown, index, stream))
         else:
             return stream
     return None

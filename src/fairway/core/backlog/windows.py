@@ -27,8 +27,10 @@ class Windows(BacklogCounts):
         self.limits = limits
         self.jobs_held = 0
         self.bytes_held = 0
-        self.coming: set[str] = set()  # being written here: they arrive, a read must not bring them
-        self.ending: set[str] = set()  # ran here; the store shows them as queued until it is told
+        # being written here: they arrive, a read must not bring them
+        self.inserting_ids: set[str] = set()
+        # ran here; the store shows them as queued until it is told
+        self.unrecorded_ids: set[str] = set()
         self.holds = Holds()
         self.reading = Reading(is_crowded)
         self._room_at_us = 0
@@ -202,14 +204,22 @@ class Windows(BacklogCounts):
         """Those that are neither here nor under way; mostly all, which sets find out quickly."""
         ids: set[str] = {job.id for job in jobs}
         old = {job_id for job_id in ids if job_id in held}
-        old |= ids & self.coming | ids & self.ending | self.reading.ended_since(look, ids)
+        old |= (
+            ids & self.inserting_ids
+            | ids & self.unrecorded_ids
+            | self.reading.ended_since(look, ids)
+        )
         if stream is not None:
             old |= ids.intersection([job.id for job in stream.window])
         return [job for job in jobs if job.id not in old] if old else jobs
 
     def _is_underway(self, job_id: str) -> bool:
         """Whether a row that says `queued` is about to be announced, or is old news."""
-        return job_id in self.coming or job_id in self.ending or self.reading.is_old_news(job_id)
+        return (
+            job_id in self.inserting_ids
+            or job_id in self.unrecorded_ids
+            or self.reading.is_old_news(job_id)
+        )
 
     def fail_read(self, stream: Stream) -> None:
         """The read did not come through: ask again later."""

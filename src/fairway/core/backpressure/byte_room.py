@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 
-class _Place(NamedTuple):
+class _Reservation(NamedTuple):
     owner: Hashable
     size_bytes: int
 
@@ -21,7 +21,7 @@ class ByteRoom:
         self.bytes_max = bytes_max
         self.bytes_each_max = bytes_each_max
         self.bytes_held = 0
-        self._places: dict[Hashable, _Place] = {}
+        self._reservations: dict[Hashable, _Reservation] = {}
         self._by_owner: dict[Hashable, int] = {}  # nobody who holds nothing is in here
 
     def held_by(self, owner: Hashable) -> int:
@@ -42,26 +42,26 @@ class ByteRoom:
 
     def take(self, key: Hashable, owner: Hashable, size_bytes: int) -> bool:
         """Let it in if it fits; True also for what is inside already."""
-        if key in self._places:
+        if key in self._reservations:
             return True
         if not self.fits(owner, size_bytes):
             return False
-        self._places[key] = _Place(owner, size_bytes)
+        self._reservations[key] = _Reservation(owner, size_bytes)
         self._count(owner, size_bytes)
         return True
 
     def give_back(self, key: Hashable) -> None:
         """It is gone; what never came in is no matter."""
-        place = self._places.pop(key, None)
-        if place is not None:
-            self._count(place.owner, -place.size_bytes)
+        reservation = self._reservations.pop(key, None)
+        if reservation is not None:
+            self._count(reservation.owner, -reservation.size_bytes)
 
     def shrink(self, key: Hashable, size_bytes: int) -> None:
         """It turned out to be smaller than was thought."""
-        place = self._places.get(key)
-        if place is not None and size_bytes < place.size_bytes:
-            self._places[key] = _Place(place.owner, size_bytes)
-            self._count(place.owner, size_bytes - place.size_bytes)
+        reservation = self._reservations.get(key)
+        if reservation is not None and size_bytes < reservation.size_bytes:
+            self._reservations[key] = _Reservation(reservation.owner, size_bytes)
+            self._count(reservation.owner, size_bytes - reservation.size_bytes)
 
     def _count(self, owner: Hashable, more_bytes: int) -> None:
         self.bytes_held += more_bytes

@@ -15,8 +15,8 @@ def in_turn(waiting: Mapping[int, Sequence[Item]], after: int) -> Iterator[tuple
     goes on later with what waits then, leaves nobody out.
     """
     tenants = sorted(waiting, key=lambda tenant: (tenant <= after, tenant))
-    place = 0
-    while tenants := [tenant for tenant in tenants if len(waiting[tenant]) > place]:
+    index = 0
+    while tenants := [tenant for tenant in tenants if len(waiting[tenant]) > index]:
         for tenant in tenants:
-            yield tenant, waiting[tenant][place]
-        place += 1
+            yield tenant, waiting[tenant][index]
+        index += 1

@@ -16,17 +16,17 @@ WHOLE = 1000  # the blame of one death
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecyclingSettings:
+class CrashThrottleSettings:
     window_us: int = 600_000_000
     deaths_max: int = 30  # in one window; one poison job is ten
     rest_us: int = 10_000_000  # between two jobs that go out while throttled
 
 
-class Recycling:
+class CrashThrottle:
     __slots__ = ("_settings", "_window", "is_throttled", "next_us")
     probes_left = 1  # in one round
 
-    def __init__(self, settings: RecyclingSettings) -> None:
+    def __init__(self, settings: CrashThrottleSettings) -> None:
         self._settings = settings
         self._window = SlidingCount(settings.window_us)
         self.is_throttled = False

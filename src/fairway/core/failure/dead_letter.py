@@ -18,7 +18,7 @@ class DeadFilter(NamedTuple):
     fingerprint: int | None = None
 
 
-class Cause(NamedTuple):
+class DeathCause(NamedTuple):
     """Dead letters with one fingerprint: how many, and the newest job of them."""
 
     fingerprint: int

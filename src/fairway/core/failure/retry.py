@@ -67,7 +67,7 @@ class Tally(NamedTuple):
 NOTHING_YET = Tally()
 
 
-class Reason(StrEnum):
+class DecisionReason(StrEnum):
     """Why a decision is as it is; told to people, and kept with the run."""
 
     NONE = ""  # its state says it all
@@ -96,7 +96,7 @@ class Decision(NamedTuple):
     state: State
     tally: Tally
     delay_ms: int = 0
-    reason: Reason = Reason.NONE
+    reason: DecisionReason = DecisionReason.NONE
 
 
 def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -> Decision:
@@ -108,9 +108,9 @@ def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -
         case OutcomeKind.CANCELLED:
             return Decision(State.CANCELLED, run)
         case OutcomeKind.SNOOZED:
-            return Decision(State.SCHEDULED, tally, outcome.delay_ms, Reason.SNOOZED)
+            return Decision(State.SCHEDULED, tally, outcome.delay_ms, DecisionReason.SNOOZED)
         case OutcomeKind.RETURNED:
-            return Decision(State.QUEUED, tally, 0, Reason.RETURNED)
+            return Decision(State.QUEUED, tally, 0, DecisionReason.RETURNED)
         case OutcomeKind.FAILED:
             return _after_failure(policy, run, outcome, sample)
 
@@ -120,18 +120,18 @@ def _after_failure(policy: RetryPolicy, run: Tally, outcome: Outcome, sample: fl
     if failure in _ATTEMPTS:
         run = run._replace(attempts=_one_more(run.attempts))
     if failure in _FINAL:
-        return Decision(State.DEAD, run, 0, Reason(failure.value))
+        return Decision(State.DEAD, run, 0, DecisionReason(failure.value))
     count = _one_more(getattr(run.failures, failure.value))
     run = run._replace(failures=run.failures._replace(**{failure.value: count}))
     most, reason = _bound(policy, failure)
     if count >= most:
         return Decision(State.DEAD, run, 0, reason)
     if failure is FailureClass.WORKER_CRASH:
-        return Decision(State.QUEUED, run, 0, Reason.WORKER_CRASH)
+        return Decision(State.QUEUED, run, 0, DecisionReason.WORKER_CRASH)
     if failure is not FailureClass.DEPENDENCY and _is_enough(policy, run.failures):
-        return Decision(State.DEAD, run, 0, Reason.QUARANTINED)
+        return Decision(State.DEAD, run, 0, DecisionReason.QUARANTINED)
     pause_ms = _pause_ms(policy, count, outcome, sample)
-    return Decision(State.SCHEDULED, run, pause_ms, Reason.RETRYING)
+    return Decision(State.SCHEDULED, run, pause_ms, DecisionReason.RETRYING)
 
 
 def _one_more(count: int) -> int:
@@ -154,19 +154,19 @@ _ATTEMPTS = frozenset(
 _FINAL = frozenset({FailureClass.PERMANENT, FailureClass.RUNAWAY})
 
 
-def _bound(policy: RetryPolicy, failure: FailureClass) -> tuple[int, Reason]:
+def _bound(policy: RetryPolicy, failure: FailureClass) -> tuple[int, DecisionReason]:
     """How many failures of this class are too many, and what a job dead of them says."""
     match failure:
         case FailureClass.TIMEOUT:
-            return policy.timeouts_max, Reason.TIMEOUTS_EXHAUSTED
+            return policy.timeouts_max, DecisionReason.TIMEOUTS_EXHAUSTED
         case FailureClass.DEPENDENCY:
-            return policy.dependencies_max, Reason.DEPENDENCY_EXHAUSTED
+            return policy.dependencies_max, DecisionReason.DEPENDENCY_EXHAUSTED
         case FailureClass.RESOURCE:
-            return policy.resources_max, Reason.RESOURCES_EXHAUSTED
+            return policy.resources_max, DecisionReason.RESOURCES_EXHAUSTED
         case FailureClass.WORKER_CRASH:
-            return policy.deliveries_max, Reason.POISON
+            return policy.deliveries_max, DecisionReason.POISON
         case _:
-            return policy.attempts_max, Reason.ATTEMPTS_EXHAUSTED
+            return policy.attempts_max, DecisionReason.ATTEMPTS_EXHAUSTED
 
 
 def _pause_ms(policy: RetryPolicy, count: int, outcome: Outcome, sample: float) -> int:
@@ -190,7 +190,7 @@ def after_cancel(decision: Decision) -> Decision:
     """Somebody asked the job to stop while it ran: it is not run again, however the run ended."""
     if decision.state.is_final:
         return decision
-    return decision._replace(state=State.CANCELLED, delay_ms=0, reason=Reason.CANCELLED)
+    return decision._replace(state=State.CANCELLED, delay_ms=0, reason=DecisionReason.CANCELLED)
 
 
 def in_quarantine(policy: RetryPolicy) -> RetryPolicy:
@@ -201,14 +201,16 @@ def in_quarantine(policy: RetryPolicy) -> RetryPolicy:
 def parked(tally: Tally) -> Decision:
     """The dependency's circuit is open: back to the backlog, and only the delivery is counted."""
     run = tally._replace(deliveries=_one_more(tally.deliveries))
-    return Decision(State.QUEUED, run, 0, Reason.PARKED)
+    return Decision(State.QUEUED, run, 0, DecisionReason.PARKED)
 
 
 def is_retry(decision: Decision) -> bool:
     """Whether the job failed and will be run again because of it; what a retry budget is for."""
-    return decision.reason is Reason.RETRYING
+    return decision.reason is DecisionReason.RETRYING
 
 
 def over_budget(decision: Decision) -> Decision:
     """The tenant has no retries left: what would be tried again is a dead letter now."""
-    return decision._replace(state=State.DEAD, delay_ms=0, reason=Reason.RETRY_BUDGET_EXHAUSTED)
+    return decision._replace(
+        state=State.DEAD, delay_ms=0, reason=DecisionReason.RETRY_BUDGET_EXHAUSTED
+    )

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 
-class Changes(NamedTuple):
+class CapacityChanges(NamedTuple):
     """What is different since the last look."""
 
     capacity: dict[int, int]  # pool → slots now, of pools whose slots changed
     types: dict[int | None, frozenset[int]]  # whose workers → all that they run, where it changed
 
 
-class Said(NamedTuple):
+class SlotOffer(NamedTuple):
     """What one worker says of itself."""
 
     tenant: int | None  # whose own worker it is; None: it runs every tenant's jobs
@@ -29,7 +29,7 @@ class Said(NamedTuple):
 
 class Headcount:
     def __init__(self) -> None:
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, SlotOffer] = {}
         self._runners: dict[int | None, Counter[int]] = {}  # whose → job type → how many run it
         self._capacity: Counter[int] = Counter()
         self._changed_pools: set[int] = set()
@@ -38,14 +38,14 @@ class Headcount:
     def __len__(self) -> int:
         return len(self._said)
 
-    def count(self, key: str, said: Said) -> None:
+    def count(self, key: str, said: SlotOffer) -> None:
         """What one worker runs from now on, in place of what it said before."""
         before = self._said.get(key)
         if before == said:
             return
         if before is None or before.tenant != said.tenant:
             self.forget(key)
-            before = Said(said.tenant, frozenset(), {})
+            before = SlotOffer(said.tenant, frozenset(), {})
         # Only what is different: a worker of very many types may change one with every hello.
         self._add(said._replace(types=said.types - before.types))
         self._take(before._replace(types=before.types - said.types))
@@ -62,14 +62,14 @@ class Headcount:
         for book in (self._said, self._runners, self._capacity):
             book.clear()
 
-    def changes(self) -> Changes:
+    def changes(self) -> CapacityChanges:
         """Each is told once."""
         capacity = {pool: self._capacity[pool] for pool in self._changed_pools}
         types = {whose: frozenset(self._runners.get(whose, ())) for whose in self._changed_types}
         self._changed_pools, self._changed_types = set(), set()
-        return Changes(capacity, types)
+        return CapacityChanges(capacity, types)
 
-    def _add(self, said: Said) -> None:
+    def _add(self, said: SlotOffer) -> None:
         if said.types:
             runners = self._runners.setdefault(said.tenant, Counter())
             known = len(runners)
@@ -79,7 +79,7 @@ class Headcount:
         self._capacity.update(said.slots)
         self._changed_pools.update(said.slots)
 
-    def _take(self, said: Said) -> None:
+    def _take(self, said: SlotOffer) -> None:
         runners = self._runners.get(said.tenant, Counter())
         for one in said.types:
             runners[one] -= 1

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.node import ShareNode
 
 
 class Choice:
     """Chooses nodes for one pool, one slot after the other."""
 
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
+    def __init__(self, competitors: Competitors) -> None:
+        self._competitors = competitors
         self.by_floor = False  # how the node chosen last was found
         self.asides: list[ShareNode] = []
 
     def chooser(self) -> Callable[[int], ShareNode | None]:
         """Where nobody has a floor or is free, weights alone decide: skip the other questions."""
         self.by_floor = False
-        roster = self._roster
-        weights_decide = roster.floors.settled and not roster.free.eligible
-        return roster.paid.pick if weights_decide else self.choose
+        competitors = self._competitors
+        weights_decide = competitors.floors.settled and not competitors.free.eligible
+        return competitors.paid.pick if weights_decide else self.choose
 
     def choose(self, now_us: int) -> ShareNode | None:
         node = self._choose_by_floor(now_us)
@@ -36,19 +36,19 @@ class Choice:
         return self._choose_by_weight(now_us)
 
     def _choose_by_floor(self, now_us: int) -> ShareNode | None:
-        roster = self._roster
-        if not roster.floors.settled and (node := roster.floors.neediest()) is not None:
+        competitors = self._competitors
+        if not competitors.floors.settled and (node := competitors.floors.neediest()) is not None:
             return node
-        if roster.group.running < roster.free_floor:
+        if competitors.group.running < competitors.free_floor:
             return self._choose_free(now_us)
         return None
 
     def _choose_by_weight(self, now_us: int) -> ShareNode | None:
-        roster = self._roster
-        node = roster.paid.pick(now_us)
+        competitors = self._competitors
+        node = competitors.paid.pick(now_us)
         if node is None:
             return self._choose_free(now_us) if self._may_expand() else None
-        if node is not roster.group:
+        if node is not competitors.group:
             return node
         child = self._choose_free(now_us)
         if child is None:
@@ -58,12 +58,15 @@ class Choice:
         return child
 
     def _choose_free(self, now_us: int) -> ShareNode | None:
-        return self._roster.free.pick(now_us) if self._roster.free.eligible else None
+        return self._competitors.free.pick(now_us) if self._competitors.free.eligible else None
 
     def _may_expand(self) -> bool:
         """No paid tenant has work a worker could run: free work may leave its slice."""
-        roster = self._roster
-        return roster.group.running * 1000 < roster.paid.slots * roster.settings.free_ceiling_share
+        competitors = self._competitors
+        return (
+            competitors.group.running * 1000
+            < competitors.paid.slots * competitors.settings.free_ceiling_share
+        )
 
     # ---- nothing for this worker
 
@@ -72,7 +75,7 @@ class Choice:
         self.asides.append(node)
         node.queue.withdraw(node)
         node.floor_key = None
-        self._roster.reserve.review(node)
+        self._competitors.reserve.review(node)
 
     def put_back(self) -> None:
         for node in self.asides:
@@ -80,6 +83,6 @@ class Choice:
             node.queue.put_back(node)
             if node.eligible and node.parent is None:
                 if node.floor_share:
-                    self._roster.floors.offer(node)
-                self._roster.reserve.review(node)
+                    self._competitors.floors.offer(node)
+                self._competitors.reserve.review(node)
         self.asides.clear()

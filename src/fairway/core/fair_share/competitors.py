@@ -6,20 +6,20 @@ forgets nodes that hold neither work nor debt. Whom to serve is `fairness.py`'s 
 
 from __future__ import annotations
 
-from fairway.core.fair_share.entitlements import FREE, ShareSettings, Terms
+from fairway.core.fair_share.entitlements import FREE, Entitlement, ShareSettings
 from fairway.core.fair_share.floors import Floors
 from fairway.core.fair_share.node import TENANT_BITS, TENANT_MASK, ShareNode
 from fairway.core.fair_share.queue import ShareQueue
-from fairway.core.fair_share.recently_active import Visitors
+from fairway.core.fair_share.recently_active import RecentlyActive
 from fairway.core.fair_share.reserve import Reserve
 
 GROUP = TENANT_MASK  # the free group's number among the tenants
 _SWEEP_US = 1_000_000
 _NODE_US = 10  # housekeeping over n nodes waits n times this: about one per cent of a core
-_STANDARD = Terms()
+_STANDARD = Entitlement()
 
 
-class Roster:
+class Competitors:
     """All nodes of one pool."""
 
     def __init__(self, settings: ShareSettings) -> None:
@@ -27,38 +27,38 @@ class Roster:
         self.nodes: dict[int, ShareNode] = {}
         self.paid = ShareQueue(self.nodes, settings)
         self.free = ShareQueue(self.nodes, settings)
-        self.group = ShareNode(GROUP, Terms(weight=settings.free_weight), self.paid)
+        self.group = ShareNode(GROUP, Entitlement(weight=settings.free_weight), self.paid)
         self.nodes[GROUP] = self.group
         self.floors = Floors(self.nodes, settings.floors_max_share)
         self.reserve = Reserve()
-        self.visitors = Visitors(settings.visit_us)
-        self.door = 0  # slots that are not lent while somebody is away
+        self.recently_active = RecentlyActive(settings.visit_us)
+        self.headroom = 0  # slots that are not lent while somebody is away
         self.capacity = 0
         self.running = 0  # jobs in flight, of any kind
         self.free_floor = 0  # slots that paid work leaves to the free group
         self.forgotten: list[int] = []  # tenants since the last checkpoint
         self.dither_until_us = 0
         self.past_us: dict[int, tuple[int, int]] = {}  # received, entitled: of forgotten nodes
-        self._terms: dict[int, Terms] = {}
+        self._entitlements: dict[int, Entitlement] = {}
         self._idle: list[ShareNode] = []
         self._sweep_at_us = 0
         self._forgive_at_us = 0
 
     # ---- terms and capacity
 
-    def terms(self, tenant: int) -> Terms:
-        return self._terms.get(tenant, _STANDARD)
+    def entitlement_of(self, tenant: int) -> Entitlement:
+        return self._entitlements.get(tenant, _STANDARD)
 
-    def set_terms(self, tenant: int, terms: Terms, now_us: int) -> None:
-        if terms == self.terms(tenant):
+    def set_entitlement(self, tenant: int, entitlement: Entitlement, now_us: int) -> None:
+        if entitlement == self.entitlement_of(tenant):
             return
-        self._terms[tenant] = terms
-        if terms == _STANDARD:
-            del self._terms[tenant]
+        self._entitlements[tenant] = entitlement
+        if entitlement == _STANDARD:
+            del self._entitlements[tenant]
         node = self.nodes.get(tenant)
         if node is not None:
-            self._change(node, terms, now_us)
-        if self.reserve.set_promise(tenant, terms.reserved, self.capacity):
+            self._change(node, entitlement, now_us)
+        if self.reserve.set_promise(tenant, entitlement.reserved, self.capacity):
             self._divide(now_us)
 
     def set_capacity(self, slots: int, now_us: int) -> None:
@@ -72,7 +72,7 @@ class Roster:
             queue.advance(now_us)
         self.paid.set_slots(shared)
         self.floors.set_slots(shared)
-        self.door = shared * self.settings.door_share // 1000
+        self.headroom = shared * self.settings.headroom_share // 1000
         self.free_floor = shared * self.settings.free_share // 1000
         # Rounded up: in a small pool the group competes by weight for its one slot.
         self.group.cap = -(-shared * self.settings.free_share // 1000)
@@ -82,14 +82,14 @@ class Roster:
             if node := self.nodes.get(tenant):
                 self.reserve.review(node)
 
-    def _change(self, node: ShareNode, terms: Terms, now_us: int) -> None:
+    def _change(self, node: ShareNode, entitlement: Entitlement, now_us: int) -> None:
         node.accrue(now_us)
         was_eligible = node.eligible
         if was_eligible:
             self._leave(node, now_us)
-        if (terms.group == FREE) != (node.parent is not None):
+        if (entitlement.group == FREE) != (node.parent is not None):
             self._move(node, now_us)
-        node.set_terms(terms)
+        node.set_entitlement(entitlement)
         if was_eligible:
             self._enter(node, now_us)
         self.admit(node, now_us)
@@ -112,7 +112,7 @@ class Roster:
     def borrows(self, node: ShareNode) -> bool:
         """Holds its part of the pool already, those counted who are away and expected back."""
         one = node.parent or node
-        everybody = self.paid.weight + self.visitors.weight
+        everybody = self.paid.weight + self.recently_active.weight
         return one.running * everybody >= self.paid.slots * one.weight
 
     # ---- awake and asleep
@@ -143,13 +143,13 @@ class Roster:
         if not 0 < tenant < GROUP:
             raise ValueError(f"a tenant is a number above 0 and below {GROUP}, not {tenant}")
         queue = self.queue_of(tenant)
-        node = self.nodes[tenant] = ShareNode(tenant, self.terms(tenant), queue)
+        node = self.nodes[tenant] = ShareNode(tenant, self.entitlement_of(tenant), queue)
         node.parent = self.group if queue is self.free else None
         node.busy_us, node.entitled_us = self.past_us.pop(tenant, (0, 0))
         return node
 
     def queue_of(self, tenant: int) -> ShareQueue:
-        return self.free if self.terms(tenant).group == FREE else self.paid
+        return self.free if self.entitlement_of(tenant).group == FREE else self.paid
 
     def admit(self, node: ShareNode, now_us: int) -> None:
         """Put the node where its state says it belongs."""
@@ -172,7 +172,7 @@ class Roster:
             self._forgive(node.queue, now_us)
         node.queue.enter(node, now_us)
         if node.parent is None:
-            self.visitors.returned(node)
+            self.recently_active.returned(node)
             self.floors.add(node)
             self.reserve.review(node)
 
@@ -180,7 +180,7 @@ class Roster:
         node.queue.leave(node, now_us)
         if node.parent is None:
             if not node.awake:
-                self.visitors.left(node, now_us)
+                self.recently_active.left(node, now_us)
             self.floors.remove(node)
             self.reserve.review(node)
 
@@ -213,7 +213,7 @@ class Roster:
         if not (self.running or self.paid.eligible or self.free.eligible):
             self.paid.forgive(everybody=True, now_us=now_us)
             self.free.forgive(everybody=True, now_us=now_us)
-        self.visitors.sweep(now_us)
+        self.recently_active.sweep(now_us)
         idle, self._idle = self._idle, []
         self._sweep_at_us = now_us + max(_SWEEP_US, _NODE_US * len(idle))
         for node in idle:

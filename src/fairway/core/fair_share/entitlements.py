@@ -13,7 +13,7 @@ FREE = "free"  # the one group there is: every free tenant is a child of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Entitlement:
     """One tenant's terms in one pool; the default is that of a standard tenant."""
 
     weight: int = 10
@@ -58,7 +58,7 @@ class ShareSettings:
     free_ceiling_share: int = 1_000  # what free work may hold while no paid tenant waits
     debt_max_us: int | None = 600_000_000  # of the tenant's fair slots; None: never forgiven
     credit_max_us: int = 10_000_000  # likewise, kept for one whose jobs no worker could run
-    door_share: int = 0  # kept for who comes and goes, from whoever holds more than its part
+    headroom_share: int = 0  # kept for who comes and goes, from whoever holds more than its part
     visit_us: int = 10_000_000  # how long one that went away is expected back
     lend_max_us: int = 2_000_000  # enforced limit of a job that may borrow a reserved slot
     overdue_tick_us: int = 50_000

@@ -10,8 +10,8 @@ settled as it happens, and an idle tenant saves up nothing, while debts are kept
     3  weights        the smallest virtual time whose node is not yet over its fair slots
     4  free work      beyond its slice, only while no paid tenant has work a worker could run
 
-The last few slots (the door) go by the same order, but to nobody who holds more than its part while
-others are away for a moment: who comes and goes need not wait for a neighbour's job to end.
+The last few slots (the headroom) go by the same order, but to nobody who holds more than its part
+while others are away for a moment: who comes and goes need not wait for a neighbour's job to end.
 
 It knows tenants, types and times as numbers. It does not read a clock, hold a queue of jobs, or
 decide the order of jobs inside a tenant: `take` does that.
@@ -24,17 +24,17 @@ from typing import Protocol, TypeVar
 
 from fairway.core.fair_share import saved_state
 from fairway.core.fair_share.choice import Choice
-from fairway.core.fair_share.competitors import Roster
-from fairway.core.fair_share.entitlements import ShareSettings, Terms
+from fairway.core.fair_share.competitors import Competitors
+from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.insight import ShareInsight
 from fairway.core.fair_share.ledger import Ledger
 from fairway.core.fair_share.node import DONE, LENT, OWN, RESERVED, Running, ShareNode
 
-__all__ = ["Grantable", "PoolShare", "Running", "ShareSettings", "Terms"]
+__all__ = ["Entitlement", "Grantable", "PoolShare", "Running", "ShareSettings"]
 
 
-PASSED_OVER_MAX = 8  # borrowers at the door in one grant; whoever is behind them waits for a slot
+PASSED_OVER_MAX = 8  # borrowers of headroom in one grant; whoever is behind them waits for a slot
 
 
 class Grantable(Protocol):
@@ -57,28 +57,28 @@ class PoolShare:
         self._estimates = Estimates(
             settings.first_estimate_us, settings.prepay_min_us, settings.prepay_max_us
         )
-        self._roster = Roster(settings)
-        self._choice = Choice(self._roster)
-        self._ledger = Ledger(self._roster, self._estimates)
-        self.insight = ShareInsight(self._roster, self._estimates)
+        self._competitors = Competitors(settings)
+        self._choice = Choice(self._competitors)
+        self._ledger = Ledger(self._competitors, self._estimates)
+        self.insight = ShareInsight(self._competitors, self._estimates)
 
     # ---- what the dispatcher tells
 
-    def set_terms(self, tenant: int, terms: Terms, now_us: int) -> None:
+    def set_entitlement(self, tenant: int, entitlement: Entitlement, now_us: int) -> None:
         """New terms hold at once, for the backlog already queued and for jobs in flight."""
-        self._roster.set_terms(tenant, terms, now_us)
+        self._competitors.set_entitlement(tenant, entitlement, now_us)
 
     def set_capacity(self, slots: int, now_us: int) -> None:
         """The slots of all live workers of the pool, busy ones included."""
-        self._roster.set_capacity(slots, now_us)
+        self._competitors.set_capacity(slots, now_us)
 
     def wake(self, tenant: int, now_us: int) -> None:
         """The tenant has jobs to run."""
-        self._roster.wake(tenant, now_us)
+        self._competitors.wake(tenant, now_us)
 
     def sleep(self, tenant: int, now_us: int) -> None:
         """The tenant has none, or must not run them."""
-        self._roster.sleep(tenant, now_us)
+        self._competitors.sleep(tenant, now_us)
 
     def expect(self, type_id: int, run_us: int) -> None:
         """Start a job type's estimate from a figure known from elsewhere."""
@@ -91,7 +91,7 @@ class PoolShare:
     def tick(self, now_us: int) -> None:
         """Start charging jobs that outlived their prepayment; forget what is idle."""
         self._ledger.mark_overdue(now_us)
-        self._roster.sweep(now_us)
+        self._competitors.sweep(now_us)
 
     # ---- granting
 
@@ -109,29 +109,29 @@ class PoolShare:
         but only for a job that `may_borrow`; without it idle reserved slots are not lent.
         """
         self.tick(now_us)
-        roster, granted = self._roster, list[tuple[JobT, Running]]()
-        if roster.reserve.open:
+        competitors, granted = self._competitors, list[tuple[JobT, Running]]()
+        if competitors.reserve.open:
             self._grant_reserved(free, take, now_us, granted)
         left = free - len(granted)
         # A slot that is offered is free, even while jobs of a dead worker still count as running.
-        idle = max(roster.capacity - roster.running - len(granted), left)
-        shared = idle - roster.reserve.idle
-        door = roster.door if now_us < roster.visitors.until_us else 0
-        self._grant_shared(min(left, shared - door), take, now_us, granted)
-        if door and (rest := min(free - len(granted), shared, door)) > 0:
-            self._grant_at_the_door(rest, take, now_us, granted)
-        if lend is not None and roster.reserve.idle:
+        idle = max(competitors.capacity - competitors.running - len(granted), left)
+        shared = idle - competitors.reserve.idle
+        headroom = competitors.headroom if now_us < competitors.recently_active.until_us else 0
+        self._grant_shared(min(left, shared - headroom), take, now_us, granted)
+        if headroom and (rest := min(free - len(granted), shared, headroom)) > 0:
+            self._grant_headroom(rest, take, now_us, granted)
+        if lend is not None and competitors.reserve.idle:
             self._grant_lent(free - len(granted), lend, now_us, granted)
         if self._choice.asides:
             self._choice.put_back()
-        roster.running += len(granted)
+        competitors.running += len(granted)
         return granted
 
     def grant_own(
         self, tenant: int, free: int, take: Callable[[int], JobT | None], now_us: int
     ) -> list[tuple[JobT, Running]]:
         """Fill slots of a worker that is the tenant's own, and no part of the pool's capacity."""
-        node, granted = self._roster.node(tenant), list[tuple[JobT, Running]]()
+        node, granted = self._competitors.node(tenant), list[tuple[JobT, Running]]()
         while node.eligible and len(granted) < free:
             job = take(tenant)
             if job is None:
@@ -143,7 +143,7 @@ class PoolShare:
     @property
     def has_work(self) -> bool:
         """Whether anybody could be granted anything, given the right worker."""
-        return self._roster.paid.eligible > 0 or self._roster.free.eligible > 0
+        return self._competitors.paid.eligible > 0 or self._competitors.free.eligible > 0
 
     @property
     def idle_slots(self) -> int:
@@ -151,11 +151,11 @@ class PoolShare:
 
         Only beside jobs of a worker that died does anybody offer more.
         """
-        return self._roster.capacity - self._roster.running
+        return self._competitors.capacity - self._competitors.running
 
     @property
     def has_idle_reserve(self) -> bool:
-        return self._roster.reserve.idle > 0
+        return self._competitors.reserve.idle > 0
 
     def may_borrow(self, job: Grantable) -> bool:
         """Whether a job ends soon enough, by an enforced limit, to run on a reserved slot."""
@@ -169,7 +169,7 @@ class PoolShare:
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> None:
-        owners = self._roster.reserve.open
+        owners = self._competitors.reserve.open
         while owners and len(granted) < free:
             node = next(iter(owners.values()))
             job = take(node.tenant)
@@ -224,7 +224,7 @@ class PoolShare:
             granted.append((job, start(node, estimate, now_us)))
         return len(granted) - before
 
-    def _grant_at_the_door(
+    def _grant_headroom(
         self,
         count: int,
         take: Callable[[int], JobT | None],
@@ -237,7 +237,7 @@ class PoolShare:
             node = choose(now_us)
             if node is None:
                 return
-            is_borrower = self._roster.borrows(node)
+            is_borrower = self._competitors.borrows(node)
             if is_borrower and node.parent is not None:
                 return  # the free group borrows as one: its next child would, too
             job = None if is_borrower else take(node.tenant)
@@ -257,10 +257,10 @@ class PoolShare:
         granted: list[tuple[JobT, Running]],
     ) -> None:
         before = len(granted)
-        self._grant_shared(min(free, self._roster.reserve.idle), lend, now_us, granted)
+        self._grant_shared(min(free, self._competitors.reserve.idle), lend, now_us, granted)
         for _, running in granted[before:]:
             running.kind = LENT
-            self._roster.reserve.lent += 1
+            self._competitors.reserve.lent += 1
 
     # ---- ending and taking over
 
@@ -269,17 +269,17 @@ class PoolShare:
         if running.phase == DONE:
             return
         if running.kind != OWN:
-            self._roster.running -= 1
+            self._competitors.running -= 1
         self._ledger.end(running, now_us)
 
     def adopt(
         self, tenant: int, type_id: int, granted_at_us: int, now_us: int, *, own: bool = False
     ) -> Running:
         """Count a job that already runs under an earlier owner, which has charged for it."""
-        node, estimate = self._roster.node(tenant), self._estimates.of(type_id)
+        node, estimate = self._competitors.node(tenant), self._estimates.of(type_id)
         if not own:
-            self._roster.running += 1
-        if own or self._roster.reserve.room(tenant):
+            self._competitors.running += 1
+        if own or self._competitors.reserve.room(tenant):
             kind = OWN if own else RESERVED
             running = self._ledger.start_uncharged(node, estimate, kind, now_us)
             running.granted_at_us = granted_at_us
@@ -288,14 +288,14 @@ class PoolShare:
 
     def tenants(self) -> list[int]:
         """All that the pool remembers anything of at this moment."""
-        return list(self._roster.nodes)
+        return list(self._competitors.nodes)
 
     def checkpoint(
         self, now_us: int, tenants: Iterable[int] | None = None
     ) -> list[tuple[int, int]]:
         """Debts that changed since the last call, of these tenants or of all; 0 is the group."""
-        return saved_state.checkpoint(self._roster, now_us, tenants)
+        return saved_state.checkpoint(self._competitors, now_us, tenants)
 
     def restore(self, rows: Iterable[tuple[int, int]], now_us: int) -> None:
         """Take over an earlier owner's debts, after the terms are set and before its jobs."""
-        saved_state.restore(self._roster, rows, now_us)
+        saved_state.restore(self._competitors, rows, now_us)

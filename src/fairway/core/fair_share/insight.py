@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.history import Totals
 from fairway.core.fair_share.node import SCALE, TENANT_BITS, ShareNode
@@ -25,7 +25,7 @@ class Waiting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ShareStanding:
     """One tenant's place in the pool."""
 
     waiting: Waiting
@@ -58,37 +58,37 @@ class PoolFacts:
 class ShareInsight:
     """Questions about one pool."""
 
-    def __init__(self, roster: Roster, estimates: Estimates) -> None:
-        self._roster = roster
+    def __init__(self, competitors: Competitors, estimates: Estimates) -> None:
+        self._competitors = competitors
         self._estimates = estimates
 
     def running(self, tenant: int) -> int:
-        node = self._roster.nodes.get(tenant)
+        node = self._competitors.nodes.get(tenant)
         return node.running + node.uncharged_running if node else 0
 
     @property
     def free_waiting(self) -> int:
         """Free tenants with jobs to run."""
-        return self._roster.free.eligible
+        return self._competitors.free.eligible
 
     def totals(self, tenants: Iterable[int], now_us: int) -> list[Totals]:
         """Slot-time so far of those that the pool knows."""
         found = []
         for tenant in tenants:
-            node = self._roster.nodes.get(tenant)
+            node = self._competitors.nodes.get(tenant)
             if node is not None:
                 node.queue.settle(node, now_us)
                 received_us = node.received_us(now_us)
                 found.append(Totals(tenant, now_us, received_us, node.entitled_us))
         return found
 
-    def standing(self, tenant: int, now_us: int) -> Standing:
-        node = self._roster.nodes.get(tenant)
+    def standing(self, tenant: int, now_us: int) -> ShareStanding:
+        node = self._competitors.nodes.get(tenant)
         if node is None:
             return self._standing_of_absent(tenant)
         node.accrue(now_us)
         node.queue.settle(node, now_us)
-        return Standing(
+        return ShareStanding(
             waiting=_why(node),
             running=node.running + node.uncharged_running,
             ahead=_ahead(node),
@@ -98,11 +98,13 @@ class ShareInsight:
             entitled_us=node.entitled_us,
         )
 
-    def _standing_of_absent(self, tenant: int) -> Standing:
+    def _standing_of_absent(self, tenant: int) -> ShareStanding:
         """One without work or debt: it would start where everybody does."""
-        received_us, entitled_us = self._roster.past_us.get(tenant, (0, 0))
-        newcomer = ShareNode(tenant, self._roster.terms(tenant), self._roster.queue_of(tenant))
-        return Standing(
+        received_us, entitled_us = self._competitors.past_us.get(tenant, (0, 0))
+        newcomer = ShareNode(
+            tenant, self._competitors.entitlement_of(tenant), self._competitors.queue_of(tenant)
+        )
+        return ShareStanding(
             waiting=Waiting.NO_WORK,
             running=0,
             ahead=0,
@@ -122,14 +124,16 @@ class ShareInsight:
         )
 
     def pool(self) -> PoolFacts:
-        roster = self._roster
+        competitors = self._competitors
         return PoolFacts(
-            eligible=roster.paid.eligible - roster.group.eligible + roster.free.eligible,
-            guard_hits=roster.paid.guard_hits + roster.free.guard_hits,
-            floor_grants=roster.floors.grants,
-            reserved_idle=roster.reserve.idle,
-            lent=roster.reserve.lent,
-            nodes=len(roster.nodes) - 1,
+            eligible=competitors.paid.eligible
+            - competitors.group.eligible
+            + competitors.free.eligible,
+            guard_hits=competitors.paid.guard_hits + competitors.free.guard_hits,
+            floor_grants=competitors.floors.grants,
+            reserved_idle=competitors.reserve.idle,
+            lent=competitors.reserve.lent,
+            nodes=len(competitors.nodes) - 1,
         )
 
 

@@ -5,7 +5,7 @@ The ledger books starts and ends and puts nodes back in order after each. It cho
 
 from __future__ import annotations
 
-from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimate, Estimates
 from fairway.core.fair_share.node import (
     DONE,
@@ -18,16 +18,16 @@ from fairway.core.fair_share.node import (
     Running,
     ShareNode,
 )
-from fairway.core.fair_share.timer_wheel import OverdueWheel
+from fairway.core.fair_share.timer_wheel import TimerWheel
 
 
 class Ledger:
     """The accounts of one pool."""
 
-    def __init__(self, roster: Roster, estimates: Estimates) -> None:
-        self._roster = roster
+    def __init__(self, competitors: Competitors, estimates: Estimates) -> None:
+        self._competitors = competitors
         self._estimates = estimates
-        self._wheel: OverdueWheel[Running] = OverdueWheel(roster.settings.overdue_tick_us)
+        self._wheel: TimerWheel[Running] = TimerWheel(competitors.settings.overdue_tick_us)
 
     # ---- starting
 
@@ -60,12 +60,12 @@ class Ledger:
     def _prepay(self, node: ShareNode, charge: int, by_floor: bool, now_us: int) -> None:
         node.accrue(now_us)
         if by_floor:
-            self._roster.floors.grants += 1
+            self._competitors.floors.grants += 1
             node.start_by_floor(charge, now_us)
             node.queue.refresh(node)
         else:
             node.queue.serve(node, charge, now_us)
-        self._roster.admit(node, now_us)  # it may have reached its cap
+        self._competitors.admit(node, now_us)  # it may have reached its cap
 
     def start_uncharged(
         self, node: ShareNode, estimate: Estimate, kind: int, now_us: int
@@ -75,9 +75,9 @@ class Ledger:
         node.busy_us -= now_us
         node.uncharged_running += 1
         if kind == RESERVED:
-            self._roster.reserve.start(node)
-            self._roster.reserve.review(node)
-        self._roster.admit(node, now_us)
+            self._competitors.reserve.start(node)
+            self._competitors.reserve.review(node)
+        self._competitors.admit(node, now_us)
         return running
 
     def adopt(
@@ -94,7 +94,7 @@ class Ledger:
         for each in (node, node.parent):
             if each is not None:
                 each.adopt(running, now_us)
-                self._roster.admit(each, now_us)
+                self._competitors.admit(each, now_us)
         return running
 
     # ---- running
@@ -133,13 +133,13 @@ class Ledger:
 
     def _end_special(self, node: ShareNode, running: Running, now_us: int) -> None:
         if running.kind == LENT:
-            self._roster.reserve.lent -= 1
+            self._competitors.reserve.lent -= 1
             node.end(running, running.charged, now_us)
             return
         node.busy_us += now_us
         node.uncharged_running -= 1
         if running.kind == RESERVED:
-            self._roster.reserve.end(node)
+            self._competitors.reserve.end(node)
 
     def _end_in_group(self, group: ShareNode, running: Running, now_us: int) -> None:
         if running.kind >= RESERVED:
@@ -153,9 +153,9 @@ class Ledger:
         if node.eligible:
             node.queue.refresh(node)
             if node.floor_share:
-                self._roster.floors.offer(node)
-            self._roster.reserve.review(node)
+                self._competitors.floors.offer(node)
+            self._competitors.reserve.review(node)
         elif node.awake:
-            self._roster.admit(node, now_us)
+            self._competitors.admit(node, now_us)
         else:
-            self._roster.rest(node)
+            self._competitors.rest(node)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from fairway.core.fair_share.entitlements import Terms
+from fairway.core.fair_share.entitlements import Entitlement
 
 if TYPE_CHECKING:
     from fairway.core.fair_share.estimates import Estimate
@@ -42,7 +42,7 @@ class ShareNode:
         "uncharged_running", "v", "weight",
     )  # fmt: skip
 
-    def __init__(self, tenant: int, terms: Terms, queue: ShareQueue) -> None:
+    def __init__(self, tenant: int, entitlement: Entitlement, queue: ShareQueue) -> None:
         self.tenant = tenant
         self.queue = queue
         self.parent: ShareNode | None = None
@@ -64,14 +64,14 @@ class ShareNode:
         self.entitled_us = 0
         self.entitled_from = 0
         self.saved = 0  # v as last written to a checkpoint
-        self.set_terms(terms)
+        self.set_entitlement(entitlement)
 
-    def set_terms(self, terms: Terms) -> None:
-        self.weight = terms.weight
-        self.stride = SCALE // terms.weight << TENANT_BITS
-        self.floor_share = terms.floor_share
-        self.cap = UNCAPPED if terms.cap is None else terms.cap
-        self.plain = terms.is_plain
+    def set_entitlement(self, entitlement: Entitlement) -> None:
+        self.weight = entitlement.weight
+        self.stride = SCALE // entitlement.weight << TENANT_BITS
+        self.floor_share = entitlement.floor_share
+        self.cap = UNCAPPED if entitlement.cap is None else entitlement.cap
+        self.plain = entitlement.is_plain
 
     def accrue(self, now_us: int) -> None:
         """Charge overtime up to now."""

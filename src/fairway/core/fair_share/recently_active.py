@@ -1,8 +1,8 @@
 """Who comes and goes: tenants that had work a moment ago and have none now.
 
 Their part of the pool is lent to the others while they are away. Were all of it lent, every one of
-their jobs would wait for somebody else's to end; so the last few slots, the door, are not lent to
-whoever holds more than its part already. Nobody is away from a pool that one tenant uses alone.
+their jobs would wait for somebody else's to end; so the last few slots, the headroom, are not lent
+to whoever holds more than its part already. Nobody is away from a pool that one tenant uses alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from fairway.core.fair_share.node import ShareNode
 
 
-class Visitors:
+class RecentlyActive:
     def __init__(self, stay_us: int) -> None:
         self.weight = 0  # of those who are away
         self.until_us = 0  # until then somebody comes and goes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairway.core.fair_share.competitors import Roster
+from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.node import SCALE, TENANT_BITS
 
 _GROUP = 0
@@ -19,13 +19,13 @@ _WORTH_KEEPING = 1_000_000 * _ROW  # a second of one slot: most tenants owe less
 
 
 def checkpoint(
-    roster: Roster, now_us: int, tenants: Iterable[int] | None = None
+    competitors: Competitors, now_us: int, tenants: Iterable[int] | None = None
 ) -> list[tuple[int, int]]:
     """Rows that changed, of these tenants or of all; cheaper than a note at every grant."""
-    rows = [(tenant, 0) for tenant in roster.forgotten if tenant not in roster.nodes]
-    roster.forgotten.clear()
-    for tenant in roster.nodes if tenants is None else tenants:
-        node = roster.nodes.get(tenant)
+    rows = [(tenant, 0) for tenant in competitors.forgotten if tenant not in competitors.nodes]
+    competitors.forgotten.clear()
+    for tenant in competitors.nodes if tenants is None else tenants:
+        node = competitors.nodes.get(tenant)
         if node is None:
             continue
         node.accrue(now_us)
@@ -33,18 +33,18 @@ def checkpoint(
         row = min(debt // _ROW, _ROW_MAX) if debt * node.weight >= _WORTH_KEEPING else 0
         if row != node.saved:
             node.saved = row
-            rows.append((_GROUP if node is roster.group else tenant, row))
+            rows.append((_GROUP if node is competitors.group else tenant, row))
     return rows
 
 
-def restore(roster: Roster, rows: Iterable[tuple[int, int]], now_us: int) -> None:
-    roster.dither_until_us = now_us + roster.settings.dither_us
+def restore(competitors: Competitors, rows: Iterable[tuple[int, int]], now_us: int) -> None:
+    competitors.dither_until_us = now_us + competitors.settings.dither_us
     for tenant, row in rows:
         if tenant == _GROUP:
-            roster.group.raise_to(roster.paid.v + row * _ROW)
-            roster.group.lift = roster.paid.v + roster.group.tenant
+            competitors.group.raise_to(competitors.paid.v + row * _ROW)
+            competitors.group.lift = competitors.paid.v + competitors.group.tenant
         elif row:
-            node = roster.node(tenant)
-            node.raise_to(roster.queue_of(tenant).v + row * _ROW)
+            node = competitors.node(tenant)
+            node.raise_to(competitors.queue_of(tenant).v + row * _ROW)
             node.saved = row
-            roster.rest(node)
+            competitors.rest(node)

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class OverdueWheel(Generic[Item]):
+class TimerWheel(Generic[Item]):
     """Buckets of one tick each; only buckets that hold something exist."""
 
     __slots__ = ("_buckets", "_last", "_last_due_us", "_tick_us", "_ticks", "next_us")

@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     version: str  # another one as soon as anybody puts something else there, of any size
 
 
-class Place(NamedTuple):
+class ObjectScope(NamedTuple):
     """Whose an object is."""
 
     day: str
@@ -41,14 +41,14 @@ def day_of(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d")
 
 
-def checkpoint_name(place: Place, epoch: int, number: int, sha256: bytes) -> str:
+def checkpoint_name(scope: ObjectScope, epoch: int, number: int, sha256: bytes) -> str:
     """Carries the epoch: a run that lost its lease can only ever write beside its successor's."""
     leaf = f"{epoch:019d}-{number:06d}-{sha256.hex()[:DIGEST_LETTERS]}"
-    return f"checkpoints/{place.day}/{place.tenant}/{place.owner}/{leaf}"
+    return f"checkpoints/{scope.day}/{scope.tenant}/{scope.owner}/{leaf}"
 
 
-def object_name(kind: Kind, place: Place, leaf: str) -> str:
-    return f"{kind}/{place.day}/{place.tenant}/{place.owner}/{leaf}"
+def object_name(kind: Kind, scope: ObjectScope, leaf: str) -> str:
+    return f"{kind}/{scope.day}/{scope.tenant}/{scope.owner}/{leaf}"
 
 
 def owner_of(name: str) -> tuple[int, str]:

@@ -13,7 +13,7 @@ import hmac
 from enum import StrEnum
 
 
-class Standing(StrEnum):
+class MarkerState(StrEnum):
     """What a storage is to a database."""
 
     OURS = "ours"
@@ -25,10 +25,10 @@ class Standing(StrEnum):
 
 #: Why a storage is refused, and what to do. Tenants may read it: it names no address.
 REFUSALS = {
-    Standing.MISSING: "Large data is not taken here: this server's object storage is not the one"
+    MarkerState.MISSING: "Large data is not taken here: this server's object storage is not the one"
     " that the database knows (it lacks the object `cluster`). The operator must give all servers"
     " of a database the same FAIRWAY_STORAGE_URL, and mount its disk.",
-    Standing.FOREIGN: "Large data is not taken here: this server's object storage belongs to"
+    MarkerState.FOREIGN: "Large data is not taken here: this server's object storage belongs to"
     " another database (its object `cluster` says so). The operator must give each database a"
     " storage of its own, and all servers of a database the same FAIRWAY_STORAGE_URL.",
 }
@@ -38,15 +38,15 @@ def make_marker(secret: str, nonce: str) -> str:
     return f"{nonce}.{_signature(secret, nonce)}"
 
 
-def standing_of(known: str | None, found: str | None, secret: str) -> Standing:
+def standing_of(known: str | None, found: str | None, secret: str) -> MarkerState:
     """`known` to the database, `found` in the storage."""
     if found is None:
-        return Standing.FREE if known is None else Standing.MISSING
+        return MarkerState.FREE if known is None else MarkerState.MISSING
     if known is not None:
-        return Standing.OURS if found == known else Standing.FOREIGN
+        return MarkerState.OURS if found == known else MarkerState.FOREIGN
     nonce, _, signature = found.partition(".")
     is_signed = hmac.compare_digest(signature.encode(), _signature(secret, nonce).encode())
-    return Standing.BEGUN if is_signed else Standing.FOREIGN
+    return MarkerState.BEGUN if is_signed else MarkerState.FOREIGN
 
 
 def _signature(secret: str, nonce: str) -> str:

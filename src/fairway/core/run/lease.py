@@ -37,7 +37,7 @@ class StoredLease(NamedTuple):
     token: str | None
 
 
-class Standing(Enum):
+class LeaseStanding(Enum):
     """What becomes of a lease that a worker says it holds and the owner's memory lacks."""
 
     WRITTEN = "written"  # the row says so: it is in force
@@ -92,17 +92,19 @@ def is_overtime(
     return age_when_heard_us > limit_us
 
 
-def standing_of(stored: StoredLease | None, epoch: int, token: str, term: int | None) -> Standing:
+def standing_of(
+    stored: StoredLease | None, epoch: int, token: str, term: int | None
+) -> LeaseStanding:
     """Whether the lease can still be in force; `term` is the owner's, None for one we are not."""
     if stored is None:
-        return Standing.OVER
+        return LeaseStanding.OVER
     if stored.state == State.RUNNING:
         is_it = (stored.epoch, stored.token) == (epoch, token)
-        return Standing.WRITTEN if is_it else Standing.OVER
+        return LeaseStanding.WRITTEN if is_it else LeaseStanding.OVER
     if stored.state != State.QUEUED:
-        return Standing.OVER
+        return LeaseStanding.OVER
     is_newer = stored.epoch < epoch if term is None else may_adopt(stored.epoch, epoch, term)
-    return Standing.UNWRITTEN if is_newer else Standing.OVER
+    return LeaseStanding.UNWRITTEN if is_newer else LeaseStanding.OVER
 
 
 class Naming(NamedTuple):

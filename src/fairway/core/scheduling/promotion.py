@@ -65,9 +65,9 @@ class Allowances:
         left = self._all.left(now_us)
         wishes = sorted((self._left(tenant, now_us), tenant) for tenant in set(tenants))
         shares: dict[int, int] = {}
-        for place, (most, tenant) in enumerate(wishes):
+        for index, (most, tenant) in enumerate(wishes):
             # Those who may least come first; a remainder goes to the last ones.
-            share = min(most, left // (len(wishes) - place))
+            share = min(most, left // (len(wishes) - index))
             left -= share
             if share:
                 shares[tenant] = share

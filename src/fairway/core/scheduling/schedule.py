@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 
 
-class Cause(IntEnum):
+class RunCause(IntEnum):
     """Why a run was made."""
 
     CLOCK = 0
@@ -36,7 +36,7 @@ class RunOutcome(IntEnum):
         return self.name.lower()
 
 
-class Place(NamedTuple):
+class ScheduleKey(NamedTuple):
     """Where a schedule is."""
 
     shard: int
@@ -44,7 +44,7 @@ class Place(NamedTuple):
     name: str
 
 
-class ScheduleTerms(NamedTuple):
+class ScheduleSpec(NamedTuple):
     """What a tenant says about a schedule."""
 
     cron: str | None
@@ -69,8 +69,8 @@ class ScheduleTerms(NamedTuple):
 class Schedule(NamedTuple):
     """A schedule, and how far it has come."""
 
-    place: Place
-    terms: ScheduleTerms
+    key: ScheduleKey
+    spec: ScheduleSpec
     handled_at: datetime  # ticks up to here are settled
     next_at: datetime | None
     waiting_tick: datetime | None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairway.lab.crowd import WAYS, Crowd, Way
 from fairway.lab.experiments import clients_report
-from fairway.lab.experiments.clients_report import Reading, Run
+from fairway.lab.experiments.clients_report import CrowdReading, Run
 from fairway.lab.platform import POOL, LabPlatform, lab_platform
 from fairway.lab.report.content import Report
 from fairway.lab.screen import Bar, bar
@@ -29,14 +29,14 @@ LIMIT_P95_SECONDS = 0.5  # beyond this the machine is at its limit: growing on p
 READING_SECONDS = 5.0
 
 
-class Setup(NamedTuple):
+class CrowdSetup(NamedTuple):
     speed: float = 1.0  # the crowd grows so many times faster; nothing else changes
     clients_max: int = 8000
     job_seconds: float = 10.0
     ways: tuple[Way, ...] = WAYS
 
 
-def size_at(setup: Setup, seconds: float) -> int:
+def size_at(setup: CrowdSetup, seconds: float) -> int:
     """How large the crowd is meant to be."""
     seconds *= setup.speed
     slow_seconds = SLOW_UNTIL / SLOW_PER_SECOND
@@ -45,7 +45,7 @@ def size_at(setup: Setup, seconds: float) -> int:
     return min(setup.clients_max, 1 + int(slow + fast))
 
 
-async def run(setup: Setup) -> Report:
+async def run(setup: CrowdSetup) -> Report:
     runs = []
     for way in setup.ways:
         async with lab_platform() as platform:  # each way on a platform that nobody has tired yet
@@ -54,9 +54,9 @@ async def run(setup: Setup) -> Report:
     return clients_report.report(setup.speed, setup.job_seconds, runs)
 
 
-async def _ramp(platform: LabPlatform, setup: Setup, way: Way) -> Run:
+async def _ramp(platform: LabPlatform, setup: CrowdSetup, way: Way) -> Run:
     crowd = Crowd(platform.tenant, way, setup.job_seconds, PERIOD_SECONDS)
-    readings: list[Reading] = []
+    readings: list[CrowdReading] = []
     with bar(way, setup.clients_max) as progress:
         try:
             stopped_by = await _grow(platform, setup, crowd, readings, progress)
@@ -66,7 +66,11 @@ async def _ramp(platform: LabPlatform, setup: Setup, way: Way) -> Run:
 
 
 async def _grow(
-    platform: LabPlatform, setup: Setup, crowd: Crowd, readings: list[Reading], progress: Bar
+    platform: LabPlatform,
+    setup: CrowdSetup,
+    crowd: Crowd,
+    readings: list[CrowdReading],
+    progress: Bar,
 ) -> str:
     began = time.monotonic()
     while True:
@@ -87,7 +91,7 @@ async def _grow(
             return "all clients were there"
 
 
-def crowd_line(reading: Reading) -> str:
+def crowd_line(reading: CrowdReading) -> str:
     return f"{reading.way} {reading.per_second:,.0f} requests/s, p95 {reading.p95 * 1000:.0f} ms"
 
 
@@ -101,13 +105,13 @@ class _Meter:
     def _platform(self) -> float:
         return sum(tree_seconds(pid) for pid in self._programs)
 
-    def read(self, crowd: Crowd) -> Reading:
+    def read(self, crowd: Crowd) -> CrowdReading:
         seconds = time.monotonic() - self._at
         looks, crowd.looks = crowd.looks, []
         notices, crowd.notices = crowd.notices, []
         waits = [look.answered - look.intended for look in looks]
         lags = [look.sent - look.intended for look in looks]
-        return Reading(
+        return CrowdReading(
             way=crowd.way,
             clients=crowd.size,
             per_second=len(looks) / seconds,

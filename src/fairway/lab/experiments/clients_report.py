@@ -12,7 +12,7 @@ REQUESTS_AIM = 3000
 NAMES = {"poll": "GET each second", "head": "HEAD with ETag", "sse": "server-sent events"}
 
 
-class Reading(NamedTuple):
+class CrowdReading(NamedTuple):
     way: str
     clients: int
     per_second: float
@@ -31,16 +31,16 @@ class Reading(NamedTuple):
 
 class Run(NamedTuple):
     way: str
-    readings: list[Reading]
+    readings: list[CrowdReading]
     stopped_by: str
     errors: list[str]
 
     @property
-    def best(self) -> Reading | None:
+    def best(self) -> CrowdReading | None:
         """The reading with the most clients that were still served well."""
         return max((r for r in self.readings if r.is_good), key=lambda r: r.clients, default=None)
 
-    def near(self, clients: int) -> Reading:
+    def near(self, clients: int) -> CrowdReading:
         return min(self.readings, key=lambda reading: abs(reading.clients - clients))
 
 

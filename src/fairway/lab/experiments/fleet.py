@@ -19,7 +19,7 @@ from fairway.lab.screen import bar
 from fairway.rig.arrivals import plan, skewed_weights
 
 
-class Setup(NamedTuple):
+class FleetSetup(NamedTuple):
     scenario: Scenario
     speed: float = 1.0
     seed: int = 1
@@ -46,7 +46,7 @@ def _of_group(group: Group, seconds: float, seed: int) -> list[Arrival]:
     ]
 
 
-async def run(setup: Setup) -> Report:
+async def run(setup: FleetSetup) -> Report:
     scenario = faster(setup.scenario, setup.speed)
     planned = arrivals(scenario, setup.seed)
     async with lab_platform(**scenario.settings) as platform:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.lab.experiments.steps import SLOTS, Setup, Step, complaints, run_step, scaled
+from fairway.lab.experiments.steps import SLOTS, Step, StepSetup, complaints, run_step, scaled
 from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.plots import BLUE, GREEN, GREY, ORANGE, plain_log
@@ -18,7 +18,7 @@ HOLD_SERVICES = 20
 REPLY_P95_SECONDS = 0.015
 
 
-async def run(setup: Setup) -> Report:
+async def run(setup: StepSetup) -> Report:
     async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: SLOTS})
         rates = [load * setup.theory for load in LOADS]
@@ -26,7 +26,7 @@ async def run(setup: Setup) -> Report:
     return report(setup, steps)
 
 
-def report(setup: Setup, steps: list[Step]) -> Report:
+def report(setup: StepSetup, steps: list[Step]) -> Report:
     replies = [quantile(step.replies(), 0.95) for step in steps]
     scores = [quantile((x.latency for x in step.load.lives), 0.95) for step in steps]
     lost = sum(len(step.load.lost) for step in steps)
@@ -66,7 +66,7 @@ def report(setup: Setup, steps: list[Step]) -> Report:
     )  # fmt: skip
 
 
-def _draw(figure: Any, setup: Setup, steps: list[Step]) -> None:
+def _draw(figure: Any, setup: StepSetup, steps: list[Step]) -> None:
     axes = figure.subplots()
     shift = 0.0
     for step in steps:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from fairway.lab.experiments.knee_plots import curve, over_time
 from fairway.lab.experiments.steps import (
     SLOTS,
-    Setup,
     Step,
+    StepSetup,
     complaints,
     moments,
     run_step,
@@ -32,7 +32,7 @@ REPLY_P95_SECONDS = 0.015
 BEND_ERROR_MAX = 0.05
 
 
-async def run(setup: Setup) -> Report:
+async def run(setup: StepSetup) -> Report:
     async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: SLOTS})
         rates = [rate * setup.speed for rate in RATES]
@@ -43,7 +43,7 @@ async def run(setup: Setup) -> Report:
 # -- what it means -----------------------------------------------------------------------------
 
 
-class Reading(NamedTuple):
+class KneeReading(NamedTuple):
     """The steps, judged."""
 
     points: list[Point]
@@ -56,13 +56,13 @@ class Reading(NamedTuple):
     completed_above: float  # the worst share of the limit that was still completed beyond it
 
 
-def read(setup: Setup, steps: list[Step]) -> Reading:
+def read(setup: StepSetup, steps: list[Step]) -> KneeReading:
     points = [step.point(setup.service) for step in steps]
     bend = find_bend(points)
     limit = bend.limit if bend.limit == bend.limit else float("inf")
     below = [s for s, p in zip(steps, points, strict=True) if p.offered <= BELOW * limit]
     above = [(s, p) for s, p in zip(steps, points, strict=True) if p.offered > limit]
-    return Reading(
+    return KneeReading(
         points,
         bend,
         below,
@@ -80,7 +80,7 @@ def _growth(step: Step, service: float) -> float:
     return slope([(x, float(y)) for x, y in inside])
 
 
-def report(setup: Setup, steps: list[Step]) -> Report:
+def report(setup: StepSetup, steps: list[Step]) -> Report:
     reading = read(setup, steps)
     limit, theory = reading.bend.limit, setup.theory
     error = abs(limit - theory) / theory
@@ -118,11 +118,11 @@ def report(setup: Setup, steps: list[Step]) -> Report:
     )  # fmt: skip
 
 
-def _growth_text(setup: Setup, reading: Reading) -> str:
+def _growth_text(setup: StepSetup, reading: KneeReading) -> str:
     return f"{reading.growth_below:+.2f} jobs"
 
 
-def _data(setup: Setup, steps: list[Step], reading: Reading) -> dict[str, Any]:
+def _data(setup: StepSetup, steps: list[Step], reading: KneeReading) -> dict[str, Any]:
     return {
         "experiment": "knee",
         "knee_per_s": reading.bend.limit,
@@ -155,7 +155,7 @@ def _data(setup: Setup, steps: list[Step], reading: Reading) -> dict[str, Any]:
     }
 
 
-def _drawings(setup: Setup, steps: list[Step], reading: Reading) -> list[Drawing]:
+def _drawings(setup: StepSetup, steps: list[Step], reading: KneeReading) -> list[Drawing]:
     stretches = [(step.rate, moments(step, setup.service)) for step in steps]
     waits = [
         (
@@ -184,7 +184,7 @@ def _drawings(setup: Setup, steps: list[Step], reading: Reading) -> list[Drawing
     ]
 
 
-def _table(setup: Setup, steps: list[Step], reading: Reading) -> Table:
+def _table(setup: StepSetup, steps: list[Step], reading: KneeReading) -> Table:
     rows = []
     for step, point in zip(steps, reading.points, strict=True):
         waits = [life.latency for life in step.counted(setup.service)]
@@ -198,7 +198,7 @@ def _table(setup: Setup, steps: list[Step], reading: Reading) -> Table:
     return Table("Step by step", head, rows)
 
 
-def _notes(setup: Setup) -> list[str]:
+def _notes(setup: StepSetup) -> list[str]:
     found = [
         f"Bend by a named rule. {RULE[0].upper()}{RULE[1:]}.",
         "Open loop: arrivals are planned before the run and latency counts from the planned moment,"

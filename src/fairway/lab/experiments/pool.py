@@ -14,7 +14,7 @@ import msgspec
 
 from fairway.lab.experiments import pool_report
 from fairway.lab.experiments.pool_report import Outcome, Sample
-from fairway.lab.experiments.steps import SLOTS, Setup
+from fairway.lab.experiments.steps import SLOTS, StepSetup
 from fairway.lab.load import score_load
 from fairway.lab.platform import POOL, LabPlatform, lab_platform
 from fairway.lab.report.content import Report
@@ -32,18 +32,18 @@ HOLD_SERVICES = 20
 SAMPLE_SECONDS = 0.1
 
 
-class Life(NamedTuple):
+class JobTimes(NamedTuple):
     id: str
     started: float | None
     finished: float | None
 
 
 class State(msgspec.Struct):
-    lives: list[Life]
+    lives: list[JobTimes]
     samples: list[Sample]
 
 
-async def run(setup: Setup) -> Report:
+async def run(setup: StepSetup) -> Report:
     async with lab_platform() as platform:
         # A database for the naive service alone: it must not hurt the one it is compared with.
         dsn = await start_postgres(platform.programs, "naive")
@@ -52,12 +52,12 @@ async def run(setup: Setup) -> Report:
     return pool_report.report(setup, outcomes)
 
 
-def _plan(setup: Setup) -> list[float]:
+def _plan(setup: StepSetup) -> list[float]:
     hold = HOLD_SERVICES * setup.service
     return plan(PER_SECOND * setup.speed, hold, shape=setup.arrivals, seed=setup.seed)
 
 
-async def _naive(platform: LabPlatform, setup: Setup, dsn: str, size: int) -> Outcome:
+async def _naive(platform: LabPlatform, setup: StepSetup, dsn: str, size: int) -> Outcome:
     port = free_port()
     log = f"naive-{size}"
     words = ("fairway.lab.naive", dsn, str(size), str(setup.service), str(port))
@@ -101,7 +101,7 @@ def _outcome(name: str, size: int, volley: Volley, state: State) -> Outcome:
     return Outcome(name, size, volley, latencies, done, state.samples)
 
 
-async def _fairway(platform: LabPlatform, setup: Setup) -> Outcome:
+async def _fairway(platform: LabPlatform, setup: StepSetup) -> Outcome:
     for number in range(1, WORKERS + 1):
         await platform.start_worker(f"worker-{number}", {POOL: SLOTS})
     samples: list[Sample] = []

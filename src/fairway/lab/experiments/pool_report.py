@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fairway.lab.experiments.steps import Setup, scaled
+from fairway.lab.experiments.steps import StepSetup, scaled
 from fairway.lab.measure.timeline import rate_of
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number, seconds
 from fairway.lab.report.plots import GREEN, SERIES, from_zero, plain_log
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
         return self.volley.reply_quantile(0.95)
 
 
-def report(setup: Setup, outcomes: list[Outcome]) -> Report:
+def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
     *naive, fairway = outcomes
     limit = P99_SECONDS / setup.speed
     starved = [one for one in naive if one.completed(setup.service) < 0.9 * _offered(one)]
@@ -110,7 +110,7 @@ def _offered(one: Outcome) -> float:
     return one.volley.intended / (one.last - one.volley.began)
 
 
-def _row(setup: Setup, one: Outcome) -> dict[str, Any]:
+def _row(setup: StepSetup, one: Outcome) -> dict[str, Any]:
     return {
         "name": one.name,
         "pool": one.pool,
@@ -122,7 +122,7 @@ def _row(setup: Setup, one: Outcome) -> dict[str, Any]:
     }
 
 
-def _table(setup: Setup, outcomes: list[Outcome]) -> Table:
+def _table(setup: StepSetup, outcomes: list[Outcome]) -> Table:
     rows = [
         [one.name, number(one.completed(setup.service), "/s"),
          seconds(quantile(one.latencies, 0.5)), seconds(one.p99()), seconds(one.reply_p95()),
@@ -133,7 +133,7 @@ def _table(setup: Setup, outcomes: list[Outcome]) -> Table:
     return Table("Size by size", head, rows)
 
 
-def _draw(figure: Any, setup: Setup, outcomes: list[Outcome]) -> None:
+def _draw(figure: Any, setup: StepSetup, outcomes: list[Outcome]) -> None:
     left, right = figure.subplots(1, 2)
     for one, shade in zip(outcomes, SERIES[2:] * 2, strict=False):
         colour = GREEN if one.pool is None else shade

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.lab.experiments.steps import SLOTS, Setup, Step, complaints, run_step, scaled
+from fairway.lab.experiments.steps import SLOTS, Step, StepSetup, complaints, run_step, scaled
 from fairway.lab.measure.scalability import Law, fit
 from fairway.lab.platform import POOL, lab_platform
 from fairway.lab.report.content import Drawing, Finding, Report, Table, number
@@ -20,7 +20,7 @@ OVERLOAD = 1.2
 SPEEDUP_AIM = 3.8
 
 
-async def run(setup: Setup) -> Report:
+async def run(setup: StepSetup) -> Report:
     steps: list[Step] = []
     async with lab_platform() as platform:
         for count in range(1, WORKERS_MAX + 1):
@@ -30,7 +30,7 @@ async def run(setup: Setup) -> Report:
     return report(setup, steps)
 
 
-def report(setup: Setup, steps: list[Step]) -> Report:
+def report(setup: StepSetup, steps: list[Step]) -> Report:
     rates = [step.point(setup.service).completed for step in steps]
     law = fit(list(enumerate(rates, start=1)))
     speedup = rates[-1] / rates[0]
@@ -68,7 +68,7 @@ def report(setup: Setup, steps: list[Step]) -> Report:
     )  # fmt: skip
 
 
-def _data(setup: Setup, rates: list[float], law: Law) -> dict[str, Any]:
+def _data(setup: StepSetup, rates: list[float], law: Law) -> dict[str, Any]:
     return {
         "experiment": "scale",
         "workers": list(range(1, len(rates) + 1)),
@@ -104,7 +104,7 @@ def _draw(figure: Any, rates: list[float], law: Law) -> None:
     from_zero(right, 115)
 
 
-def _table(setup: Setup, rates: list[float]) -> Table:
+def _table(setup: StepSetup, rates: list[float]) -> Table:
     rows = [
         [str(n), number(n * setup.theory, "/s"), number(rate, "/s"), f"{rate / rates[0]:.2f}×",
          f"{rate / rates[0] / n:.1%}"]

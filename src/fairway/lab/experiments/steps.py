@@ -20,7 +20,7 @@ SERVICE_SECONDS = 1.5
 WARM_SERVICES = 2  # the first of a step do not count
 
 
-class Setup(NamedTuple):
+class StepSetup(NamedTuple):
     """`speed` times faster: the service takes that much less, the rates are that much higher."""
 
     speed: float = 1.0
@@ -60,7 +60,7 @@ class Step(NamedTuple):
         return self.load.replies_seconds
 
 
-async def run_step(platform: LabPlatform, setup: Setup, rate: float, services: int) -> Step:
+async def run_step(platform: LabPlatform, setup: StepSetup, rate: float, services: int) -> Step:
     """Offer `rate` for so many service times, then wait until all is worked off."""
     hold = services * setup.service
     arrivals = plan(rate, hold, shape=setup.arrivals, seed=setup.seed)
@@ -78,7 +78,7 @@ def complaints(steps: list[Step]) -> list[str]:
     return [f"at {step.rate:g}/s {why}" for step in steps for why in step.load.volley.complaints]
 
 
-def scaled(setup: Setup) -> list[str]:
+def scaled(setup: StepSetup) -> list[str]:
     """The note that a time-scaled run carries."""
     if setup.speed == 1:
         return []

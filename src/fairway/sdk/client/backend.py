@@ -25,7 +25,7 @@ class Submission(NamedTuple):
     idempotency_key: str | None = None
 
 
-class Door(Protocol):
+class Backend(Protocol):
     async def submit(self, submission: Submission) -> str:
         """The id of the accepted job."""
 
@@ -51,4 +51,4 @@ class Door(Protocol):
         """What happens to the job, until it has ended."""
 
 
-testing_door: ContextVar[Door | None] = ContextVar("fairway_testing_door", default=None)
+testing_backend: ContextVar[Backend | None] = ContextVar("fairway_testing_door", default=None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 from msgspec import Raw
 
 from fairway.core.errors import FairwayError
-from fairway.sdk.client.backend import Door, Submission
+from fairway.sdk.client.backend import Backend, Submission
 from fairway.sdk.client.failures import BatchRefused
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
@@ -74,19 +74,23 @@ class Enqueuer(Generic[P, R]):
         """Handles in the order of the calls; BatchRefused when any was kept out."""
         return await self._submit_many(self._job.app.door(), self._submissions(calls))
 
-    async def _submit(self, door: Door, submission: Submission) -> Handle[R]:
-        return self._handle(door, await door.submit(submission))
+    async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
+        return self._handle(backend, await backend.submit(submission))
 
-    async def _submit_many(self, door: Door, submissions: list[Submission]) -> list[Handle[R]]:
-        answers = await door.submit_many(submissions)
+    async def _submit_many(
+        self, backend: Backend, submissions: list[Submission]
+    ) -> list[Handle[R]]:
+        answers = await backend.submit_many(submissions)
         refused = {n: a for n, a in enumerate(answers) if isinstance(a, FairwayError)}
-        accepted = {n: self._handle(door, a) for n, a in enumerate(answers) if isinstance(a, str)}
+        accepted = {
+            n: self._handle(backend, a) for n, a in enumerate(answers) if isinstance(a, str)
+        }
         if refused:
             raise BatchRefused(accepted, refused)
         return list(accepted.values())
 
-    def _handle(self, door: Door, job_id: str) -> Handle[R]:
-        return Handle(door, job_id, self._job.codec.decode_result)
+    def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
+        return Handle(backend, job_id, self._job.codec.decode_result)
 
     def _submissions(self, calls: Iterable[Call]) -> list[Submission]:
         if self._idempotency_key is not None:

@@ -25,7 +25,7 @@ from fairway.wire.messages import Reschedule
 
 if TYPE_CHECKING:
     from fairway.sdk.app import App
-    from fairway.sdk.client.backend import Door
+    from fairway.sdk.client.backend import Backend
     from fairway.sdk.client.sse import Event
     from fairway.wire.messages import JobView
 
@@ -42,10 +42,10 @@ class Handle(Generic[R]):
     """One job; `R` is what its handler returns, its result that without Snooze and Cancel."""
 
     def __init__(
-        self, door: Door, job_id: str, decode: Callable[[bytes], Any] = msgspec.json.decode
+        self, backend: Backend, job_id: str, decode: Callable[[bytes], Any] = msgspec.json.decode
     ) -> None:
         self.id = job_id
-        self._door = door
+        self._backend = backend
         self._decode = decode
 
     @classmethod
@@ -62,7 +62,7 @@ class Handle(Generic[R]):
             raise ended_without_result(view)
         text = view.result if view.result is not None else b"null"
         if view.result_bytes is not None:  # too large to come with the view
-            text = await self._door.result(self.id)
+            text = await self._backend.result(self.id)
         result: Result = self._decode(text)
         return result
 
@@ -71,13 +71,13 @@ class Handle(Generic[R]):
 
     async def astatus(self) -> JobStatus:
         """The job as it is now, in plain values."""
-        return status_of(await self._door.view(self.id))
+        return status_of(await self._backend.view(self.id))
 
     def status(self) -> JobStatus:
         return blocking_run(self.astatus())
 
     async def acancel(self) -> JobStatus:
-        return status_of(await self._door.cancel(self.id))
+        return status_of(await self._backend.cancel(self.id))
 
     def cancel(self) -> JobStatus:
         return blocking_run(self.acancel())
@@ -93,7 +93,7 @@ class Handle(Generic[R]):
             execute_at=None if at is None else with_zone(at, "at"),
             exact=exact,
         )
-        return status_of(await self._door.reschedule(self.id, wanted))
+        return status_of(await self._backend.reschedule(self.id, wanted))
 
     def reschedule(
         self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False
@@ -102,14 +102,14 @@ class Handle(Generic[R]):
 
     async def areplay(self) -> JobStatus:
         """Run a job that is dead once more: the same job, with fresh counters."""
-        return status_of(await self._door.replay(self.id))
+        return status_of(await self._backend.replay(self.id))
 
     def replay(self) -> JobStatus:
         return blocking_run(self.areplay())
 
     def aevents(self) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""
-        return self._door.events(self.id)
+        return self._backend.events(self.id)
 
     def events(self) -> Iterator[Event]:
         from fairway.sdk.client.blocking import iterate
@@ -119,7 +119,7 @@ class Handle(Generic[R]):
     async def _ended(self, timeout_seconds: float | None) -> JobView:
         if timeout_seconds is None:
             while True:
-                view = await self._door.view(self.id, wait_seconds=WAIT_SECONDS_MAX)
+                view = await self._backend.view(self.id, wait_seconds=WAIT_SECONDS_MAX)
                 if BY_LABEL[view.state].is_final:
                     return view
         patience = _Patience(timeout_seconds)
@@ -135,7 +135,7 @@ class Handle(Generic[R]):
         """A server that is busy or away now may be back before the time is over."""
         while True:
             try:
-                patience.view = view = await self._door.view(
+                patience.view = view = await self._backend.view(
                     self.id, wait_seconds=min(patience.left_seconds, WAIT_SECONDS_MAX)
                 )
             except (LimitReached, Unavailable) as error:

@@ -28,7 +28,7 @@ _REFUSED_KINDS: dict[Any, str] = {
     inspect.Parameter.POSITIONAL_ONLY: "positional-only ",
 }
 
-_SAYINGS = (Snooze, Cancel, HandBack)
+_CONTROL_FLOW = (Snooze, Cancel, HandBack)
 
 
 class InvalidArguments(InvalidRequest):
@@ -114,8 +114,8 @@ def is_ctx(hint: Any) -> bool:
 def result_type(hint: Any) -> Any:
     """The return annotation without what a handler may say instead of a result."""
     if get_origin(hint) not in (Union, types.UnionType):
-        return None if hint in _SAYINGS else hint
-    kept = tuple(part for part in get_args(hint) if part not in _SAYINGS)
+        return None if hint in _CONTROL_FLOW else hint
+    kept = tuple(part for part in get_args(hint) if part not in _CONTROL_FLOW)
     return Union[kept] if kept else None  # noqa: UP007  (made at run time from a tuple)
 
 

@@ -54,11 +54,11 @@ class DependencyFailed(Exception):
         return self.message
 
 
-class Saying(Exception):
+class ControlFlow(Exception):
     """What a handler may return or raise instead of a result."""
 
 
-class Snooze(Saying):
+class Snooze(ControlFlow):
     """Run this job again after a while, a hundred years at most; costs no attempt."""
 
     def __init__(self, delay: Duration) -> None:
@@ -66,11 +66,11 @@ class Snooze(Saying):
         self.delay_ms = milliseconds_of(delay, DELAY_MS_MAX)
 
 
-class Cancel(Saying):
+class Cancel(ControlFlow):
     """Stop here: the work is no longer wanted."""
 
 
-class HandBack(Saying):
+class HandBack(ControlFlow):
     """Stop here because `ctx.should_stop()` said so.
 
     On a worker that drains the job goes back to its queue and costs no attempt; a job that
@@ -151,7 +151,7 @@ def run_end(
 ) -> RunEnd:
     """What a returned value, or an exception when there is one, means for the job."""
     said = value if error is None else error
-    if isinstance(said, Saying):
+    if isinstance(said, ControlFlow):
         return _said(said)
     if error is not None:
         return _failed(error, retry, attempt)
@@ -170,12 +170,12 @@ def encode_error(error: BaseException) -> bytes:
     return msgspec.json.encode(document)
 
 
-def _said(saying: Saying) -> RunEnd:
-    if isinstance(saying, Snooze):
-        return RunEnd(OutcomeKind.SNOOZED, delay_ms=saying.delay_ms)
-    if isinstance(saying, HandBack):
-        return RunEnd(OutcomeKind.RETURNED, error=encode_error(saying))
-    return RunEnd(OutcomeKind.CANCELLED, error=encode_error(saying))
+def _said(control: ControlFlow) -> RunEnd:
+    if isinstance(control, Snooze):
+        return RunEnd(OutcomeKind.SNOOZED, delay_ms=control.delay_ms)
+    if isinstance(control, HandBack):
+        return RunEnd(OutcomeKind.RETURNED, error=encode_error(control))
+    return RunEnd(OutcomeKind.CANCELLED, error=encode_error(control))
 
 
 def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> RunEnd:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fairway.sdk.client.backend import testing_door
+from fairway.sdk.client.backend import testing_backend
 from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.durations import Duration
 from fairway.sdk.testing.memory import MemoryDoor
@@ -22,23 +22,23 @@ from fairway.sdk.testing.memory import MemoryDoor
 @contextmanager
 def inline() -> Iterator[MemoryDoor]:
     """Each job runs when it is enqueued, through to its final state; pauses take no time."""
-    with _open(MemoryDoor(inline=True)) as door:
-        yield door
+    with _open(MemoryDoor(inline=True)) as backend:
+        yield backend
 
 
 @contextmanager
 def manual() -> Iterator[MemoryDoor]:
     """Jobs are kept until `drain`; time passes only by `clock.advance`."""
-    with _open(MemoryDoor(inline=False)) as door:
-        yield door
+    with _open(MemoryDoor(inline=False)) as backend:
+        yield backend
 
 
 def open_mode() -> MemoryDoor:
     """The testing mode of this context; RuntimeError when there is none."""
-    door = testing_door.get()
-    if not isinstance(door, MemoryDoor):
+    backend = testing_backend.get()
+    if not isinstance(backend, MemoryDoor):
         raise RuntimeError("no testing mode is open here: use `with testing.manual():`")
-    return door
+    return backend
 
 
 def drain(*, with_scheduled: bool = True) -> Counter[str]:
@@ -65,9 +65,9 @@ clock = OpenClock()
 
 
 @contextmanager
-def _open(door: MemoryDoor) -> Iterator[MemoryDoor]:
-    token = testing_door.set(door)
+def _open(backend: MemoryDoor) -> Iterator[MemoryDoor]:
+    token = testing_backend.set(backend)
     try:
-        yield door
+        yield backend
     finally:
-        testing_door.reset(token)
+        testing_backend.reset(token)

@@ -38,9 +38,9 @@ class BodyRoom:
     def bytes_held(self) -> int:
         return self._room.bytes_held
 
-    def take(self, owner: Hashable, size_bytes: int) -> BodyPlace:
+    def take(self, owner: Hashable, size_bytes: int) -> BodyReservation:
         """Raises what tells the caller to come back."""
-        room, place = self._room, BodyPlace(self._room)
+        room, reservation = self._room, BodyReservation(self._room)
         if not room.fits_part(owner, size_bytes):
             self._refused.labels(self._kind, "own part").inc()
             raise self._own_part_full(room.held_by(owner))
@@ -50,8 +50,8 @@ class BodyRoom:
                 "This server holds as many bytes of large bodies as it has room for. Nothing of"
                 " yours was read; send it again in a moment."
             )
-        room.take(place, owner, size_bytes)
-        return place
+        room.take(reservation, owner, size_bytes)
+        return reservation
 
     def _bound(self, owner: Hashable, size_bytes: int) -> int:
         """How much of the room may be full once this is inside."""
@@ -80,7 +80,7 @@ class WorkerRoom(BodyRoom):
         )
 
 
-class BodyPlace:
+class BodyReservation:
     """The room that one body has."""
 
     __slots__ = ("_room",)

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.store.connections.database import Connection, Database
 
 TENANTS_MAX = 2  # of the hot connections, for all tenants
@@ -28,16 +28,16 @@ class HotTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._wait_seconds = wait = database.wait_seconds * TURN_PART
-        self._tenants = Places(
+        self._tenants = OwnerSlots(
             "changes of jobs and look-ups of leases are under way",
             per_owner=1,
             in_all=TENANTS_MAX,
             wait_seconds=wait,
         )
-        self._pages = Places(
+        self._pages = OwnerSlots(
             "pages of jobs are being cancelled", per_owner=1, in_all=PAGES_MAX, wait_seconds=wait
         )
-        self._shared_workers = Places(
+        self._shared_workers = OwnerSlots(
             "workers' leases are being looked up",
             per_owner=1,
             in_all=SHARED_WORKERS_MAX,
@@ -66,11 +66,11 @@ class HotTurns:
 
     @asynccontextmanager
     async def _turn(
-        self, places: Places, owner: Hashable, ends_at: float
+        self, slots: OwnerSlots, owner: Hashable, ends_at: float
     ) -> AsyncIterator[Connection]:
         """A place by then at the latest, and a connection for what is left of the whole time."""
         time = asyncio.get_running_loop().time
-        async with places.held(owner, wait_seconds=max(ends_at - time(), 0.0)):
+        async with slots.held(owner, wait_seconds=max(ends_at - time(), 0.0)):
             left_seconds = ends_at - time() + self._database.wait_seconds - self._wait_seconds
             async with self._database.hot(left_seconds) as connection:
                 yield connection

@@ -15,7 +15,7 @@ from fairway.core.errors import Unavailable
 WAIT_SECONDS_MAX = 30.0
 
 
-class Places:
+class OwnerSlots:
     def __init__(
         self,
         what: str,
@@ -54,7 +54,7 @@ class Places:
     ) -> None:
         try:
             async with asyncio.timeout(wait_seconds):
-                await stack.enter_async_context(owner.places)
+                await stack.enter_async_context(owner.slots)
                 if not is_small:
                     await stack.enter_async_context(self._in_all)
         except TimeoutError:
@@ -66,6 +66,6 @@ class Places:
 class _Owner:
     """The places of one, while anybody uses them or waits for them."""
 
-    def __init__(self, places: int) -> None:
-        self.places = asyncio.Semaphore(places)
+    def __init__(self, slots: int) -> None:
+        self.slots = asyncio.Semaphore(slots)
         self.users = 0

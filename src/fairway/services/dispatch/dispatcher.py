@@ -39,7 +39,7 @@ from fairway.services.dispatch.presence import Presence
 from fairway.services.dispatch.restored_leases import RestoredLeases
 from fairway.services.dispatch.run_ends import SILENT, RunEnds, requeued
 from fairway.services.dispatch.window_feed import WindowFeed
-from fairway.services.failure.failure_policy import Aftermath
+from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.sessions.session_table import SessionTable
 from fairway.services.sessions.sessions import End, Holding, Lease, News, Session
 from fairway.store.leases import Origin
@@ -59,7 +59,7 @@ class Dispatcher:
         self,
         settings: DispatchSettings,
         ports: Ports,
-        aftermath: Aftermath,
+        failure_policy: FailurePolicy,
         pools: PoolTable,
         *,
         clock: Clock,
@@ -71,7 +71,7 @@ class Dispatcher:
         self._tokens = settings.tokens
         self._hinted_us: int | None = None  # when another server last told of jobs
         self.pools = pools
-        self.aftermath = aftermath
+        self.failure_policy = failure_policy
         self.shards = OwnedShards()
         self.tombstones = Tombstones()
         self.shares = Shares(pools, settings.scheduler)
@@ -84,7 +84,12 @@ class Dispatcher:
         self._presence = Presence(memory, ports, clock)
         self._restored = RestoredLeases(memory, settings.tokens, clock)
         self._runs = RunEnds(
-            self.leases, aftermath, ports, settings.inline_bytes_max, clock=clock, metrics=metrics
+            self.leases,
+            failure_policy,
+            ports,
+            settings.inline_bytes_max,
+            clock=clock,
+            metrics=metrics,
         )
 
     # -- shards ------------------------------------------------------------------------------
@@ -162,19 +167,19 @@ class Dispatcher:
         Of one that was not opened yet nobody knows: unless it was handed over like that.
         """
         unsure = {lease.shard for lease in self.leases.values() if not lease.written}
-        unsure |= {shard_of(job_id) for job_id in self.backlog.ending}
+        unsure |= {shard_of(job_id) for job_id in self.backlog.unrecorded_ids}
         known = self.shards.open | handed_over
         return (known & self.shards.terms.keys()) - unsure
 
     # -- jobs arrive -------------------------------------------------------------------------
 
-    def coming(self, ids: Iterable[str]) -> None:
+    def inserting(self, ids: Iterable[str]) -> None:
         """These are being written here: a read must not bring them before they are announced."""
-        self.backlog.coming.update(ids)
+        self.backlog.inserting_ids.update(ids)
 
-    def came(self, ids: Iterable[str]) -> None:
+    def inserted(self, ids: Iterable[str]) -> None:
         """They are written and announced, or they are not written."""
-        self.backlog.coming.difference_update(ids)
+        self.backlog.inserting_ids.difference_update(ids)
 
     def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
         """Jobs of one shard are on disk and due."""
@@ -257,12 +262,12 @@ class Dispatcher:
 
     def is_underway(self, job: str) -> bool:
         """Whether it runs, or its end is on its way to disk: the row may show it as waiting."""
-        return job in self.leases or job in self.backlog.ending
+        return job in self.leases or job in self.backlog.unrecorded_ids
 
     def may_judge(self, job: str) -> bool:
         """False while its end is on its way to disk, and in shards that are not (yet) known."""
         is_known = self.shards.restored_term(shard_of(job)) is not None
-        return is_known and job not in self.backlog.ending
+        return is_known and job not in self.backlog.unrecorded_ids
 
     def is_real(self, job: str, epoch: int, token: str) -> bool:
         """Whether a server of this cluster granted such a lease."""
@@ -289,7 +294,7 @@ class Dispatcher:
             self._runs.never_began(lease)
             return
         lease.session.send(lease)
-        lease.session.ring()
+        lease.session.wake()
 
     def not_written(self, lease: Lease) -> None:
         """The job was no longer free to run; nobody heard of this lease."""
@@ -321,7 +326,7 @@ class Dispatcher:
         """The job is no longer this worker's to run; tell it so."""
         self.leases.release([lease], self._clock.now_us())
         lease.session.revoke(lease.job.id, lease.epoch)
-        lease.session.ring()
+        lease.session.wake()
 
     def outlasts(self, lease: Lease) -> bool:
         """It outlasts its pool, where it counts until there is room for it; True the first time."""
@@ -335,7 +340,7 @@ class Dispatcher:
         self.leases.rehome(lease, pool, now_us)
         self._granting.serve(session)
         if session.outbox:
-            session.ring()
+            session.wake()
 
     def adopt(self, session: Session, job: QueuedJob, holding: Holding) -> bool:
         """A worker runs a job under a lease that an earlier owner granted and never wrote."""
@@ -377,12 +382,12 @@ class Dispatcher:
 
     def result_kept(self, lease: Lease) -> None:
         """A large result is in storage: its run counts as a success from now on."""
-        if self.aftermath.watched:
-            self.aftermath.succeeded([lease.job])
+        if self.failure_policy.watched:
+            self.failure_policy.succeeded([lease.job])
 
     def result_not_kept(self, lease: Lease, number: int | None, outcome: Outcome) -> End:
         """A large result cannot be kept: how its run ends instead."""
-        return self.aftermath.end_of(lease, number, outcome)
+        return self.failure_policy.end_of(lease, number, outcome)
 
     def recorded(self, ids: Sequence[str]) -> None:
         """The ends of these jobs' runs are on disk, or were refused there."""
@@ -491,13 +496,13 @@ class Dispatcher:
 
     # -- what operators and failures decide ------------------------------------------------------
 
-    def set_terms(self, tenant: Tenant) -> None:
+    def set_entitlement(self, tenant: Tenant) -> None:
         """A tenant's terms, for the backlog already queued too."""
-        self.shares.set_terms(tenant, self._clock.now_us())
+        self.shares.set_entitlement(tenant, self._clock.now_us())
         for pool in self.pools.by_number:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before
         streams = self.backlog.streams_of(tenant.id, self.pools.by_number)
-        self.backlog.reading.set_patience(tenant.id, tenant.fair_group == FREE, streams)
+        self.backlog.reading.set_deferrable(tenant.id, tenant.fair_group == FREE, streams)
 
     def holds(self) -> Holds:
         """What must not start."""
@@ -513,19 +518,19 @@ class Dispatcher:
 
     def asks_for_policies(self, tenant: int | None, policies: Mapping[int, dict[str, Any]]) -> None:
         """How often a job of each type may fail, as its workers say."""
-        self.aftermath.policies.asked(tenant, policies)
+        self.failure_policy.policies.asked(tenant, policies)
 
     def together(self) -> AbstractContextManager[None]:
         """What many ends lead to is told once, after the last."""
-        return self.aftermath.together()
+        return self.failure_policy.together()
 
     def worker_died(self, jobs: list[QueuedJob]) -> None:
         """A runner died under these jobs."""
-        self.aftermath.worker_died(jobs)
+        self.failure_policy.worker_died(jobs)
 
     def counting_restraints(self, found: dict[str, int]) -> Iterator[None]:
         """Add how many of each kind of restraint are in force."""
-        return self.aftermath.counting(found)
+        return self.failure_policy.counting(found)
 
     # -- fair share ----------------------------------------------------------------------------
 

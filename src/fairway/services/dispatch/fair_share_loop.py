@@ -21,7 +21,7 @@ TICK_SECONDS = 0.1
 PASS_US = 5_000_000
 
 
-class ShareKeeper:
+class FairShareLoop:
     def __init__(
         self, database: Database, dispatcher: Dispatcher, clock: Clock, *, shard_count: int
     ) -> None:

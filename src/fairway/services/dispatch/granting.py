@@ -81,14 +81,14 @@ class Granting:
         served += self._walk(lines, pool, now_us)
         for session in dict.fromkeys(served) if warm else served:
             if session.outbox:
-                session.ring_soon(now_us)
+                session.wake_soon(now_us)
 
     def _walk(
         self, lines: list[Line], pool: int, now_us: int, *, only_warm: bool = False
     ) -> list[Session]:
         """Serve from the heads of the lines; a line is over with the first that could take more."""
         share, served, passed = self._shares[pool], list[Session](), list[tuple[Line, HeldCall]]()
-        heads = [(call.place, line, call) for line in lines if (call := line.first()) is not None]
+        heads = [(call.turn, line, call) for line in lines if (call := line.first()) is not None]
         heapify(heads)
         while heads:
             _, line, call = heads[0]
@@ -106,7 +106,7 @@ class Granting:
             if following is None:
                 heappop(heads)
             else:
-                heapreplace(heads, (following.place, line, following))
+                heapreplace(heads, (following.turn, line, following))
         for line, call in passed:
             line.put_back(call)
         return served
@@ -178,7 +178,7 @@ class Granting:
 
     def _only_in_time(self, leases: list[Lease], now_us: int) -> list[Lease]:
         """One that came too late ends here, before any worker hears of it."""
-        in_time, late = self._ports.sort_out(leases)
+        in_time, late = self._ports.drop_expired(leases)
         for end in late:
             self._leases.end([end.lease], now_us)
             self._ports.record_ends([end])

@@ -55,7 +55,7 @@ class LeaseTable(dict[str, Lease]):
         if not lease.cancelling:
             lease.cancelling = True
             lease.session.cancel(job)
-            lease.session.ring()
+            lease.session.wake()
         return True
 
     def note_progress(self, session: Session, holding: Holding) -> bool:
@@ -71,7 +71,7 @@ class LeaseTable(dict[str, Lease]):
     ) -> list[Lease]:
         """What a session was sent and has named in no list of all it runs, for too long."""
         sent = [(one.job.id, one.epoch) for one in session.leases.values() if one.delivered]
-        grace_us = session.beat_ms * 1000
+        grace_us = session.heartbeat_ms * 1000
         found = judge_naming(sent, named, session.missed_since_us, now_us, grace_us)
         session.missed_since_us = found.missed_since_us
         return [session.leases[job] for job in found.lost]
@@ -108,7 +108,7 @@ class LeaseTable(dict[str, Lease]):
     def end(self, leases: list[Lease], now_us: int) -> None:
         """Runs are over; until their ends are on disk the store shows the jobs as they were."""
         self.release(leases, now_us)
-        self._backlog.ending.update([lease.job.id for lease in leases])
+        self._backlog.unrecorded_ids.update([lease.job.id for lease in leases])
 
     def release(self, leases: Iterable[Lease], now_us: int) -> None:
         shares, backlog, own = self._shares, self._backlog, self._held.own

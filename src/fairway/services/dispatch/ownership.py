@@ -124,7 +124,7 @@ class Ownership:
             for shard in list(self._dispatcher.terms()):
                 self._dispatcher.close_shard(shard)  # in one step with the look at what is written
             if self._letting_go:
-                async with self._database.calm() as connection:
+                async with self._database.background() as connection:
                     await store.release_shards(connection, self._letting_go, written=self._written)
                 self._letting_go.clear()
 
@@ -293,7 +293,7 @@ class Ownership:
     async def _count(self, shard: int) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         term = self._dispatcher.term_of(shard)
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             depths = await backlog_store.count_queued(connection, shard)
         if self._dispatcher.term_of(shard) == term:
             self._dispatcher.windows().counted(depths)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fairway.core.fair_share.fairness import PoolShare, ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.pools import Pool, PoolTable
 from fairway.core.tenant import Tenant
 
-DOOR_SHARE = 60  # per mille; where jobs are short, waiting for one to end is what people notice
-LOBBY_TENANTS = 512  # free ones that wait with jobs in memory; the slice serves them in seconds
+HEADROOM_SHARE = 60  # per mille; where jobs are short, waiting for one to end is what people notice
+# free ones that wait with jobs in memory; the slice serves them in seconds
+FREE_TENANTS_IN_MEMORY = 512
 
 
 class Shares(dict[int, PoolShare]):
@@ -26,22 +27,22 @@ class Shares(dict[int, PoolShare]):
 
     def is_crowded(self, number: int) -> bool:
         """Whether a pool has so many free tenants waiting that more of them may wait outside."""
-        return self[number].insight.free_waiting >= LOBBY_TENANTS
+        return self[number].insight.free_waiting >= FREE_TENANTS_IN_MEMORY
 
-    def set_terms(self, tenant: Tenant, now_us: int) -> None:
+    def set_entitlement(self, tenant: Tenant, now_us: int) -> None:
         """A tenant's terms in every pool that is known."""
         reserved = dict(tenant.reserved)
         for number, pool in self._pools.by_number.items():
-            terms = Terms(
+            terms = Entitlement(
                 weight=tenant.weight, group=tenant.fair_group, floor_share=tenant.floor_share,
                 cap=tenant.cap, reserved=reserved.get(pool.name, 0),
             )  # fmt: skip
-            self[number].set_terms(tenant.id, terms, now_us)
+            self[number].set_entitlement(tenant.id, terms, now_us)
 
 
 def settings_of(pool: Pool) -> ShareSettings:
     return ShareSettings(
         first_estimate_us=round(pool.estimate_seconds * 1e6),
         floors_max_share=pool.reserved_share,
-        door_share=DOOR_SHARE if pool.lease_mode == "lazy" else 0,
+        headroom_share=HEADROOM_SHARE if pool.lease_mode == "lazy" else 0,
     )

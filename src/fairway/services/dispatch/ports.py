@@ -31,7 +31,7 @@ class Ports:
     write_leases: Callable[[list[Lease]], None]  # their workers must not hear of them before that
     record_ends: Callable[[list[End]], None]  # of one kind: all succeeded, or none
     want_reads: Callable[[], None]  # windows run low
-    sort_out: SortOut  # of jobs that have a last moment to start
+    drop_expired: SortOut  # of jobs that have a last moment to start
 
 
 class Late(Generic[Asked, Answer]):
@@ -64,7 +64,7 @@ class LatePorts:
 
     write_leases: Late[[list[Lease]], None]
     record_ends: Late[[list[End]], None]
-    sort_out: Late[[list[Lease]], Sorted]
+    drop_expired: Late[[list[Lease]], Sorted]
 
     @classmethod
     def unbound(cls) -> LatePorts:
@@ -75,7 +75,7 @@ class LatePorts:
             write_leases=self.write_leases,
             record_ends=self.record_ends,
             want_reads=want_reads,
-            sort_out=self.sort_out,
+            drop_expired=self.drop_expired,
         )
 
     def check(self) -> None:

@@ -5,7 +5,7 @@ A part of the dispatcher; no I/O.
 
 from __future__ import annotations
 
-from fairway.core.fair_share.capacity import Said
+from fairway.core.fair_share.capacity import SlotOffer
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Memory
 from fairway.services.dispatch.ports import Ports
@@ -31,7 +31,7 @@ class Presence:
             self._sessions.held.review(session)
             # A tenant's own workers add nothing to what all tenants share.
             shared = slots if session.tenant is None else {}
-            said = Said(session.tenant, session.types, shared)
+            said = SlotOffer(session.tenant, session.types, shared)
             self._sessions.headcount.count(session.key, said)
         self.recount()
 

@@ -20,7 +20,7 @@ PAGE = 100
 PAGE_REST_SECONDS = 0.01
 
 
-class Sweeper:
+class BacklogReconciler:
     def __init__(self, database: Database, dispatcher: Dispatcher, ownership: Ownership) -> None:
         self._database = database
         self._dispatcher = dispatcher

@@ -18,7 +18,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.lease_table import LeaseTable
 from fairway.services.dispatch.ports import Ports
-from fairway.services.failure.failure_policy import Aftermath, tally_of
+from fairway.services.failure.failure_policy import FailurePolicy, tally_of
 from fairway.services.sessions.sessions import End, Lease
 
 SILENT = b'{"type":"WorkerLost","message":"The worker died or fell silent while it ran this."}'
@@ -29,7 +29,7 @@ class RunEnds:
     def __init__(
         self,
         leases: LeaseTable,
-        aftermath: Aftermath,
+        failure_policy: FailurePolicy,
         ports: Ports,
         inline_bytes_max: int,
         *,
@@ -37,7 +37,7 @@ class RunEnds:
         metrics: Metrics,
     ) -> None:
         self._leases = leases
-        self._aftermath = aftermath
+        self._failure_policy = failure_policy
         self._record_ends = ports.record_ends
         self._inline_bytes_max = inline_bytes_max
         self._clock = clock
@@ -48,15 +48,16 @@ class RunEnds:
         self._leases.end([end.lease for end in ends], self._clock.now_us())
         numbers = [end.number for end in ends if end.number is not None]
         ends[0].lease.session.recording.update(numbers)
-        if self._aftermath.watched:
+        if self._failure_policy.watched:
             most = self._inline_bytes_max
             kept = (end for end in ends if end.result is None or len(end.result) <= most)
-            self._aftermath.succeeded(end.lease.job for end in kept)
+            self._failure_policy.succeeded(end.lease.job for end in kept)
         self._record_ends(ends)
 
     def ended(self, lease: Lease, number: int, outcome: Outcome) -> None:
         """Otherwise than by success."""
-        end = self._aftermath.end_of(lease, number, outcome)  # should it fail, nothing is gone yet
+        # should it fail, nothing is gone yet
+        end = self._failure_policy.end_of(lease, number, outcome)
         self._leases.end([lease], self._clock.now_us())
         lease.session.recording.add(number)
         self._record_ends([end])
@@ -76,7 +77,7 @@ class RunEnds:
         now_us, lost = self._clock.now_us(), list(leases)
         for lease in lost:
             outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0), error=error)
-            end = self._aftermath.end_of(lease, None, outcome)
+            end = self._failure_policy.end_of(lease, None, outcome)
             self._leases.end([lease], now_us)
             self._record_ends([end])
             self._metrics.lost.inc()
@@ -85,18 +86,18 @@ class RunEnds:
         """On the platform's own word; its worker is told to stop it."""
         if not self._leases.stands(lease):
             return  # over since
-        end = self._aftermath.end_of(lease, None, outcome)
+        end = self._failure_policy.end_of(lease, None, outcome)
         self._leases.end([lease], self._clock.now_us())
         if lease.delivered:
             lease.session.revoke(lease.job.id, lease.epoch)
-            lease.session.ring()
+            lease.session.wake()
         self._record_ends([end])
 
     def never_began(self, lease: Lease) -> None:
         """It was asked to stop before its worker heard of it."""
         self._leases.end([lease], self._clock.now_us())
         cancelled = Decision(State.CANCELLED, tally_of(lease.job))
-        self._record_ends([End(lease, None, 0, None, cancelled, said="cancelled")])
+        self._record_ends([End(lease, None, 0, None, cancelled, outcome_label="cancelled")])
 
 
 def requeued(end: End) -> QueuedJob | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from fairway.core.failure.circuit_book import OTHER, CircuitBook
 from fairway.core.failure.circuits import Circuit, CircuitSettings
-from fairway.core.failure.crash_throttle import Recycling, RecyclingSettings, blame_of
+from fairway.core.failure.crash_throttle import CrashThrottle, CrashThrottleSettings, blame_of
 from fairway.core.failure.fault import Fault, error_document, fault_of
 from fairway.core.failure.fingerprint import fingerprint
 from fairway.core.failure.quarantine import OWN_FAILURES, Quarantine, QuarantineSettings
@@ -52,7 +52,7 @@ class TypeKey(NamedTuple):
     type: int
 
 
-class Change(NamedTuple):
+class RestraintChange(NamedTuple):
     """Something that restrains jobs began or ended."""
 
     kind: str  # circuit, quarantine, recycling
@@ -63,7 +63,7 @@ class Change(NamedTuple):
     is_news: bool = True  # False: it goes on, with other times
 
 
-class Aftermath:
+class FailurePolicy:
     def __init__(
         self,
         clock: Clock,
@@ -83,8 +83,8 @@ class Aftermath:
         self.circuits = CircuitBook()
         self.quarantines: dict[TypeKey, Quarantine] = {}
         self.budgets: dict[int, RetryBudget] = {}
-        self.recycling: dict[tuple[int, int], Recycling] = {}  # by tenant and pool
-        self.news: list[Change] = []
+        self.crash_throttles: dict[tuple[int, int], CrashThrottle] = {}  # by tenant and pool
+        self.news: list[RestraintChange] = []
         self._is_gathering = False
 
     def policy_of(self, job: QueuedJob) -> RetryPolicy:
@@ -142,7 +142,7 @@ class Aftermath:
         before = circuit.state
         opened = circuit.failed(now_us, outcome.delay_ms * 1000)
         if circuit.state is not before:
-            self._tell(Change("circuit", *key, name, is_news=opened))
+            self._tell(RestraintChange("circuit", *key, name, is_news=opened))
         return circuit.is_open
 
     def _is_quarantined(self, job: QueuedJob, failure: FailureClass, now_us: int) -> bool:
@@ -152,7 +152,7 @@ class Aftermath:
             if quarantine is None:
                 quarantine = self.quarantines[key] = Quarantine(self.quarantine_settings)
             if quarantine.failed(now_us, is_first=_is_first(job)):
-                self._tell(Change("quarantine", *key))
+                self._tell(RestraintChange("quarantine", *key))
         return quarantine is not None and quarantine.is_on
 
     def _is_affordable(self, job: QueuedJob, decision: Decision, now_us: int) -> bool:
@@ -182,22 +182,24 @@ class Aftermath:
     def _type_succeeded(self, key: TypeKey, count: int, now_us: int) -> None:
         for name, circuit in self.circuits.of_type(*key).items():
             if circuit.succeeded(now_us, count):
-                self._tell(Change("circuit", *key, name, is_on=False))
+                self._tell(RestraintChange("circuit", *key, name, is_on=False))
         quarantine = self.quarantines.get(key)
         if quarantine is not None and quarantine.succeeded(now_us, count):
-            self._tell(Change("quarantine", *key, is_on=False))
+            self._tell(RestraintChange("quarantine", *key, is_on=False))
 
     def worker_died(self, jobs: list[QueuedJob]) -> None:
         """A runner died under these jobs. A worker that fell silent or was stopped is not this."""
         now_us = self._clock.now_us()
-        places = {(job.tenant, job.pool) for job in jobs}
+        tenant_pools = {(job.tenant, job.pool) for job in jobs}
         with self.together():
-            for place in places:
-                recycling = self.recycling.get(place)
-                if recycling is None:
-                    recycling = self.recycling[place] = Recycling(RecyclingSettings())
-                if recycling.died(now_us, blame_of(len(places))):
-                    self._tell(Change("recycling", *place))
+            for tenant_pool in tenant_pools:
+                throttle = self.crash_throttles.get(tenant_pool)
+                if throttle is None:
+                    throttle = self.crash_throttles[tenant_pool] = CrashThrottle(
+                        CrashThrottleSettings()
+                    )
+                if throttle.died(now_us, blame_of(len(tenant_pools))):
+                    self._tell(RestraintChange("recycling", *tenant_pool))
 
     # -- restraints --------------------------------------------------------------------------
 
@@ -219,16 +221,16 @@ class Aftermath:
             if len(self.news) > told:
                 self._on_news({change.tenant for change in self.news[told:]})
 
-    def take_news(self) -> list[Change]:
+    def take_news(self) -> list[RestraintChange]:
         """What changed since; told once."""
         news, self.news = self.news, []
         return news
 
-    def put_news_back(self, news: list[Change]) -> None:
+    def put_news_back(self, news: list[RestraintChange]) -> None:
         """It could not be written: it comes first the next time."""
         self.news = news + self.news
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: RestraintChange) -> None:
         self.news.append(change)
         if not self._is_gathering:
             self._on_news({change.tenant})
@@ -237,12 +239,12 @@ class Aftermath:
 
     def restrained(self) -> set[int]:
         """Tenants whose jobs may be held back."""
-        return {*self.circuits.tenants(), *(tenant for tenant, _ in self.recycling)}
+        return {*self.circuits.tenants(), *(tenant for tenant, _ in self.crash_throttles)}
 
-    def recycling_of(self, tenant: int) -> Iterator[tuple[int, Recycling]]:
+    def crash_throttle_of(self, tenant: int) -> Iterator[tuple[int, CrashThrottle]]:
         """By pool."""
         for pool in self._pools.by_number:
-            if (one := self.recycling.get((tenant, pool))) is not None:
+            if (one := self.crash_throttles.get((tenant, pool))) is not None:
                 yield pool, one
 
     def counting(self, found: dict[str, int]) -> Iterator[None]:
@@ -254,7 +256,7 @@ class Aftermath:
         for quarantine in list(self.quarantines.values()):
             found["quarantine"] += quarantine.is_on
             yield
-        found["throttle"] += sum(one.is_throttled for one in self.recycling.values())
+        found["throttle"] += sum(one.is_throttled for one in self.crash_throttles.values())
 
     def forgetting(self, now_us: int) -> Iterator[None]:
         """Keep no memory of those who have had no failure for as long as their windows are."""
@@ -264,7 +266,7 @@ class Aftermath:
             yield
         yield from _drop_idle(self.quarantines, now_us)
         yield from _drop_idle(self.budgets, now_us)
-        yield from _drop_idle(self.recycling, now_us)
+        yield from _drop_idle(self.crash_throttles, now_us)
         for key in list(self.quarantines):
             kept.add(key.tenant)
             yield

@@ -16,7 +16,7 @@ from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.loops import in_slices, pause
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.jobs.lookup import Insight, JobSight
+from fairway.services.jobs.lookup import JobLookup, JobSight
 from fairway.services.jobs.watch import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
@@ -42,7 +42,7 @@ class Control:
         database: Database,
         turns: HotTurns,
         dispatcher: Dispatcher,
-        insight: Insight,
+        job_lookup: JobLookup,
         watchers: Watchers,
         store_clock: StoreClock,
         on_scheduled: Callable[[], None],
@@ -52,12 +52,12 @@ class Control:
         self._database = database
         self._turns = turns
         self._dispatcher = dispatcher
-        self._insight = insight
+        self._job_lookup = job_lookup
         self._watchers = watchers
 
     async def cancel(self, tenant: int, job: JobId) -> JobSight:
         """Waiting jobs are cancelled at once; a running one is asked to stop."""
-        sight = await self._insight.job(tenant, job)
+        sight = await self._job_lookup.job(tenant, job)
         if State(sight.record.state).is_final:
             raise Conflict(f"The job has ended already: it is {State(sight.record.state).label}.")
         deadline_us = self._store_clock.now_us() + round(CANCEL_SECONDS_MAX * 1e6)
@@ -68,19 +68,19 @@ class Control:
             if self._store_clock.now_us() >= deadline_us:
                 raise Unavailable("The job runs, and its worker is not known yet. Try again.")
             await pause(END_LOOK_SECONDS)
-            sight = await self._insight.job(tenant, job)
+            sight = await self._job_lookup.job(tenant, job)
             if State(sight.record.state).is_final:
                 return sight
-        return await self._insight.job(tenant, job)
+        return await self._job_lookup.job(tenant, job)
 
     async def reschedule(self, tenant: int, job: JobId, wish: Wish) -> JobSight:
         """Another time for a job that is still scheduled: a first run, or a retry."""
-        sight = await self._insight.job(tenant, job)
+        sight = await self._job_lookup.job(tenant, job)
         if sight.record.state == State.SCHEDULED and await self._move(tenant, job, wish):
             self._on_scheduled()
-            self._watchers.tell([job])
-            return await self._insight.job(tenant, job)
-        label = State((await self._insight.job(tenant, job)).record.state).label
+            self._watchers.notify([job])
+            return await self._job_lookup.job(tenant, job)
+        label = State((await self._job_lookup.job(tenant, job)).record.state).label
         raise Conflict(f"Only a scheduled job can be moved to another time; it is {label}.")
 
     async def _move(self, tenant: int, job: JobId, wish: Wish) -> bool:
@@ -112,7 +112,7 @@ class Control:
     def _forget(self, jobs: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs are cancelled on disk: they must not start here any more."""
         self._dispatcher.cancelled(jobs)
-        self._watchers.tell([job for job, _ in jobs])
+        self._watchers.notify([job for job, _ in jobs])
 
     # -- many --------------------------------------------------------------------------------
 

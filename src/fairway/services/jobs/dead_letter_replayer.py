@@ -57,7 +57,7 @@ class Replayer:
     async def run_once(self, now_us: int) -> float:
         running: set[str] = set()
         for shard in self._dispatcher.open_shards():
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 found = await actions.running(connection, shard, ACTIONS_READ_MAX)
             running.update(action.id for action in found)
             for action in self._due(found, now_us):
@@ -99,7 +99,7 @@ class Replayer:
     async def _give_up(self, shard: int, action: RunningAction, reason: str) -> None:
         term = self._dispatcher.term_of(shard)
         if term is not None:
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 await actions.fail(connection, shard, term, action, reason)
 
     def _has_room(self, action: RunningAction) -> bool:
@@ -113,14 +113,14 @@ class Replayer:
             return
         ids: list[JobId] = []
         try:
-            async with self._database.calm() as connection, connection.transaction():
+            async with self._database.background() as connection, connection.transaction():
                 action = await actions.lock(connection, shard, running.tenant, running.id)
                 if action is None:  # aborted or over
                     return
                 limit = _batch(action.per_second)
                 walk = Walk(action.cursor, action.created_at, limit)
                 ids = await store.next_dead(connection, shard, action.tenant, action.wanted, walk)
-                self._dispatcher.coming(ids)
+                self._dispatcher.inserting(ids)
                 jobs, count = await self._do(connection, shard, term, action, ids)
                 is_over = len(ids) < limit
                 step = Step(count, ids[-1] if ids else action.cursor, is_over)
@@ -131,8 +131,8 @@ class Replayer:
         except NotOwner:
             return
         finally:
-            self._dispatcher.came(ids)
-        self._watchers.tell(ids)
+            self._dispatcher.inserted(ids)
+        self._watchers.notify(ids)
         self._next_us[action.id] = now_us + len(ids) * 1_000_000 // action.per_second
         if is_over:
             log.info(

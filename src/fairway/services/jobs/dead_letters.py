@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
-from fairway.core.failure.dead_letter import Action, Cause, DeadFilter
+from fairway.core.failure.dead_letter import Action, DeadFilter, DeathCause
 from fairway.core.ids import JobId, shard_for_tenant, shard_of
 from fairway.core.job import JobRecord
 from fairway.core.run.run_note import RunNote, note_text
@@ -33,7 +33,7 @@ ACTIONS_RUNNING_MAX = 10  # of one tenant
 
 
 class Groups(NamedTuple):
-    causes: list[Cause]  # largest first
+    causes: list[DeathCause]  # largest first
     by_type: dict[int, int]
 
 
@@ -81,7 +81,7 @@ class DeadLetters:
         """Back to the backlog with fresh counters. Only the owner of the job does this."""
         shard, term = shard_of(job), self._term(job)
         wanted = Replay(tenant, [job], payload, self.replay_note())
-        self._dispatcher.coming([job])
+        self._dispatcher.inserting([job])
         try:
             async with told_if_away, self._database.quick(tenant) as connection:
                 jobs = await store.replay(connection, shard, term, wanted)
@@ -89,8 +89,8 @@ class DeadLetters:
                 raise _no_letter(job)
             self._dispatcher.arrived(shard, jobs)
         finally:
-            self._dispatcher.came([job])
-        self._watchers.tell([job])
+            self._dispatcher.inserted([job])
+        self._watchers.notify([job])
 
     async def discard_one(self, tenant: int, job: JobId) -> None:
         async with told_if_away, self._database.quick(tenant) as connection:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.fair_share.history import Recent
-from fairway.core.fair_share.insight import Standing
+from fairway.core.fair_share.insight import ShareStanding
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.dispatch.fair_share_loop import ShareKeeper
-from fairway.services.jobs.lookup import Insight, JobSight
+from fairway.services.dispatch.fair_share_loop import FairShareLoop
+from fairway.services.jobs.lookup import JobLookup, JobSight
 from fairway.services.object_storage.checkpoints import Checkpoints
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
@@ -26,7 +26,7 @@ class Explanation(NamedTuple):
     reason: str
     jobs_ahead: int | None  # None: not in line
     start: Start | None
-    standing: Standing
+    standing: ShareStanding
     run_us: int
     recent: Recent | None
     note: str = ""
@@ -37,22 +37,22 @@ class Explainer:
         self,
         database: Database,
         dispatcher: Dispatcher,
-        insight: Insight,
-        shares: ShareKeeper,
+        job_lookup: JobLookup,
+        shares: FairShareLoop,
         checkpoints: Checkpoints,
         store_clock: StoreClock,
         result_waits: Callable[[JobId], str | None],
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
-        self._insight = insight
+        self._job_lookup = job_lookup
         self._shares = shares
         self._checkpoints = checkpoints
         self._store_clock = store_clock
         self._result_waits = result_waits  # why a job's result is not stored yet
 
     async def explain(self, tenant: int, job: JobId, now_us: int) -> Explanation:
-        sight = await self._insight.job(tenant, job)
+        sight = await self._job_lookup.job(tenant, job)
         record = sight.record
         key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
         ahead = await self._ahead(key, job) if record.state == State.QUEUED else None

@@ -27,13 +27,13 @@ READS_MAX = 100  # in one statement: a row may carry tens of kilobytes
 READS_TENANT_MAX = 32  # of one tenant's, so that others never wait behind many heavy ones
 
 
-class Found(NamedTuple):
+class StoredJob(NamedTuple):
     record: JobRecord
     checkpoint: Saved | None = None
 
 
 Key: TypeAlias = tuple[int, JobId]  # tenant, job
-Answer: TypeAlias = "asyncio.Future[Found | None]"
+Answer: TypeAlias = "asyncio.Future[StoredJob | None]"
 
 
 class JobReader:
@@ -44,7 +44,7 @@ class JobReader:
         self._waiters = Waiters(database.wait_seconds, Unavailable)
         self._reading: asyncio.Task[None] | None = None
 
-    async def read(self, tenant: int, job: JobId) -> Found | None:
+    async def read(self, tenant: int, job: JobId) -> StoredJob | None:
         """The job as it stands in the store; None when this tenant has no such job."""
         mine = self._asked.setdefault(tenant, {})
         answer = mine.get(job)
@@ -89,7 +89,7 @@ class JobReader:
                 for key in wanted:
                     record = records.get(key)
                     if not group[key].done():  # else its time was over, or this is another try
-                        found = Found(record, saved.get(key)) if record else None
+                        found = StoredJob(record, saved.get(key)) if record else None
                         group[key].set_result(found)
 
     def _may_resume(self, record: JobRecord) -> bool:

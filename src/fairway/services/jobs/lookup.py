@@ -51,7 +51,7 @@ class JobSight(NamedTuple):
         return f"{r.state}.{r.epoch}.{r.attempts}.{r.deliveries}.{kept}.{mark:x}"
 
 
-class Insight:
+class JobLookup:
     def __init__(
         self,
         database: Database,
@@ -125,7 +125,7 @@ class Insight:
             for tenant, job in self._watchers.watched()
             if not self._dispatcher.is_open(shard_of(job))
         ]
-        self._watchers.tell(job for _, job in far)
+        self._watchers.notify(job for _, job in far)
         return FAR_POLL_SECONDS if far else 4 * FAR_POLL_SECONDS
 
 

@@ -30,7 +30,7 @@ class Watchers:
             if not self._events[job]:
                 del self._events[job], self._tenants[job]
 
-    def tell(self, jobs: Iterable[str]) -> None:
+    def notify(self, jobs: Iterable[str]) -> None:
         if not self._events:
             return
         for job in jobs:
@@ -39,7 +39,7 @@ class Watchers:
 
     def close(self) -> None:
         self.is_closed = True
-        self.tell(list(self._events))
+        self.notify(list(self._events))
 
     def watched(self) -> list[tuple[int, str]]:
         """Every (tenant, job) that somebody waits for."""

@@ -49,11 +49,11 @@ class CheckpointWatch:
 
     async def _look(self, shard: int, leases: list[Lease]) -> None:
         asked = [(lease.job.tenant, lease.job.id) for lease in leases]
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             have = await checkpoints.jobs_with_checkpoints(connection, shard, asked)
         news = [await self._event(lease) for lease in leases if lease.job.id not in have]
         if news:
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 await events.add_events(connection, news)
             self._metrics.without_checkpoint.inc(len(news))
         self._looked_for.update((lease.job.id, lease.epoch) for lease in leases)

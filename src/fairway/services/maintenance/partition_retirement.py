@@ -30,7 +30,7 @@ AGAIN_US = 3_600_000_000  # when a partition in which many live on is looked at 
 
 
 @dataclass
-class Walk:
+class PartitionWalk:
     """Over the pages of one table, from the first to the last."""
 
     page: int = 0
@@ -52,10 +52,10 @@ class Retirement:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._walks: dict[str, Walk] = {}  # over partitions
+        self._walks: dict[str, PartitionWalk] = {}  # over partitions
         # Over tables that were taken off, be it by somebody else, or by a call whose answer was
         # lost: what we had walked over by then says nothing of rows that ended after that.
-        self._last_walks: dict[str, Walk] = {}
+        self._last_walks: dict[str, PartitionWalk] = {}
 
     async def run_once(self, keep_since: datetime) -> float | None:
         """One round; answers when the next is wanted, or None when nothing is under way."""
@@ -78,7 +78,7 @@ class Retirement:
         return min((rest for rest in rests if rest is not None), default=None)
 
     async def _retire(self, name: str, keep_since: datetime, until_us: int) -> float | None:
-        walk = self._walks.setdefault(name, Walk())
+        walk = self._walks.setdefault(name, PartitionWalk())
         if self._clock.now_us() < walk.rests_until_us:
             return None
         async with self._database.upkeep() as connection:
@@ -98,10 +98,12 @@ class Retirement:
 
     def _leave(self, name: str) -> float:
         """It stays for now, and old rows are deleted from it; answers when to look again."""
-        self._walks[name] = Walk(is_thinning=True, rests_until_us=self._clock.now_us() + AGAIN_US)
+        self._walks[name] = PartitionWalk(
+            is_thinning=True, rests_until_us=self._clock.now_us() + AGAIN_US
+        )
         return AGAIN_US / 1e6
 
-    async def _detach(self, name: str, walk: Walk) -> float | None:
+    async def _detach(self, name: str, walk: PartitionWalk) -> float | None:
         try:
             async with self._database.upkeep() as connection:
                 if await store.is_being_vacuumed(connection, name):
@@ -117,7 +119,7 @@ class Retirement:
 
     async def _drop(self, name: str, keep_since: datetime, until_us: int) -> float | None:
         """What was taken off: carry what was missed, then drop it."""
-        walk = self._last_walks.setdefault(name, Walk())
+        walk = self._last_walks.setdefault(name, PartitionWalk())
         async for pages in self._pages(name, walk, until_us):
             async with self._database.upkeep() as connection:
                 await store.carry_missed(connection, name, pages, keep_since)
@@ -132,7 +134,7 @@ class Retirement:
         del self._last_walks[name]
         return SOON_SECONDS
 
-    async def _pages(self, name: str, walk: Walk, until_us: int) -> AsyncIterator[range]:
+    async def _pages(self, name: str, walk: PartitionWalk, until_us: int) -> AsyncIterator[range]:
         """The next pages, until the time is up; `page` is below zero when all were walked over."""
         async with self._database.upkeep() as connection:
             count = await store.page_count(connection, name)

@@ -115,7 +115,7 @@ class Pruner:
 
     async def _remove(self, *removals: Removal) -> float:
         """Each once; answers when to come again."""
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             removed = [await removal(connection) for removal in removals]
         return BUSY_SECONDS if max(removed) >= ROWS_AT_ONCE else REST_SECONDS
 
@@ -123,7 +123,7 @@ class Pruner:
         """As many as have expired: they come as quickly as jobs do, so they go as quickly."""
         until_us = self._clock.now_us() + KEYS_US
         while self._clock.now_us() < until_us:
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 if await submissions.forget_keys(connection, shard, KEYS_AT_ONCE) < KEYS_AT_ONCE:
                     return REST_SECONDS
             await pause(KEYS_REST_SECONDS)

@@ -29,7 +29,7 @@ JUDGE_US = 5_000_000
 TOLD_MAX = 10_000  # (tenant, type) pairs that were told of an overrun lately
 
 
-class Measuring:
+class Reclassifier:
     def __init__(
         self,
         database: Database,
@@ -108,7 +108,7 @@ class Measuring:
         if len(self._told) > TOLD_MAX:
             self._told = {key: at for key, at in self._told.items() if now_us - at < STICKY_US}
         if news:
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 await events.add_events(connection, news)
 
     async def _overrun_event(self, lease: Lease) -> NewEvent:
@@ -135,7 +135,7 @@ class Measuring:
             NewEvent(tenant, "job_type_moved", name, detail)
             for tenant in self._classifier.tenants_of(type_id)
         ]
-        async with self._database.calm() as connection, connection.transaction():
+        async with self._database.background() as connection, connection.transaction():
             is_moved = await job_types.move_type(
                 connection, type_id, move.after, move.p95_us // 1000, STICKY_US / 1e6
             )

@@ -40,7 +40,7 @@ class SlowStatements:
 
     async def _tell(self, call: SlowCall) -> None:
         try:
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 plan = await explain(connection, call.statement, PINNED_PLANS)
         except Exception as error:  # then without: the statistics are still to be renewed
             plan = f"not found out: {error!r}"

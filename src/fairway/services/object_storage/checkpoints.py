@@ -17,14 +17,14 @@ from fairway.core.event import NewEvent
 from fairway.core.ids import JobId, shard_of
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
-    Place,
+    ObjectScope,
     checkpoint_name,
     day_of,
     is_intact,
 )
 from fairway.core.run.lease import LeaseProof
 from fairway.runtime.telemetry import logger
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import checkpoints as store
@@ -41,7 +41,7 @@ OWNER_TRANSFERS_MAX = 2  # of one worker, or of all workers of one tenant
 SHORT_BYTES = 64 << 10  # hashed in less time than a thread takes to begin
 
 
-class Found(NamedTuple):
+class LoadedCheckpoint(NamedTuple):
     """A checkpoint with what is in it."""
 
     saved: Saved
@@ -54,7 +54,7 @@ class Checkpoints:
         self._database = database
         self._objects = objects
         self._store_clock = store_clock
-        self.transfers = Places(
+        self.transfers = OwnerSlots(
             "checkpoints are under way", per_owner=OWNER_TRANSFERS_MAX, in_all=TRANSFERS_MAX
         )
 
@@ -66,8 +66,8 @@ class Checkpoints:
     async def save(self, proof: LeaseProof, number: int, body: bytes) -> Saved:
         """Raises Conflict when the lease is no longer in force; it refers to nothing then."""
         sha256 = await _digest(body)
-        place = Place(day_of(self._store_clock.now()), proof.tenant, proof.job)
-        name = checkpoint_name(place, proof.epoch, number, sha256)
+        scope = ObjectScope(day_of(self._store_clock.now()), proof.tenant, proof.job)
+        name = checkpoint_name(scope, proof.epoch, number, sha256)
         facts = ObjectFacts(name, len(body), sha256)
         await self._objects.put(name, body)
         saved = await self._refer(proof, number, facts)
@@ -105,7 +105,7 @@ class Checkpoints:
             shard = shard_of(proof.job)
             return await store.is_checkpoint_saved(connection, shard, proof, number, name)
 
-    async def load(self, tenant: int, job: JobId, before_epoch: int) -> Found | None:
+    async def load(self, tenant: int, job: JobId, before_epoch: int) -> LoadedCheckpoint | None:
         """The newest whole checkpoint of the runs before this epoch; None when none was saved.
 
         Those that cannot be read any more are passed over, and the tenant is told. Raises NotFound
@@ -117,7 +117,7 @@ class Checkpoints:
             if body is not None and is_intact(saved.facts, len(body), await _digest(body)):
                 if lost:
                     await self._tell(tenant, job, f"it goes on from number {saved.number}")
-                return Found(saved, body, lost)
+                return LoadedCheckpoint(saved, body, lost)
             if body is None:
                 await self._objects.check()
             found_bytes = None if body is None else len(body)
@@ -136,7 +136,7 @@ class Checkpoints:
             f"The newest checkpoint of the job {job} is gone from object storage, or damaged:"
             f" {what_now}."
         )
-        async with told_if_away, self._database.calm() as connection:
+        async with told_if_away, self._database.background() as connection:
             await add_events(connection, [NewEvent(tenant, "checkpoint_lost", job, detail)])
 
     async def _newest(self, tenant: int, job: JobId, before_epoch: int) -> list[Saved]:

@@ -18,7 +18,7 @@ from fairway.core.errors import Gone, Refused, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
-    Place,
+    ObjectScope,
     day_of,
     is_intact,
     object_name,
@@ -26,7 +26,7 @@ from fairway.core.object_storage.object_names import (
 from fairway.core.object_storage.reference import refer, referred
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import logger
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.services.object_storage.upload_looks import Look
 from fairway.services.object_storage.uploads import Uploads
 from fairway.services.sessions.sessions import Lease
@@ -51,7 +51,7 @@ class Reading(NamedTuple):
     pieces: AsyncGenerator[bytes, None]
 
 
-class Vault:
+class LargePayloads:
     def __init__(
         self,
         objects: Objects,
@@ -65,13 +65,13 @@ class Vault:
         self._store_clock = store_clock
         self._ids = ids
         self._uploads = uploads
-        self._payloads = _places("large payloads are being stored for you")
-        self._results = _places("large results are being stored")  # they wait for no payload
+        self._payloads = _slots("large payloads are being stored for you")
+        self._results = _slots("large results are being stored")  # they wait for no payload
         self._suspects: dict[str, None] = {}  # read once and found damaged
 
     # -- payloads ------------------------------------------------------------------------------
 
-    async def stand_aside(
+    async def offload_large_payloads(
         self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int, look_for: LookFor
     ) -> list[NewJob | Refused]:
         """The same jobs, with what is large or was uploaded behind a reference.
@@ -110,14 +110,14 @@ class Vault:
 
     async def _keep(self, tenant: int, new: NewJob) -> NewJob:
         job = self._new_id(tenant)
-        name = object_name("payloads", self._place(tenant, job), "payload")
+        name = object_name("payloads", self._scope(tenant, job), "payload")
         async with self._payloads.held(tenant):
             facts = await self._put(name, new.payload)
         return new._replace(id=job, payload=refer(facts))
 
     async def _take_over(self, tenant: int, new: NewJob, upload: str, look: Look) -> NewJob:
         job = self._new_id(tenant)
-        name = object_name("payloads", self._place(tenant, job), "payload")
+        name = object_name("payloads", self._scope(tenant, job), "payload")
         seen = await self._uploads.look_at(tenant, upload, look)
         async with self._payloads.held(tenant):
             await self._uploads.claim(tenant, upload, name)
@@ -129,8 +129,8 @@ class Vault:
     def _new_id(self, tenant: int) -> JobId:
         return self._ids.make(shard_for_tenant(tenant, self._cluster.shard_count), 1)[0]
 
-    def _place(self, tenant: int, owner: str) -> Place:
-        return Place(day_of(self._store_clock.now()), tenant, owner)
+    def _scope(self, tenant: int, owner: str) -> ObjectScope:
+        return ObjectScope(day_of(self._store_clock.now()), tenant, owner)
 
     async def _put(self, name: str, body: bytes) -> ObjectFacts:
         digest = await asyncio.to_thread(hashlib.sha256, body)
@@ -142,7 +142,7 @@ class Vault:
     async def keep_result(self, lease: Lease, result: bytes) -> bytes:
         """A reference to a large result. Should the lease be lost, nothing will refer to it."""
         tenant = lease.job.tenant
-        name = object_name("results", self._place(tenant, lease.job.id), f"{lease.epoch:019d}")
+        name = object_name("results", self._scope(tenant, lease.job.id), f"{lease.epoch:019d}")
         async with self._results.held(tenant):
             return refer(await self._put(name, result))
 
@@ -225,8 +225,8 @@ async def _each(
     return answers, failures
 
 
-def _places(what: str) -> Places:
-    return Places(what, per_owner=TENANT_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
+def _slots(what: str) -> OwnerSlots:
+    return OwnerSlots(what, per_owner=TENANT_TRANSFERS_MAX, in_all=TRANSFERS_MAX)
 
 
 async def _one(text: bytes) -> AsyncGenerator[bytes, None]:

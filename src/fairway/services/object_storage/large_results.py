@@ -50,7 +50,7 @@ class _Untaken(NamedTuple):
     since: float
 
 
-class _Words:
+class _ThrottledLog:
     """Says a thing at most once a second, with how many it was about."""
 
     def __init__(self, event: str, now: Callable[[], float]) -> None:
@@ -95,8 +95,8 @@ class LargeResults:
         self._failed_in_row = 0
         self.waiting: dict[str, str] = {}  # job → why storage did not take its result yet
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waits = _Words("large results wait", self._now)
-        self._given_up = _Words("results given up", self._now)
+        self._waits = _ThrottledLog("large results wait", self._now)
+        self._given_up = _ThrottledLog("results given up", self._now)
         self.patience = patience_seconds
 
     @property

@@ -61,7 +61,7 @@ class Janitor:
         """The rows go first: an object without a row is litter, a row without one is a lie."""
         most = 0
         for shard in self._dispatcher.open_shards():
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 names = await checkpoints.drop_finished_checkpoints(
                     connection, shard, ROWS_PER_ROUND
                 )
@@ -96,7 +96,7 @@ class Janitor:
     async def _sweep(self, names: list[str]) -> bool:
         for start in range(0, len(names), OBJECTS_AT_ONCE):
             part = names[start : start + OBJECTS_AT_ONCE]
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 litter = await _litter(connection, part)
             if litter is None:
                 log.info("a partition is on its way out, litter stays until then")

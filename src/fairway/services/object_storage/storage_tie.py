@@ -13,7 +13,12 @@ import secrets
 from contextlib import suppress
 
 from fairway.core.errors import Unavailable
-from fairway.core.object_storage.storage_marker import REFUSALS, Standing, make_marker, standing_of
+from fairway.core.object_storage.storage_marker import (
+    REFUSALS,
+    MarkerState,
+    make_marker,
+    standing_of,
+)
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.transient_errors import told_if_away
 from fairway.store import tenants
@@ -106,7 +111,7 @@ class StorageTie:
             standing = standing_of(known, found, self._cluster.secret)
             if standing in REFUSALS:
                 raise self._storage.refusal(REFUSALS[standing])
-            if standing is Standing.OURS and known is not None:
+            if standing is MarkerState.OURS and known is not None:
                 return known
             await self._mark(found)
         raise Unavailable()

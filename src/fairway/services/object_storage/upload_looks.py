@@ -21,7 +21,7 @@ from typing import NamedTuple
 from fairway.core.errors import Conflict, Gone, InvalidRequest
 from fairway.core.object_storage.object_names import Seen
 from fairway.core.object_storage.upload_facts import NO_FIT, UploadFacts, upload_facts
-from fairway.services.backpressure.owner_slots import Places
+from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.store.object_storage.storage import Objects
 
 LOOK_BYTES_MAX = 8 << 20  # what is looked into as a whole; larger in pieces
@@ -50,7 +50,7 @@ class Names(NamedTuple):
     facts: str
 
 
-class Upload(NamedTuple):
+class UploadContent(NamedTuple):
     """What is looked at, and for whom."""
 
     tenant: int
@@ -64,28 +64,30 @@ class UploadLooks:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         being_looked_at = "uploads are being looked at, of yours or of others"
-        self._glances = Places(being_looked_at, per_owner=TENANT_GLANCES_MAX, in_all=GLANCES_MAX)
-        self._small = Places(being_looked_at, per_owner=TENANT_LOOKS_MAX, in_all=LOOKS_MAX)
-        self._long = Places(
+        self._glances = OwnerSlots(
+            being_looked_at, per_owner=TENANT_GLANCES_MAX, in_all=GLANCES_MAX
+        )
+        self._small = OwnerSlots(being_looked_at, per_owner=TENANT_LOOKS_MAX, in_all=LOOKS_MAX)
+        self._long = OwnerSlots(
             f"large {being_looked_at}",
             per_owner=TENANT_LOOKS_MAX,
             in_all=LONG_LOOKS_MAX,
             wait_seconds=LONG_WAIT_SECONDS_MAX,
         )
         # Whoever looks finds it out for these, too: however long it takes, they come to know it.
-        self._same = Places(
+        self._same = OwnerSlots(
             "jobs wait for a look at this upload", per_owner=1, in_all=1, wait_seconds=None
         )
 
-    async def glance(self, names: Names) -> Upload | None:
+    async def glance(self, names: Names) -> UploadContent | None:
         """What lies there now, and what is known of it; None when nothing was uploaded."""
         async with self._glances.held(names.tenant):
             seen = await self._objects.seen(names.body)
             if seen is None:
                 return None
-            return Upload(*names, seen, await self._known(names.facts))
+            return UploadContent(*names, seen, await self._known(names.facts))
 
-    async def digest_of(self, upload: Upload, look: Look) -> bytes:
+    async def digest_of(self, upload: UploadContent, look: Look) -> bytes:
         """SHA-256 of what was looked at, now or before. Raises what is wrong with it."""
         if upload.seen.size_bytes > LOOK_BYTES_MAX:
             look = look._replace(rule="")  # it is never held against a schema
@@ -98,7 +100,7 @@ class UploadLooks:
     async def _known(self, facts: str) -> UploadFacts:
         return upload_facts(await self._objects.get(facts))
 
-    async def _looked(self, upload: Upload, look: Look) -> UploadFacts:
+    async def _looked(self, upload: UploadContent, look: Look) -> UploadFacts:
         """Who wants the same looked at waits for the one who does, and holds no place."""
         async with self._same.held(upload.body, is_small=True):
             known = await self._known(upload.facts)
@@ -117,7 +119,7 @@ class UploadLooks:
             await self._objects.put(upload.facts, found.text())
         return found
 
-    async def _found(self, upload: Upload, known: UploadFacts, look: Look) -> UploadFacts:
+    async def _found(self, upload: UploadContent, known: UploadFacts, look: Look) -> UploadFacts:
         try:
             if upload.seen.size_bytes <= LOOK_BYTES_MAX:
                 sha256 = await self._looked_into(upload, look)
@@ -135,7 +137,7 @@ class UploadLooks:
             raise changed()
         return found
 
-    async def _looked_into(self, upload: Upload, look: Look) -> bytes:
+    async def _looked_into(self, upload: UploadContent, look: Look) -> bytes:
         gathered = BytesIO()  # it grows in place: pieces and their whole are never there together
         async with aclosing(self._pieces(upload)) as pieces:
             async for piece in pieces:
@@ -144,7 +146,7 @@ class UploadLooks:
         await look.whole(body)
         return (await asyncio.to_thread(hashlib.sha256, body)).digest()
 
-    async def _looked_through(self, upload: Upload, look: Look) -> bytes:
+    async def _looked_through(self, upload: UploadContent, look: Look) -> bytes:
         digest = hashlib.sha256()
 
         async def measured() -> AsyncGenerator[bytes, None]:
@@ -157,7 +159,7 @@ class UploadLooks:
             await look.through(pieces)
         return digest.digest()
 
-    async def _pieces(self, upload: Upload) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, upload: UploadContent) -> AsyncGenerator[bytes, None]:
         """No more of them than was seen: what lies there may grow under our eyes."""
         left_bytes = upload.seen.size_bytes
         async with aclosing(self._objects.stream(upload.body)) as pieces:

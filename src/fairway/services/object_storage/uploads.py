@@ -27,7 +27,7 @@ from fairway.core.errors import (
     NotFound,
     Unavailable,
 )
-from fairway.core.object_storage.object_names import Place, day_of, object_name
+from fairway.core.object_storage.object_names import ObjectScope, day_of, object_name
 from fairway.core.object_storage.upload_facts import UploadFacts
 from fairway.core.object_storage.upload_quota import (
     BODY,
@@ -52,7 +52,7 @@ FLYING_MAX = 64  # at a time, of all tenants: each holds a few pieces
 UPLOAD_ID = re.compile(r"(\d{4}-\d\d-\d\d)\.[0-9a-f]{32}")
 
 
-class Upload(NamedTuple):
+class UploadAddress(NamedTuple):
     """A place to put a large payload."""
 
     id: str
@@ -91,19 +91,19 @@ class Uploads:
 
     # -- on the way in -----------------------------------------------------------------------
 
-    async def new(self, tenant: int, key_id: str, server_url: str) -> Upload:
+    async def new(self, tenant: int, key_id: str, server_url: str) -> UploadAddress:
         """LimitReached when the tenant has uploaded as much as it may."""
         self._accounts.check_room(await self._accounts.account(tenant), 0)
         now = self._store_clock.now()
         upload = f"{day_of(now)}.{secrets.token_hex(16)}"
         url = await self._objects.sign_upload(_name(tenant, upload, BODY), BUCKET_ADDRESS_SECONDS)
         if url is not None:
-            return Upload(upload, url, now + timedelta(seconds=BUCKET_ADDRESS_SECONDS))
+            return UploadAddress(upload, url, now + timedelta(seconds=BUCKET_ADDRESS_SECONDS))
         expires_at = now + timedelta(seconds=ADDRESS_SECONDS)  # a folder: this server takes it
         address = Address(tenant, key_id, upload, int(expires_at.timestamp()), "")
         query = f"tenant={tenant}&key={key_id}&expires={address.expires}"
         proof = self._signature(address)
-        return Upload(
+        return UploadAddress(
             upload, f"{server_url}/v1/uploads/{upload}?{query}&signature={proof}", expires_at
         )
 
@@ -248,7 +248,7 @@ def _name(tenant: int, upload: str, leaf: str) -> str:
     found = UPLOAD_ID.fullmatch(upload)
     if found is None:
         raise InvalidRequest("This is no id of an upload.", field="/payload_upload")
-    return object_name("uploads", Place(found[1], tenant, upload), leaf)
+    return object_name("uploads", ObjectScope(found[1], tenant, upload), leaf)
 
 
 def _absent(upload: str) -> NotFound:

@@ -20,7 +20,7 @@ from fairway.services.sessions.sessions import Lease
 from fairway.store import leases as store
 from fairway.store.connections.database import Connection, Database
 
-LANES = 2
+LEASE_WRITES_MAX = 2
 
 
 class LeaseWriter:
@@ -42,7 +42,7 @@ class LeaseWriter:
 
         def at_once(shard: int) -> GroupCommit[Lease]:
             return GroupCommit(
-                "leases", self._write_at_once, instruments=instruments, lanes=LANES,
+                "leases", self._write_at_once, instruments=instruments, writes_max=LEASE_WRITES_MAX,
                 linger_seconds=0.001,
             )  # fmt: skip
 
@@ -105,7 +105,7 @@ class LeaseWriter:
                     continue
                 some = group[part.start : part.stop]
                 done += [(lease, lease.job.id in part.answer) for lease in some]
-                self._watchers.tell(map(JobId, part.answer))
+                self._watchers.notify(map(JobId, part.answer))
             if undecided:  # another server owns the shard
                 heard = {id(lease) for lease, _ in done}
                 done += [(lease, False) for lease in group if id(lease) not in heard]

@@ -20,9 +20,9 @@ def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:
     tally, now, due = decision.tally, store_clock.now(), None
     if decision.state is State.SCHEDULED:
         due = now + timedelta(milliseconds=decision.delay_ms)
-    billable = is_billable(end.said, end.failure)
+    billable = is_billable(end.outcome_label, end.failure)
     note = RunNote(
-        job.deliveries + 1, job.attempts + 1, end.said, now, end.ran_us, session.worker,
+        job.deliveries + 1, job.attempts + 1, end.outcome_label, now, end.ran_us, session.worker,
         session.build, decision.reason, end.error, _late_ms(end, store_clock), end.lease.progress,
         billable,
     )  # fmt: skip

@@ -37,8 +37,8 @@ log = logger("recorder")
 Row = TypeVar("Row")
 
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
-SUCCESS_LANES = 2
-SETTLEMENT_LANES = 3
+SUCCESS_WRITES_MAX = 2
+SETTLEMENT_WRITES_MAX = 3
 TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
 
 
@@ -78,23 +78,23 @@ class Recorder:
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
         self._writer = RowWriter(database, dispatcher.terms())
         self._ports = ports
-        self._join_lanes()
+        self._join_commits()
         self._join_asides(bounds.waiting_bytes_max)
 
-    def _join_lanes(self) -> None:
+    def _join_commits(self) -> None:
         """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
 
         def successes(shard: int) -> GroupCommit[End]:
             # Lingers when many end; nobody but who asks for results waits for this.
             return GroupCommit(
                 "outcomes", partial(self._flush_successes, shard), instruments=self._instruments,
-                lanes=SUCCESS_LANES, linger_seconds=0.010,
+                writes_max=SUCCESS_WRITES_MAX, linger_seconds=0.010,
             )  # fmt: skip
 
         def settlements(shard: int) -> GroupCommit[End]:
             return GroupCommit(
                 "settlements", partial(self._flush_settlements, shard),
-                instruments=self._instruments, lanes=SETTLEMENT_LANES,
+                instruments=self._instruments, writes_max=SETTLEMENT_WRITES_MAX,
             )  # fmt: skip
 
         count = self._shard_count
@@ -163,13 +163,13 @@ class Recorder:
         failed = self._dispatcher.result_not_kept(end.lease, end.number, outcome)
         self._settlements.add_many([failed])
 
-    async def drain_lanes(self) -> None:
+    async def drain_commits(self) -> None:
         """Wait for ends that are on their way to their rows."""
         await asyncio.gather(self._successes.drain(), self._settlements.drain())
 
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
-        await asyncio.gather(self.large_results.drain(), self.drain_lanes())
+        await asyncio.gather(self.large_results.drain(), self.drain_commits())
         await self._successes.drain()  # of large results
         await self.refused_ends.drain()
 
@@ -215,7 +215,7 @@ class Recorder:
                 log.error("after ends were written", jobs=len(some), error=repr(error))
         if sum(map(len, decided)) < len(ends):
             known = set(chain(*decided))
-            self._forget([end for place, end in enumerate(ends) if place not in known])
+            self._forget([end for index, end in enumerate(ends) if index not in known])
 
     def _forget(self, ends: Sequence[End]) -> None:
         """Dropped: another owner's, or ours anew. Their workers say again what they reported."""
@@ -248,7 +248,7 @@ class Recorder:
             self._settle(written)
         self._count(ends, len(refused))
         self._ports.on_ends(ends)
-        self._watchers.tell(ids)
+        self._watchers.notify(ids)
 
     def _settle(self, ends: Sequence[End]) -> None:
         is_scheduled = False
@@ -268,7 +268,7 @@ class Recorder:
     def _give_up(self, end: End) -> None:
         """Nothing can be written of this: its worker need not wait."""
         self._refuse([end])
-        self._watchers.tell([end.lease.job.id])
+        self._watchers.notify([end.lease.job.id])
 
     def _refuse(self, ends: Sequence[End]) -> None:
         for session, numbers in _numbers_by_session(ends).items():

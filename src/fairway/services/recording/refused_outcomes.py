@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from fairway.core.failure.fault import Fault, error_document
 from fairway.core.failure.fingerprint import fingerprint
-from fairway.core.failure.retry import Decision, Reason
+from fairway.core.failure.retry import Decision, DecisionReason
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.runtime.loops import pause
@@ -34,7 +34,7 @@ from fairway.store.connections.error_classes import code_of, reason_of
 
 log = logger("refused_ends")
 
-REASON = Reason.REFUSED_BY_STORE
+REASON = DecisionReason.REFUSED_BY_STORE
 TRY_AFTER = (0.3, 0.9)  # seconds: as it is; then in short form
 ASIDE_SECONDS = (5.0, 15.0, 60.0)  # from one try of the short form to the next; the last goes on
 HELD_MAX = 10_000  # far more than there ever should be; beyond it they are only counted
@@ -213,7 +213,7 @@ def _begin(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> N
 def in_short(end: End, reason: str) -> End:
     """The same end as a death of which nothing is told but that the store refused the rest."""
     job = end.lease.job
-    said = end.said or "succeeded"
+    said = end.outcome_label or "succeeded"
     fault = Fault(
         "RefusedByStore", f"The store refused to record how the run ended ({said}): {reason}"
     )
@@ -223,7 +223,7 @@ def in_short(end: End, reason: str) -> End:
         decision=Decision(State.DEAD, tally_of(job), 0, REASON),
         error=error_document(FailureClass.PERMANENT, REASON, fault),
         fingerprint=fingerprint(job.type, fault),
-        said="failed",
+        outcome_label="failed",
         failure=FailureClass.PERMANENT,
     )
 

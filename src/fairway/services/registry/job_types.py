@@ -81,7 +81,7 @@ class Registry:
         return REFRESH_SECONDS
 
     async def _read_changes(self) -> None:
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             now, since = await store_now(connection), self._changed_since
             pools = await pool_store.all_pools(connection)
             changed = await job_types.changed_types(connection, since)

@@ -87,7 +87,7 @@ class Directory:
             await self.run_once(0)
 
     async def _read_changes(self) -> None:
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             now, since = await store.store_now(connection), self._changed_since
             changed = await store.changed_tenants(connection, since)
             keys = await store.changed_keys(connection, since, KEYS_REMEMBERED)

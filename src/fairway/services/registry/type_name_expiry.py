@@ -53,7 +53,7 @@ NAMES_LOGGED = 10
 ALL_IDS = history.IdRange(LOWEST_JOB_ID, "ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 
-class Walk:
+class NameWalk:
     """Over the jobs of one tenant, until all its names are found in use or no job is left.
 
     One of more than a page takes its time: what came since it began is looked at in the end.
@@ -86,7 +86,7 @@ class Walk:
         return [one.type for one in rest if one.is_let_go == is_let_go]
 
 
-class NameKeeper:
+class TypeNameExpiry:
     def __init__(
         self,
         database: Database,
@@ -100,7 +100,7 @@ class NameKeeper:
         self._names = names
         self._metrics = metrics
         self._shard_count = shard_count
-        self._walk: Walk | None = None
+        self._walk: NameWalk | None = None
         self._after = 0  # the tenant that was looked at last
         self._after_type = 0
         self._renew_due_us = 0
@@ -145,7 +145,7 @@ class NameKeeper:
                     own.update((session.tenant, one) for one in session.types)
         if not shared and not own:
             return
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             await store.renew_shared(connection, shared)
             await store.renew_own(connection, own)
 
@@ -159,13 +159,13 @@ class NameKeeper:
                 self._walk = await self._next_walk()
             if self._walk is None:
                 return False
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 await self._step(connection, self._walk)
             await pause(effort.rest_seconds(0))  # the store has others to serve
         return True
 
-    async def _next_walk(self) -> Walk | None:
-        async with self._database.calm() as connection:
+    async def _next_walk(self) -> NameWalk | None:
+        async with self._database.background() as connection:
             found = await store.stale_tenants(connection, self._after, AGES, TENANTS_AT_ONCE)
             for tenant in found:
                 self._after = tenant
@@ -174,12 +174,12 @@ class NameKeeper:
                     continue  # its owner looks
                 names = await store.stale_names(connection, shard, tenant, AGES, NAMES_AT_ONCE)
                 if names:
-                    return Walk(shard, tenant, names)
+                    return NameWalk(shard, tenant, names)
         if len(found) < TENANTS_AT_ONCE:
             self._after = 0  # all were looked at: begin anew with the next round
         return None
 
-    async def _step(self, connection: Connection, walk: Walk) -> None:
+    async def _step(self, connection: Connection, walk: NameWalk) -> None:
         part = await history.types_of_jobs(
             connection, walk.shard, walk.tenant, walk.ids, JOBS_AT_ONCE
         )
@@ -188,7 +188,7 @@ class NameKeeper:
             self._walk = None
             await self._settle(connection, walk)
 
-    async def _settle(self, connection: Connection, walk: Walk) -> None:
+    async def _settle(self, connection: Connection, walk: NameWalk) -> None:
         fresh, old = walk.unused(is_let_go=False), walk.unused(is_let_go=True)
         if walk.used:
             await store.keep_names(connection, walk.tenant, walk.used)
@@ -210,7 +210,7 @@ class NameKeeper:
 
         Jobs of what is found here are in no dated partition, so that none may come from one.
         """
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             lapsed = await store.lapse_shared(connection, UNSAID)
             _tell("job types that no shared worker has run for long", lapsed)
             kept_since = await _oldest_job(connection)

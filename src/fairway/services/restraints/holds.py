@@ -25,7 +25,7 @@ PAUSES = "pauses"
 TENANT_PAUSES_MAX = 100  # made by itself: every server reads all pauses, again and again
 
 
-class HoldKeeper:
+class HoldRegistry:
     def __init__(self, database: Database, dispatcher: Dispatcher) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -42,19 +42,19 @@ class HoldKeeper:
         async with self._one_reads:
             if self._looks_done < mine:
                 begun = self._looks_asked
-                async with self._database.calm() as connection:
-                    self.tell(PAUSES, await store.all_pauses(connection))
+                async with self._database.background() as connection:
+                    self.replace(PAUSES, await store.all_pauses(connection))
                 self._looks_done = begun
         return REFRESH_SECONDS
 
-    def tell(self, source: str, holds: Iterable[Hold]) -> None:
+    def replace(self, source: str, holds: Iterable[Hold]) -> None:
         """All holds of one source, in place of those it named before."""
         found: dict[int, list[Hold]] = {tenant: [] for tenant in self.tenants_of(source)}
         for hold in holds:
             found.setdefault(hold.tenant, []).append(hold)
-        self.tell_of(source, {tenant: tuple(named) for tenant, named in found.items()})
+        self.replace_for(source, {tenant: tuple(named) for tenant, named in found.items()})
 
-    def tell_of(self, source: str, found: Mapping[int, tuple[Hold, ...]]) -> None:
+    def replace_for(self, source: str, found: Mapping[int, tuple[Hold, ...]]) -> None:
         """All holds of one source that name these tenants; costs what these do, not what all do."""
         told = self._by_source.setdefault(source, {})
         changed = [tenant for tenant, holds in found.items() if told.get(tenant, ()) != holds]

@@ -21,7 +21,7 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.failure.failure_policy import Aftermath
+from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.store import backlog as store
 from fairway.store.backlog import StreamRead
 from fairway.store.connections.database import Database
@@ -33,16 +33,16 @@ RECYCLING = "recycling_throttled"
 ROUND_US = 1_000_000  # then what others wrote is read again, and who is due by now takes part
 
 
-def holds_of(aftermath: Aftermath, tenant: int) -> list[Hold]:
+def holds_of(failure_policy: FailurePolicy, tenant: int) -> list[Hold]:
     """What of a tenant's must not start, by what the last minutes showed."""
     circuits = [
         Hold(tenant, type_, 0, CIRCUIT_OPEN)
-        for type_, by_name in aftermath.circuits.of_tenant(tenant)
+        for type_, by_name in failure_policy.circuits.of_tenant(tenant)
         if any(circuit.is_open for circuit in by_name.values())
     ]
     throttled = [
         Hold(tenant, 0, pool, RECYCLING)
-        for pool, one in aftermath.recycling_of(tenant)
+        for pool, one in failure_policy.crash_throttle_of(tenant)
         if one.is_throttled
     ]
     return circuits + throttled
@@ -74,23 +74,23 @@ class Probe(NamedTuple):
             one.unsent(now_us)
 
 
-async def due_probes(aftermath: Aftermath, now_us: int) -> dict[int, list[Probe]]:
+async def due_probes(failure_policy: FailurePolicy, now_us: int) -> dict[int, list[Probe]]:
     """By tenant, holds whose time for probes has come. Their rounds begin when it is their turn."""
     found: dict[int, list[Probe]] = {}
     work = WorkInParts()
-    for tenant in aftermath.restrained():
-        if probes := _due_of(aftermath, tenant, now_us):
+    for tenant in failure_policy.restrained():
+        if probes := _due_of(failure_policy, tenant, now_us):
             found[tenant] = probes
         await work.let_others()
     return found
 
 
-def _due_of(aftermath: Aftermath, tenant: int, now_us: int) -> list[Probe]:
+def _due_of(failure_policy: FailurePolicy, tenant: int, now_us: int) -> list[Probe]:
     found: list[Probe] = []
-    for type_, by_name in aftermath.circuits.of_tenant(tenant):
+    for type_, by_name in failure_policy.circuits.of_tenant(tenant):
         if due := [one for one in by_name.values() if one.is_due(now_us)]:
             found.append(Probe(Hold(tenant, type_, 0, CIRCUIT_OPEN), due))
-    for pool, one in aftermath.recycling_of(tenant):
+    for pool, one in failure_policy.crash_throttle_of(tenant):
         if one.is_due(now_us):
             found.append(Probe(Hold(tenant, 0, pool, RECYCLING), [one]))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.core.event import NewEvent
-from fairway.services.failure.failure_policy import Change
+from fairway.services.failure.failure_policy import RestraintChange
 from fairway.services.registry.tenants_and_keys import Directory
 
 _KINDS = {
@@ -37,7 +37,7 @@ _KINDS = {
 }
 
 
-async def event_of(change: Change, directory: Directory) -> NewEvent:
+async def event_of(change: RestraintChange, directory: Directory) -> NewEvent:
     kind, sentence = _KINDS[change.kind, change.is_on]
     if change.kind == "recycling":
         subject = directory.pools.by_number[change.subject].name

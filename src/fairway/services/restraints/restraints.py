@@ -15,9 +15,9 @@ from fairway.runtime.clock import Clock
 from fairway.runtime.loops import WorkInParts, in_parts
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.failure.failure_policy import Aftermath, Change, TypeKey
+from fairway.services.failure.failure_policy import FailurePolicy, RestraintChange, TypeKey
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.services.restraints.holds import HoldKeeper
+from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.restraints.probes import Prober, due_probes, holds_of
 from fairway.services.restraints.restraint_events import event_of
 from fairway.store import restraints as store
@@ -31,19 +31,19 @@ SOURCE = "restraints"
 REST_SECONDS = 1.0
 
 
-class RestraintKeeper:
+class RestraintLoop:
     def __init__(
         self,
         database: Database,
         dispatcher: Dispatcher,
-        aftermath: Aftermath,
+        failure_policy: FailurePolicy,
         directory: Directory,
-        holds: HoldKeeper,
+        holds: HoldRegistry,
         *,
         clock: Clock,
     ) -> None:
         self._database = database
-        self._aftermath = aftermath
+        self._failure_policy = failure_policy
         self._directory = directory
         self._holds = holds
         self._clock = clock
@@ -53,29 +53,29 @@ class RestraintKeeper:
 
     def changed(self, tenants: Iterable[int]) -> None:
         """Something of these began or ended: streams are held, or not, from this moment."""
-        found = {tenant: tuple(holds_of(self._aftermath, tenant)) for tenant in tenants}
-        self._holds.tell_of(SOURCE, found)
+        found = {tenant: tuple(holds_of(self._failure_policy, tenant)) for tenant in tenants}
+        self._holds.replace_for(SOURCE, found)
 
     async def run_once(self, now_us: int) -> float:
         await self._write_news()
         await self._read_shared()
         self._end_throttles()
         await self._tell_all()
-        await in_parts(self._aftermath.forgetting(self._clock.now_us()))
-        await self._prober.run_round(await due_probes(self._aftermath, self._clock.now_us()))
+        await in_parts(self._failure_policy.forgetting(self._clock.now_us()))
+        await self._prober.run_round(await due_probes(self._failure_policy, self._clock.now_us()))
         return REST_SECONDS
 
     async def _tell_all(self) -> None:
         """A tenant at a time: what was read of others, and what ended by itself."""
         work = WorkInParts()
-        for tenant in self._aftermath.restrained().union(self._holds.tenants_of(SOURCE)):
+        for tenant in self._failure_policy.restrained().union(self._holds.tenants_of(SOURCE)):
             self.changed([tenant])
             await work.let_others()
 
     # -- with the store ----------------------------------------------------------------------
 
     async def _write_news(self) -> None:
-        news = self._aftermath.take_news()
+        news = self._failure_policy.take_news()
         if not news:
             return
         events, work = [], WorkInParts()
@@ -84,22 +84,24 @@ class RestraintKeeper:
                 if change.is_news:
                     events.append(await event_of(change, self._directory))
                 await work.let_others()
-            async with self._database.calm() as connection, connection.transaction():
+            async with self._database.background() as connection, connection.transaction():
                 for change in news:
                     await self._write(connection, change)
                 if events:
                     await add_events(connection, events)
         except DISCONNECTED:
-            self._aftermath.put_news_back(news)
+            self._failure_policy.put_news_back(news)
             raise
         for event in events:
             log.warning(event.kind, tenant=event.tenant, subject=event.subject, why=event.detail)
             await work.let_others()
 
-    async def _write(self, connection: Connection, change: Change) -> None:
+    async def _write(self, connection: Connection, change: RestraintChange) -> None:
         if change.kind == "circuit":
             key = CircuitKey(change.tenant, change.subject, change.dependency)
-            circuit = self._aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
+            circuit = self._failure_policy.circuits.of_type(key.tenant, key.type).get(
+                key.dependency
+            )
             if circuit is not None and circuit.is_open:
                 record = circuit.record(self._clock.now_us())
                 await store.open_circuit(connection, key, record)
@@ -117,7 +119,7 @@ class RestraintKeeper:
 
     async def _read_shared(self) -> None:
         """What others wrote since. Gone through in parts: what changes here meanwhile is news."""
-        async with self._database.calm() as connection:
+        async with self._database.background() as connection:
             circuits = await store.all_circuits(connection)
             quarantines = await store.all_quarantines(connection)
         now_us, work = self._clock.now_us(), WorkInParts()
@@ -127,53 +129,55 @@ class RestraintKeeper:
         for key in self._shared_circuits - circuits.keys():
             self._close(key)
             await work.let_others()
-        for place in quarantines:
-            self._impose(TypeKey(*place))
+        for tenant_type in quarantines:
+            self._impose(TypeKey(*tenant_type))
             await work.let_others()
-        for place in self._shared_quarantines - quarantines.keys():
-            self._lift(TypeKey(*place))
+        for tenant_type in self._shared_quarantines - quarantines.keys():
+            self._lift(TypeKey(*tenant_type))
             await work.let_others()
         self._shared_circuits, self._shared_quarantines = set(circuits), set(quarantines)
 
     def _open(self, key: CircuitKey, record: CircuitRecord, now_us: int) -> None:
-        aftermath = self._aftermath
-        circuit = aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
+        failure_policy = self._failure_policy
+        circuit = failure_policy.circuits.of_type(key.tenant, key.type).get(key.dependency)
         if circuit is None:
-            if not aftermath.circuits.has_room(key.tenant):
+            if not failure_policy.circuits.has_room(key.tenant):
                 return  # it has as many as it may; whoever opened it looks after it
-            circuit = Circuit(aftermath.circuit_settings)
-            aftermath.circuits.put(*key, circuit)
-        aftermath.watched.add(key.tenant)
+            circuit = Circuit(failure_policy.circuit_settings)
+            failure_policy.circuits.put(*key, circuit)
+        failure_policy.watched.add(key.tenant)
         if not circuit.is_open and not self._is_news("circuit", *key):
             circuit.restore(record, now_us)
 
     def _close(self, key: CircuitKey) -> None:
-        circuit = self._aftermath.circuits.of_type(key.tenant, key.type).get(key.dependency)
+        circuit = self._failure_policy.circuits.of_type(key.tenant, key.type).get(key.dependency)
         if circuit is not None and not self._is_news("circuit", *key):
             circuit.close()
 
     def _impose(self, key: TypeKey) -> None:
-        aftermath = self._aftermath
-        aftermath.watched.add(key.tenant)
-        quarantine = aftermath.quarantines.setdefault(
-            key, Quarantine(aftermath.quarantine_settings)
+        failure_policy = self._failure_policy
+        failure_policy.watched.add(key.tenant)
+        quarantine = failure_policy.quarantines.setdefault(
+            key, Quarantine(failure_policy.quarantine_settings)
         )
         if not quarantine.is_on and not self._is_news("quarantine", *key):
             quarantine.impose()
 
     def _lift(self, key: TypeKey) -> None:
-        quarantine = self._aftermath.quarantines.get(key)
+        quarantine = self._failure_policy.quarantines.get(key)
         if quarantine is not None and not self._is_news("quarantine", *key):
             quarantine.lift()
 
     def _is_news(self, kind: str, tenant: int, subject: int, dependency: str = "") -> bool:
         """Whether it began or ended here since, and the store has yet to hear it."""
         asked = (kind, tenant, subject, dependency)
-        return any(one[:4] == asked for one in self._aftermath.news)
+        return any(one[:4] == asked for one in self._failure_policy.news)
 
     def _end_throttles(self) -> None:
         now_us = self._clock.now_us()
-        for place, one in self._aftermath.recycling.items():
+        for tenant_type, one in self._failure_policy.crash_throttles.items():
             if one.is_over(now_us):
                 one.lift()
-                self._aftermath.news.append(Change("recycling", *place, is_on=False))
+                self._failure_policy.news.append(
+                    RestraintChange("recycling", *tenant_type, is_on=False)
+                )

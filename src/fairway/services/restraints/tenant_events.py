@@ -12,7 +12,7 @@ from fairway.store.events import list_events
 from fairway.store.restraints import CircuitKey, OpenCircuit
 
 
-class Bulletin:
+class TenantEvents:
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -1,8 +1,8 @@
 """Lateness is a fact: measured at every start of a job that had a time, and acted on.
 
-`sort_out` is asked when leases are about to go out: a job whose last moment has passed is expired
-instead, or flagged, as its submitter wished. `Expirer` ends those that wait without a worker.
-Jobs that were due at once and have no last moment never come here.
+`drop_expired` is asked when leases are about to go out: a job whose last moment has passed is
+expired instead, or flagged, as its submitter wished. `Expirer` ends those that wait without a
+worker. Jobs that were due at once and have no last moment never come here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.event import NewEvent
-from fairway.core.failure.retry import Decision, Reason
+from fairway.core.failure.retry import Decision, DecisionReason
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
@@ -50,7 +50,7 @@ class LateExecution(NamedTuple):
     action: str  # skipped or flagged
 
 
-class Lateness:
+class LatenessCheck:
     def __init__(
         self,
         directory: Directory,
@@ -62,7 +62,7 @@ class Lateness:
         self._metrics = metrics
         self.news: list[LateExecution] = []  # to be written as events
 
-    def sort_out(self, leases: list[Lease]) -> Sorted:
+    def drop_expired(self, leases: list[Lease]) -> Sorted:
         """Those that may go out, and how the others end, before any worker hears of them."""
         now_ms = self._store_clock.unix_ms()
         found = Sorted([], [])
@@ -92,9 +92,9 @@ class Lateness:
 
     def _skip(self, lease: Lease, late_ms: int) -> End:
         job = lease.job
-        decision = Decision(State.EXPIRED, tally_of(job), 0, Reason.TOO_LATE)
+        decision = Decision(State.EXPIRED, tally_of(job), 0, DecisionReason.TOO_LATE)
         self.tell("skipped", job.tenant, job.id, late_ms)
-        return End(lease, None, 0, None, decision, TOO_LATE, said="skipped")
+        return End(lease, None, 0, None, decision, TOO_LATE, outcome_label="skipped")
 
     def tell(self, action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
         self._metrics.late.labels(action).inc()
@@ -118,7 +118,11 @@ class Expirer:
     """Ends waiting jobs whose last moment has passed, so many a round, and writes the events."""
 
     def __init__(
-        self, database: Database, dispatcher: Dispatcher, watchers: Watchers, lateness: Lateness
+        self,
+        database: Database,
+        dispatcher: Dispatcher,
+        watchers: Watchers,
+        lateness: LatenessCheck,
     ) -> None:
         self._database = database
         self._dispatcher = dispatcher
@@ -154,7 +158,7 @@ class Expirer:
         self._dispatcher.expired([(job.id, job.key) for job in gone])
         for job in gone:
             self._lateness.tell("skipped", job.key.tenant, job.id, None)
-        self._watchers.tell(JobId(job) for job in expired)
+        self._watchers.notify(JobId(job) for job in expired)
         return len(expired)
 
     def _set_aside(self, job: store.LateJob, error: Exception) -> None:
@@ -166,7 +170,7 @@ class Expirer:
         if not news:
             return
         try:
-            async with self._database.calm() as connection:
+            async with self._database.background() as connection:
                 await add_events(connection, late_events(news))
         except DISCONNECTED:
             self._lateness.not_written(news)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
-from fairway.core.scheduling.schedule import Cause, RunOutcome, Schedule, ScheduleTerms
+from fairway.core.scheduling.schedule import RunCause, RunOutcome, Schedule, ScheduleSpec
 from fairway.core.scheduling.ticks import spread_of
 from fairway.core.scheduling.timing import Timing
 from fairway.core.unix_time import from_unix_ms, to_unix_ms
@@ -23,51 +23,51 @@ class Firing(NamedTuple):
     job: QueuedJob
 
 
-def recurrence(terms: ScheduleTerms) -> Recurrence:
+def recurrence(spec: ScheduleSpec) -> Recurrence:
     return recurrence_of(
-        cron=terms.cron,
-        every_ms=terms.every_ms,
-        zone=terms.zone,
-        anchor_ms=to_unix_ms(terms.starts_at),
+        cron=spec.cron,
+        every_ms=spec.every_ms,
+        zone=spec.zone,
+        anchor_ms=to_unix_ms(spec.starts_at),
     )
 
 
-def next_tick(terms: ScheduleTerms, after_ms: int) -> datetime | None:
+def next_tick(spec: ScheduleSpec, after_ms: int) -> datetime | None:
     """The first tick after a moment that the schedule's end still allows."""
-    found = next(recurrence(terms).after(max(after_ms, to_unix_ms(terms.starts_at) - 1)), None)
-    if found is None or (terms.ends_at is not None and found > to_unix_ms(terms.ends_at)):
+    found = next(recurrence(spec).after(max(after_ms, to_unix_ms(spec.starts_at) - 1)), None)
+    if found is None or (spec.ends_at is not None and found > to_unix_ms(spec.ends_at)):
         return None
     return from_unix_ms(found)
 
 
-def may_be_tick(terms: ScheduleTerms, moment_ms: int) -> bool:
+def may_be_tick(spec: ScheduleSpec, moment_ms: int) -> bool:
     """Whether the clock could fire at this moment; cheap, so a cron's whole seconds all count."""
-    if terms.every_ms is None:
+    if spec.every_ms is None:
         return moment_ms % 1000 == 0
-    return (moment_ms - to_unix_ms(terms.starts_at)) % terms.every_ms == 0
+    return (moment_ms - to_unix_ms(spec.starts_at)) % spec.every_ms == 0
 
 
 def firing(
-    schedule: Schedule, job_id: JobId, tick_ms: int, cause: Cause, due_ms: int | None = None
+    schedule: Schedule, job_id: JobId, tick_ms: int, cause: RunCause, due_ms: int | None = None
 ) -> Firing:
     """The job of a tick, due at it (with the schedule's spread) or at another moment."""
-    terms, place = schedule.terms, schedule.place
+    spec, key = schedule.spec, schedule.key
     if due_ms is None:
-        due_ms = tick_ms + spread_of(place.name, tick_ms, terms.jitter_ms)
+        due_ms = tick_ms + spread_of(key.name, tick_ms, spec.jitter_ms)
     job = QueuedJob(
-        job_id, place.tenant, terms.pool, terms.type, terms.priority, 0, 0, 0, 0,
-        terms.timeout_ms, payload_of(terms, tick_ms), None, Timing(due_ms).row,
+        job_id, key.tenant, spec.pool, spec.type, spec.priority, 0, 0, 0, 0,
+        spec.timeout_ms, payload_of(spec, tick_ms), None, Timing(due_ms).row,
     )  # fmt: skip
     return Firing(
-        Run(place.tenant, place.name, from_unix_ms(tick_ms), cause, RunOutcome.FIRED, job_id), job
+        Run(key.tenant, key.name, from_unix_ms(tick_ms), cause, RunOutcome.FIRED, job_id), job
     )
 
 
-def payload_of(terms: ScheduleTerms, tick_ms: int) -> bytes:
-    if terms.tick_argument is None:
-        return terms.payload
+def payload_of(spec: ScheduleSpec, tick_ms: int) -> bytes:
+    if spec.tick_argument is None:
+        return spec.payload
     tick = from_unix_ms(tick_ms).isoformat().replace("+00:00", "Z")
-    given = {terms.tick_argument: tick}
-    body = terms.payload.strip()
+    given = {spec.tick_argument: tick}
+    body = spec.payload.strip()
     added = json.dumps(given).encode()
     return added if body[1:-1].strip() == b"" else added[:-1] + b"," + body[1:]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
 from fairway.core.ids import JobId, shard_for_tenant
-from fairway.core.scheduling.schedule import Cause, PastRun, Place, Schedule, ScheduleTerms
+from fairway.core.scheduling.schedule import PastRun, RunCause, Schedule, ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
 from fairway.core.tenant import Tenant
 from fairway.core.unix_time import from_unix_ms, to_unix_ms
@@ -88,8 +88,8 @@ class Schedules:
         self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
         self._ports = ports
 
-    def place(self, tenant: int, name: str) -> Place:
-        return Place(shard_for_tenant(tenant, self._shard_count), tenant, name)
+    def key_of(self, tenant: int, name: str) -> ScheduleKey:
+        return ScheduleKey(shard_for_tenant(tenant, self._shard_count), tenant, name)
 
     def now(self) -> datetime:
         """The database's time, in the whole milliseconds that ticks are counted in."""
@@ -97,35 +97,35 @@ class Schedules:
 
     # -- make and change ---------------------------------------------------------------------
 
-    def check(self, terms: ScheduleTerms) -> Recurrence:
+    def check(self, spec: ScheduleSpec) -> Recurrence:
         """Refuse what can never run, or far too often."""
-        if terms.ends_at is not None and terms.ends_at <= terms.starts_at:
+        if spec.ends_at is not None and spec.ends_at <= spec.starts_at:
             raise InvalidRequest("ends_at lies before starts_at, or in the past.", field="/ends_at")
         return checked(
-            cron=terms.cron,
-            every_ms=terms.every_ms,
-            zone=terms.zone,
-            now_ms=to_unix_ms(terms.starts_at),
+            cron=spec.cron,
+            every_ms=spec.every_ms,
+            zone=spec.zone,
+            now_ms=to_unix_ms(spec.starts_at),
             gap_ms_min=self._limits.gap_ms_min,
         )
 
-    async def preview(self, tenant: int, terms: ScheduleTerms) -> tuple[str, list[datetime]]:
+    async def preview(self, tenant: int, spec: ScheduleSpec) -> tuple[str, list[datetime]]:
         """What it says in words, and its next runs; refuses what `put` would."""
 
         def work_out() -> tuple[str, list[datetime]]:
-            return self.check(terms).text, self._next_runs(terms, NEXT_RUNS_STEPS)
+            return self.check(spec).text, self._next_runs(spec, NEXT_RUNS_STEPS)
 
         found: tuple[str, list[datetime]] = await self._ports.in_turn(tenant, work_out)
         return found
 
-    async def put(self, place: Place, terms: ScheduleTerms, type_name: str) -> bool:
+    async def put(self, key: ScheduleKey, spec: ScheduleSpec, type_name: str) -> bool:
         """Make it, or replace it; True when it is new. Ticks before now are never made up for."""
-        await self._ports.in_turn(place.tenant, partial(self.check, terms))
+        await self._ports.in_turn(key.tenant, partial(self.check, spec))
         now = self.now()
-        following = await self._following(place.tenant, terms, now)
-        types = await self._directory.know_types([type_name], place.tenant)  # no connection held
-        async with told_if_away, self._database.quick(place.tenant) as connection:
-            others = await store.count_others(connection, place)
+        following = await self._following(key.tenant, spec, now)
+        types = await self._directory.know_types([type_name], key.tenant)  # no connection held
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            others = await store.count_others(connection, key)
             if others >= self._limits.per_tenant_max:
                 raise LimitReached(
                     f"There are {others} schedules already, as many as a tenant may have. Delete"
@@ -133,65 +133,65 @@ class Schedules:
                     code="TOO_MANY_SCHEDULES",
                     retry_after_seconds=60,  # time alone does not help
                 )
-            terms = terms._replace(type=types[type_name])
-            is_new = await store.put_schedule(connection, place, terms, now, following)
+            spec = spec._replace(type=types[type_name])
+            is_new = await store.put_schedule(connection, key, spec, now, following)
         self._ports.on_change()
         return is_new
 
-    async def pause(self, place: Place, paused: bool) -> Schedule:
+    async def pause(self, key: ScheduleKey, paused: bool) -> Schedule:
         """Paused or going again; ticks that pass meanwhile are settled without runs."""
-        schedule = await self.read(place)
+        schedule = await self.read(key)
         now = self.now()
-        following = await self._following(place.tenant, schedule.terms, now)
-        async with told_if_away, self._database.quick(place.tenant) as connection:
-            if not await store.pause_schedule(connection, place, paused, now, following):
-                raise _absent(place)
+        following = await self._following(key.tenant, schedule.spec, now)
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            if not await store.pause_schedule(connection, key, paused, now, following):
+                raise _absent(key)
         self._ports.on_change()
-        return await self.read(place)
+        return await self.read(key)
 
-    async def _following(self, tenant: int, terms: ScheduleTerms, now: datetime) -> datetime | None:
+    async def _following(self, tenant: int, spec: ScheduleSpec, now: datetime) -> datetime | None:
         found: datetime | None = await self._ports.in_turn(
-            tenant, partial(next_tick, terms, to_unix_ms(now))
+            tenant, partial(next_tick, spec, to_unix_ms(now))
         )
         return found
 
-    async def remove(self, place: Place) -> None:
-        async with told_if_away, self._database.quick(place.tenant) as connection:
-            if not await store.delete_schedule(connection, place):
-                raise _absent(place)
+    async def remove(self, key: ScheduleKey) -> None:
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            if not await store.delete_schedule(connection, key):
+                raise _absent(key)
 
     # -- run outside of the clock ------------------------------------------------------------
 
-    async def trigger(self, place: Place) -> JobId:
+    async def trigger(self, key: ScheduleKey) -> JobId:
         """One run now, whatever else runs: a job that is on disk when this returns."""
-        schedule = await self.read(place)
-        self._admit(place, 1)
-        (job_id,) = self._ids.make(place.shard, 1)
+        schedule = await self.read(key)
+        self._admit(key, 1)
+        (job_id,) = self._ids.make(key.shard, 1)
         for _ in range(TRIGGER_TRIES):
-            tick_ms = self._next_trigger_ms(schedule.terms)
-            run = firing(schedule, job_id, tick_ms, Cause.TRIGGER, due_ms=to_unix_ms(self.now()))
-            if await self._fire(place, [run]):
+            tick_ms = self._next_trigger_ms(schedule.spec)
+            run = firing(schedule, job_id, tick_ms, RunCause.TRIGGER, due_ms=to_unix_ms(self.now()))
+            if await self._fire(key, [run]):
                 return job_id
         raise Unavailable("Too many runs of this schedule are being triggered at once.")
 
-    def _next_trigger_ms(self, terms: ScheduleTerms) -> int:
+    def _next_trigger_ms(self, spec: ScheduleSpec) -> int:
         """A millisecond of its own: a run is known by its tick, and the clock keeps its own."""
         tick_ms = max(to_unix_ms(self.now()), self._triggered_ms + 1)
-        if may_be_tick(terms, tick_ms):
+        if may_be_tick(spec, tick_ms):
             tick_ms += 1
         self._triggered_ms = tick_ms
         return tick_ms
 
-    async def backfill(self, place: Place, since: datetime, until: datetime) -> Backfilled:
+    async def backfill(self, key: ScheduleKey, since: datetime, until: datetime) -> Backfilled:
         """Runs for ticks of the past that have none, all due now."""
-        schedule, now = await self.read(place), self.now()
+        schedule, now = await self.read(key), self.now()
         if not since <= until <= now:
             raise InvalidRequest(
                 "since must lie before until, and until in the past.", field="/until"
             )
         ticks: list[int] = await self._ports.in_turn(
-            place.tenant,
-            partial(_ticks_between, schedule.terms, to_unix_ms(since), to_unix_ms(until)),
+            key.tenant,
+            partial(_ticks_between, schedule.spec, to_unix_ms(since), to_unix_ms(until)),
         )
         if len(ticks) > BACKFILL_MAX:
             raise InvalidRequest(
@@ -199,8 +199,8 @@ class Schedules:
                 " times.",
                 field="/since",
             )
-        self._admit(place, len(ticks))
-        made, at_once = 0, max(BACKFILL_BYTES // max(len(schedule.terms.payload), 1), 1)
+        self._admit(key, len(ticks))
+        made, at_once = 0, max(BACKFILL_BYTES // max(len(schedule.spec.payload), 1), 1)
         for start in range(0, len(ticks), at_once):
             effort = Effort()
             some = ticks[start : start + at_once]
@@ -210,43 +210,43 @@ class Schedules:
         return Backfilled(made, len(ticks) - made)
 
     async def _make_up(self, schedule: Schedule, ticks: list[int], due_ms: int) -> int:
-        place = schedule.place
-        ids = self._ids.make(place.shard, len(ticks))
+        key = schedule.key
+        ids = self._ids.make(key.shard, len(ticks))
         firings = [
-            firing(schedule, job_id, tick, Cause.BACKFILL, due_ms=due_ms)
+            firing(schedule, job_id, tick, RunCause.BACKFILL, due_ms=due_ms)
             for job_id, tick in zip(ids, ticks, strict=True)
         ]
-        return await self._fire(place, firings)
+        return await self._fire(key, firings)
 
-    def _admit(self, place: Place, count: int) -> None:
+    def _admit(self, key: ScheduleKey, count: int) -> None:
         """Runs outside of the clock are jobs as any that are submitted: within the same limits."""
         if count:
-            self._ports.admit(self._directory.tenants[place.tenant], count)
+            self._ports.admit(self._directory.tenants[key.tenant], count)
 
-    async def _fire(self, place: Place, firings: list[Firing]) -> int:
+    async def _fire(self, key: ScheduleKey, firings: list[Firing]) -> int:
         if not firings:
             return 0
         async with (
             told_if_away,
-            self._database.writing(place.tenant) as connection,
+            self._database.writing(key.tenant) as connection,
             connection.transaction(),
         ):
             runs = [one.run for one in firings]
-            claimed = await store.claim_runs(connection, place.shard, runs)
+            claimed = await store.claim_runs(connection, key.shard, runs)
             jobs = [one.job for one in firings if one.job.id in claimed]
             if jobs:
                 ids = {job.id for job in jobs}
-                await submissions.insert_jobs(connection, place.shard, jobs, ids)
-        self._ports.on_scheduled(place.shard)
+                await submissions.insert_jobs(connection, key.shard, jobs, ids)
+        self._ports.on_scheduled(key.shard)
         return len(jobs)
 
     # -- look --------------------------------------------------------------------------------
 
-    async def read(self, place: Place) -> Schedule:
-        async with told_if_away, self._database.quick(place.tenant) as connection:
-            found = await store.read_schedule(connection, place)
+    async def read(self, key: ScheduleKey) -> Schedule:
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            found = await store.read_schedule(connection, key)
         if found is None:
-            raise _absent(place)
+            raise _absent(key)
         return found
 
     async def page(self, tenant: int, after: str, limit: int) -> list[Schedule]:
@@ -254,42 +254,42 @@ class Schedules:
         async with told_if_away, self._database.quick(tenant) as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)
 
-    async def runs(self, place: Place, before: datetime | None, limit: int) -> list[PastRun]:
+    async def runs(self, key: ScheduleKey, before: datetime | None, limit: int) -> list[PastRun]:
         """The newest runs, skipped ones among them."""
-        await self.read(place)
+        await self.read(key)
         latest = self.now() + timedelta(days=1)
-        async with told_if_away, self._database.quick(place.tenant) as connection:
-            return await store.list_runs(connection, place, before or latest, limit)
+        async with told_if_away, self._database.quick(key.tenant) as connection:
+            return await store.list_runs(connection, key, before or latest, limit)
 
-    async def next_runs(self, tenant: int, terms: ScheduleTerms) -> list[datetime]:
+    async def next_runs(self, tenant: int, spec: ScheduleSpec) -> list[datetime]:
         """The next ticks by today's rules of the zone; none for a paused or ended schedule.
 
         Of one that comes rarely there may be fewer: they are only shown.
         """
         try:
-            return self._next_runs(terms, QUICK_STEPS, is_whole=True)
+            return self._next_runs(spec, QUICK_STEPS, is_whole=True)
         except TooManySteps:
-            work = partial(self._next_runs, terms, NEXT_RUNS_STEPS)
+            work = partial(self._next_runs, spec, NEXT_RUNS_STEPS)
             found: list[datetime] = await self._ports.in_turn(tenant, work)
             return found
 
     def _next_runs(
-        self, terms: ScheduleTerms, steps: int, *, is_whole: bool = False
+        self, spec: ScheduleSpec, steps: int, *, is_whole: bool = False
     ) -> list[datetime]:
-        now_ms = max(to_unix_ms(self.now()), to_unix_ms(terms.starts_at) - 1)
-        found = recurrence(terms).after(now_ms, Steps(steps))
+        now_ms = max(to_unix_ms(self.now()), to_unix_ms(spec.starts_at) - 1)
+        found = recurrence(spec).after(now_ms, Steps(steps))
         ticks = islice(found if is_whole else while_affordable(found), NEXT_RUNS)
         moments = [from_unix_ms(tick) for tick in ticks]
-        return [tick for tick in moments if terms.ends_at is None or tick <= terms.ends_at]
+        return [tick for tick in moments if spec.ends_at is None or tick <= spec.ends_at]
 
 
-def _absent(place: Place) -> NotFound:
-    return NotFound(f"There is no schedule {place.name!r}.")
+def _absent(key: ScheduleKey) -> NotFound:
+    return NotFound(f"There is no schedule {key.name!r}.")
 
 
-def _ticks_between(terms: ScheduleTerms, first_ms: int, last_ms: int) -> list[int]:
+def _ticks_between(spec: ScheduleSpec, first_ms: int, last_ms: int) -> list[int]:
     """Ticks of a range, one more than may be made up for at most."""
-    source = recurrence(terms).after(first_ms - 1, Steps(BACKFILL_STEPS))
+    source = recurrence(spec).after(first_ms - 1, Steps(BACKFILL_STEPS))
     try:
         return list(islice(takewhile(lambda tick: tick <= last_ms, source), BACKFILL_MAX + 1))
     except TooManySteps:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from fairway.core.errors import Refused
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
-from fairway.core.scheduling.schedule import Cause, Place, RunOutcome, Schedule
+from fairway.core.scheduling.schedule import RunCause, RunOutcome, Schedule, ScheduleKey
 from fairway.core.scheduling.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_affordable
 from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.runtime.loops import WorkInParts
@@ -64,12 +64,12 @@ class Reckoning(NamedTuple):
     def due_bytes(self) -> int:
         """What its jobs weigh that are due, whether or not all of them fire."""
         ticks = len(self.due.ticks) if self.due is not None else 0
-        return ticks * (len(self.schedule.terms.payload) + JOB_BYTES)
+        return ticks * (len(self.schedule.spec.payload) + JOB_BYTES)
 
     def fits(self, schedule: Schedule) -> bool:
         mine = self.schedule
-        return (mine.terms, mine.handled_at, mine.next_at) == (
-            schedule.terms, schedule.handled_at, schedule.next_at,
+        return (mine.spec, mine.handled_at, mine.next_at) == (
+            schedule.spec, schedule.handled_at, schedule.next_at,
         )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ class Ticker:
         self._metrics = metrics
         self._waiting_after: dict[int, tuple[int, str]] = {}
         self._cancels: dict[tuple[int, JobId], int] = {}  # runs to stop → tries left
-        self._aside: Aside[Place] = Aside()
+        self._aside: Aside[ScheduleKey] = Aside()
         self._on_scheduled = on_scheduled
         self._on_cancel = on_cancel  # there is a run to be stopped
 
@@ -117,20 +117,24 @@ class Ticker:
         reckoned = await self._reckon(shard, term)
         rests: list[float] = []
 
-        async def tick(some: Sequence[Place]) -> None:
+        async def tick(some: Sequence[ScheduleKey]) -> None:
             only = None if len(some) == len(reckoned) else set(some)
             rests.append(await self._tick(shard, term, reckoned, only))
 
         await each_apart(list(reckoned), tick, self._set_aside)
         return min(rests, default=REST_MAX_SECONDS)
 
-    def _set_aside(self, place: Place, error: Exception) -> None:
-        self._aside.put(place, time.monotonic_ns() // 1000)
+    def _set_aside(self, key: ScheduleKey, error: Exception) -> None:
+        self._aside.put(key, time.monotonic_ns() // 1000)
         self._metrics.rows_set_aside.labels("schedules").inc()
-        log.error("schedule cannot tick; set aside", schedule=place, error=reason_of(error))
+        log.error("schedule cannot tick; set aside", schedule=key, error=reason_of(error))
 
     async def _tick(
-        self, shard: int, term: int, reckoned: dict[Place, Reckoning], only: set[Place] | None
+        self,
+        shard: int,
+        term: int,
+        reckoned: dict[ScheduleKey, Reckoning],
+        only: set[ScheduleKey] | None,
     ) -> float:
         """One transaction for all that were reckoned, or for those only."""
         outcomes: list[Outcome] = []
@@ -140,7 +144,7 @@ class Ticker:
                 return REST_MAX_SECONDS
             found, is_waiting = await self._found(connection, shard)
             if only is not None:
-                found = [schedule for schedule in found if schedule.place in only]
+                found = [schedule for schedule in found if schedule.key in only]
             known = [one for one in map(partial(_reckoning, reckoned, now), found) if one]
             if known:
                 outcomes = await self._settle(connection, shard, known)
@@ -149,7 +153,7 @@ class Ticker:
         rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
         return min(rest, REST_WAITING_SECONDS if is_waiting else REST_MAX_SECONDS)
 
-    async def _reckon(self, shard: int, term: int) -> dict[Place, Reckoning]:
+    async def _reckon(self, shard: int, term: int) -> dict[ScheduleKey, Reckoning]:
         """What is due, with no row held: some expressions take a while."""
         async with self._database.hot() as connection:
             now = await store.hold_shard(connection, shard, term)
@@ -159,9 +163,9 @@ class Ticker:
         work, found, room_bytes = WorkInParts(), {}, ROUND_BYTES
         now_us = time.monotonic_ns() // 1000
         for schedule in due:
-            if self._aside.holds(schedule.place, now_us):
+            if self._aside.holds(schedule.key, now_us):
                 continue
-            found[schedule.place] = reckoned = _reckoned(schedule, now)
+            found[schedule.key] = reckoned = _reckoned(schedule, now)
             # After an outage each may have many to make up for: the rest has rounds of its own.
             room_bytes -= reckoned.due_bytes
             if room_bytes <= 0:
@@ -176,14 +180,14 @@ class Ticker:
         waiting = await store.waiting_schedules(connection, shard, after, SCHEDULES_PER_ROUND)
         self._waiting_after.pop(shard, None)
         if len(waiting) == SCHEDULES_PER_ROUND:
-            self._waiting_after[shard] = (waiting[-1].place.tenant, waiting[-1].place.name)
-        found = {schedule.place: schedule for schedule in (*waiting, *due)}
+            self._waiting_after[shard] = (waiting[-1].key.tenant, waiting[-1].key.name)
+        found = {schedule.key: schedule for schedule in (*waiting, *due)}
         return list(found.values()), bool(waiting) or after != (-1, "")
 
     async def _settle(
         self, connection: Connection, shard: int, found: list[Reckoning]
     ) -> list[Outcome]:
-        lasts = [(one.schedule.place.tenant, one.schedule.last_job) for one in found]
+        lasts = [(one.schedule.key.tenant, one.schedule.last_job) for one in found]
         jobs = [(tenant, job) for tenant, job in lasts if job is not None]
         states = await history.read_states(connection, shard, jobs) if jobs else {}
         live = {job for job, (state, _) in states.items() if not State(state).is_final}
@@ -203,25 +207,25 @@ class Ticker:
         try:
             return self._judged(found, found.due, is_live)
         except Exception as error:  # one that cannot be read any more must not stop the others
-            log.error("schedule cannot tick", schedule=found.schedule.place, error=repr(error))
+            log.error("schedule cannot tick", schedule=found.schedule.key, error=repr(error))
             return _broken(found.schedule, found.now)
 
     def _judged(self, found: Reckoning, due: Due, is_live: bool) -> Outcome:
         schedule = found.schedule
-        place, terms = schedule.place, schedule.terms
+        key, spec = schedule.key, schedule.spec
         waits = None if schedule.waiting_tick is None else to_unix_ms(schedule.waiting_tick)
-        made = plan(due.ticks, Overlap(terms.overlap), is_live=is_live, waiting=waits)
-        ids = self._ids.make(place.shard, len(made.fire))
+        made = plan(due.ticks, Overlap(spec.overlap), is_live=is_live, waiting=waits)
+        ids = self._ids.make(key.shard, len(made.fire))
         firings = [
-            firing(schedule, job, tick, Cause.CLOCK)
+            firing(schedule, job, tick, RunCause.CLOCK)
             for job, tick in zip(ids, made.fire, strict=True)
         ]
         others = [_run(schedule, tick, RunOutcome.SKIPPED) for tick in made.skip]
         if made.waiting is not None and made.waiting != waits:
             others.append(_run(schedule, made.waiting, RunOutcome.WAITING))
         settled = Settled(
-            place.tenant,
-            place.name,
+            key.tenant,
+            key.name,
             max(found.now, schedule.handled_at),
             found.next_at,
             None if made.waiting is None else from_unix_ms(made.waiting),
@@ -266,12 +270,12 @@ class Ticker:
 
 
 def _reckoning(
-    reckoned: dict[Place, Reckoning], now: datetime, schedule: Schedule
+    reckoned: dict[ScheduleKey, Reckoning], now: datetime, schedule: Schedule
 ) -> Reckoning | None:
     """What is known of a schedule that is held now; None: it changed, or came due since."""
     if schedule.next_at is None or schedule.next_at > now:  # only a tick of it waits
         return Reckoning(schedule, schedule.handled_at, Due((), 0), schedule.next_at)
-    found = reckoned.get(schedule.place)
+    found = reckoned.get(schedule.key)
     if found is None or not found.fits(schedule):
         return None
     return found._replace(schedule=schedule)
@@ -279,27 +283,27 @@ def _reckoning(
 
 def _reckoned(schedule: Schedule, now: datetime) -> Reckoning:
     try:
-        following = next_tick(schedule.terms, to_unix_ms(now))
+        following = next_tick(schedule.spec, to_unix_ms(now))
         return Reckoning(schedule, now, _due(schedule, now), following)
     except Exception as error:  # one that cannot be read any more must not stop the others
-        log.error("schedule cannot tick", schedule=schedule.place, error=repr(error))
+        log.error("schedule cannot tick", schedule=schedule.key, error=repr(error))
         return Reckoning(schedule, now, None, None)
 
 
 def _due(schedule: Schedule, now: datetime) -> Due:
-    terms = schedule.terms
-    last = now if terms.ends_at is None else min(now, terms.ends_at)
-    ticks = while_affordable(recurrence(terms).until(to_unix_ms(last)))
-    handled_ms = max(to_unix_ms(schedule.handled_at), to_unix_ms(terms.starts_at) - 1)
-    return due_ticks(ticks, handled_ms, to_unix_ms(now), CatchUp(terms.catch_up), terms.window_ms)
+    spec = schedule.spec
+    last = now if spec.ends_at is None else min(now, spec.ends_at)
+    ticks = while_affordable(recurrence(spec).until(to_unix_ms(last)))
+    handled_ms = max(to_unix_ms(schedule.handled_at), to_unix_ms(spec.starts_at) - 1)
+    return due_ticks(ticks, handled_ms, to_unix_ms(now), CatchUp(spec.catch_up), spec.window_ms)
 
 
 def _broken(schedule: Schedule, now: datetime) -> Outcome:
-    place, again = schedule.place, now + BROKEN_AGAIN
-    settled = Settled(place.tenant, place.name, schedule.handled_at, again, None, None)
+    key, again = schedule.key, now + BROKEN_AGAIN
+    settled = Settled(key.tenant, key.name, schedule.handled_at, again, None, None)
     return Outcome(settled, [], [])
 
 
 def _run(schedule: Schedule, tick_ms: int, outcome: RunOutcome) -> Run:
-    place = schedule.place
-    return Run(place.tenant, place.name, from_unix_ms(tick_ms), Cause.CLOCK, outcome, None)
+    key = schedule.key
+    return Run(key.tenant, key.name, from_unix_ms(tick_ms), RunCause.CLOCK, outcome, None)

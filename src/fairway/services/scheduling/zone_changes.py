@@ -19,13 +19,13 @@ YEARS_KEPT = 5000  # of all zones together
 YEAR_STEPS = 100  # what looking at a new year costs, in steps of the search for ticks
 
 
-class Change(NamedTuple):
+class OffsetChange(NamedTuple):
     moment: datetime
     before: timedelta  # offsets from UTC
     after: timedelta
 
 
-_years: dict[tuple[str, int], tuple[Change, ...]] = {}
+_years: dict[tuple[str, int], tuple[OffsetChange, ...]] = {}
 
 
 class ZoneChanges:
@@ -40,7 +40,7 @@ class ZoneChanges:
     def offset(self, moment: datetime) -> timedelta:
         return moment.astimezone(self._zone).utcoffset() or NONE
 
-    def first(self, low: datetime, high: datetime, steps: Steps) -> Change | None:
+    def first(self, low: datetime, high: datetime, steps: Steps) -> OffsetChange | None:
         """The first change in (low, high]."""
         for year in range(low.year, high.year + 1) if low < high else ():
             for change in self._year(year, steps):
@@ -48,7 +48,7 @@ class ZoneChanges:
                     return change
         return None
 
-    def newest(self, low: datetime, high: datetime, steps: Steps) -> Change | None:
+    def newest(self, low: datetime, high: datetime, steps: Steps) -> OffsetChange | None:
         """The newest change in (low, high]."""
         for year in range(high.year, low.year - 1, -1) if low < high else ():
             for change in reversed(self._year(year, steps)):
@@ -56,7 +56,7 @@ class ZoneChanges:
                     return change
         return None
 
-    def _year(self, year: int, steps: Steps) -> tuple[Change, ...]:
+    def _year(self, year: int, steps: Steps) -> tuple[OffsetChange, ...]:
         found = _years.get((self.name, year))
         if found is None:
             steps.spend(YEAR_STEPS)
@@ -67,14 +67,14 @@ class ZoneChanges:
             steps.spend()
         return found
 
-    def _look_at(self, year: int) -> Iterator[Change]:
+    def _look_at(self, year: int) -> Iterator[OffsetChange]:
         low, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
         before = self.offset(low - SECOND)
         while low <= end:
             high = min(low + WEEK, end)
             while (after := self.offset(high)) != before:
                 change = self._close_in(low - SECOND, high, before)
-                yield Change(change, before, self.offset(change))
+                yield OffsetChange(change, before, self.offset(change))
                 low, before = change, self.offset(change)
                 if after == before:
                     break

@@ -26,11 +26,11 @@ Kind: TypeAlias = tuple[frozenset[int], frozenset[int]]  # types, and those of t
 class HeldCall:
     """The call of one session, at its place in the order of all that are held."""
 
-    __slots__ = ("full", "lines", "place", "session")
+    __slots__ = ("full", "lines", "session", "turn")
 
-    def __init__(self, session: Session, place: int) -> None:
+    def __init__(self, session: Session, turn: int) -> None:
         self.session = session
-        self.place = place  # NOT_HELD between two calls
+        self.turn = turn  # NOT_HELD between two calls
         self.lines: dict[int, Line] = {}  # pool → where it belongs
         self.full: set[int] = set()  # pools without a free slot: it stands in no line there
 
@@ -39,7 +39,7 @@ class HeldCall:
 
     @property
     def is_held(self) -> bool:
-        return self.place != NOT_HELD
+        return self.turn != NOT_HELD
 
     def stand(self) -> None:
         """In the lines of all pools that it has a free slot of."""
@@ -61,7 +61,7 @@ class HeldCall:
 
     def is_over(self) -> None:
         """Its entries know by this that they are stale."""
-        self.place = NOT_HELD
+        self.turn = NOT_HELD
         if self.full:
             self.full.clear()
 
@@ -91,8 +91,8 @@ class Line:
         """Who waits the longest of those with a free slot."""
         calls, pool = self._calls, self.pool
         while calls:
-            place, call = calls[0]
-            if call.place != place:
+            turn, call = calls[0]
+            if call.turn != turn:
                 heappop(calls)
             elif call.session.free(pool) <= 0:
                 heappop(calls)
@@ -114,9 +114,9 @@ class Line:
             call.full.add(self.pool)
 
     def _push(self, call: HeldCall) -> None:
-        heappush(self._calls, (call.place, call))
+        heappush(self._calls, (call.turn, call))
         if len(self._calls) > 2 * self.members + STALE_SLACK:
-            self._calls = [entry for entry in self._calls if entry[1].place == entry[0]]
+            self._calls = [entry for entry in self._calls if entry[1].turn == entry[0]]
             heapify(self._calls)
 
 
@@ -124,7 +124,7 @@ class HeldCalls:
     """All calls that are held, in one line for each thing that they could be given."""
 
     def __init__(self) -> None:
-        self._places = itertools.count()
+        self._turns = itertools.count()
         self._shared: dict[int, dict[Kind, Line]] = {}  # by pool: of workers of all tenants
         self.own: dict[tuple[int, int], dict[Kind, Line]] = {}  # by pool and tenant
         self._stirred: dict[int, set[Line]] = {}  # by pool: own lines to look at again
@@ -132,8 +132,8 @@ class HeldCalls:
     def hold(self, session: Session) -> None:
         """Its call is held; a call after another that was held still keeps the place of that."""
         call = session.held or self._enter(session, NOT_HELD)
-        if call.place == NOT_HELD:
-            call.place = next(self._places)
+        if call.turn == NOT_HELD:
+            call.turn = next(self._turns)
             call.stand()
 
     def let_go(self, session: Session) -> None:
@@ -142,9 +142,9 @@ class HeldCalls:
 
     def review(self, session: Session) -> None:
         """What it may be given has changed."""
-        place = NOT_HELD if session.held is None else session.held.place
+        turn = NOT_HELD if session.held is None else session.held.turn
         self.forget(session)
-        call = self._enter(session, place)
+        call = self._enter(session, turn)
         if call.is_held:
             call.stand()
 
@@ -159,8 +159,8 @@ class HeldCalls:
             if not line.members:
                 self._remove(line)
 
-    def _enter(self, session: Session, place: int) -> HeldCall:
-        call = session.held = HeldCall(session, place)
+    def _enter(self, session: Session, turn: int) -> HeldCall:
+        call = session.held = HeldCall(session, turn)
         for pool, slots in session.slots.items():
             if slots > 0:
                 line = call.lines[pool] = self._line(pool, session)

@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 from fairway.core.job_type import TypeFacts
 from fairway.runtime.loops import WorkInParts
-from fairway.services.sessions.sessions import TypeTerms
+from fairway.services.sessions.sessions import TypeDeclaration
 
-_LIMITS = [(place, name) for place, name in enumerate(TypeTerms._fields) if name.endswith("_max")]
+_LIMITS = [
+    (index, name) for index, name in enumerate(TypeDeclaration._fields) if name.endswith("_max")
+]
 
 
 class Greeting(NamedTuple):
@@ -18,18 +20,18 @@ class Greeting(NamedTuple):
     facts: list[tuple[int, TypeFacts]]  # of those of which it says any
 
 
-async def read_greeting(said: Sequence[TypeTerms], type_ids: Mapping[str, int]) -> Greeting:
+async def read_greeting(said: Sequence[TypeDeclaration], type_ids: Mapping[str, int]) -> Greeting:
     """Of the types that have a number. Others have their turns: first all is read, then changed."""
     found, work, no_facts = Greeting(set(), {}, []), WorkInParts(), TypeFacts()
-    for terms in said:
-        type_id = type_ids.get(terms.name)
+    for declared in said:
+        type_id = type_ids.get(declared.name)
         if type_id is None:
             continue  # there was no room for its name
         found.types.add(type_id)
-        asked = {name: terms[place] for place, name in _LIMITS if terms[place] is not None}
+        asked = {name: declared[index] for index, name in _LIMITS if declared[index] is not None}
         if asked:
             found.policies[type_id] = asked
-        if terms.facts != no_facts:
-            found.facts.append((type_id, terms.facts))
+        if declared.facts != no_facts:
+            found.facts.append((type_id, declared.facts))
         await work.let_others()
     return found

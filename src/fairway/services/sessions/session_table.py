@@ -160,7 +160,7 @@ class SessionTable(dict[str, Session]):
         more = bool(later) or has_room
         news = News(
             leases, session.recorded, session.refused, session.cancels, list(session.revoked),
-            list(session.revoked.values()), more, session.must_drain, session.beat_ms,
+            list(session.revoked.values()), more, session.must_drain, session.heartbeat_ms,
         )  # fmt: skip
         session.outbox, session.recorded, session.refused = later, [], []
         session.cancels, session.revoked = [], {}
@@ -170,8 +170,8 @@ class SessionTable(dict[str, Session]):
 def _cut(leases: list[Lease]) -> tuple[list[Lease], list[Lease]]:
     """What one reply carries, and what is left for the next: it is encoded in one go."""
     left_bytes = REPLY_BYTES
-    for place, lease in enumerate(leases):
+    for index, lease in enumerate(leases):
         left_bytes -= len(lease.job.payload)
         if left_bytes < 0:
-            return leases[: place or 1], leases[place or 1 :]
+            return leases[: index or 1], leases[index or 1 :]
     return leases, []

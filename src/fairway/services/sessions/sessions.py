@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PAYLOAD_BYTES_KEPT = 1 << 10  # of a job that runs; a reference to a large one is shorter
 ENDED_LEASES = 100  # that a session may hold beside as many that ended as it has slots
-GATHER_US = 1_500  # leases granted within this of the last reply go out together
+WAKE_DEBOUNCE_US = 1_500  # leases granted within this of the last reply go out together
 
 
 class Lease(Struct, eq=False, gc=False):
@@ -57,11 +57,43 @@ class Lease(Struct, eq=False, gc=False):
 
 class Session:
     __slots__ = (
-        "acks_due", "beat_ms", "build", "cancels", "drain_asked", "draining", "greeted", "held",
-        "hello_number", "hellos", "in_use", "is_claimed", "is_revoked", "key", "labels", "leases",
-        "leases_max", "limits", "missed_since_us", "noted_in", "opener", "outbox", "poll",
-        "recorded", "recording", "refused", "refused_types", "revoked", "ring_due", "rung_us",
-        "seen_us", "slots", "tenant", "there_since_us", "types", "warm_types", "worker",
+        "acks_due",
+        "build",
+        "cancels",
+        "drain_asked",
+        "draining",
+        "greeted",
+        "heartbeat_ms",
+        "held",
+        "hello_number",
+        "hellos",
+        "in_use",
+        "is_claimed",
+        "is_revoked",
+        "key",
+        "labels",
+        "leases",
+        "leases_max",
+        "limits",
+        "missed_since_us",
+        "noted_in",
+        "opener",
+        "outbox",
+        "poll",
+        "recorded",
+        "recording",
+        "refused",
+        "refused_types",
+        "revoked",
+        "seen_us",
+        "slots",
+        "tenant",
+        "there_since_us",
+        "types",
+        "wake_due",
+        "warm_types",
+        "woken_us",
+        "worker",
     )  # fmt: skip
 
     def __init__(self, key: str, now_us: int) -> None:
@@ -84,7 +116,7 @@ class Session:
         self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
         self.seen_us = now_us
         self.there_since_us: int | None = None  # without a long silence; None: no hello yet
-        self.beat_ms = 3000
+        self.heartbeat_ms = 3000
         self.greeted = False  # has said hello to this owner
         self.hellos = 0  # heard so far: a call that began before the last one has nobody to hear it
         self.hello_number = 0  # of the newest call with a hello
@@ -100,8 +132,8 @@ class Session:
         self.cancels: list[str] = []
         self.revoked: dict[str, int] = {}  # job → the newest epoch of it that is lost
         self.acks_due = False
-        self.ring_due = False
-        self.rung_us = 0
+        self.wake_due = False
+        self.woken_us = 0
 
     def claim(self, worker: str, tenant: int | None, opener: str) -> None:
         """Its worker speaks; the key that it shows says whose jobs it may run."""
@@ -206,7 +238,7 @@ class Session:
         self.labels, self.warm_types = labels, warm_types
 
     def beat_every(self, beat_ms: int) -> None:
-        self.beat_ms = beat_ms
+        self.heartbeat_ms = beat_ms
 
     # -- it stops ----------------------------------------------------------------------------
 
@@ -217,7 +249,7 @@ class Session:
     def ask_to_drain(self) -> None:
         """An operator wants it to end when what it runs is over."""
         self.drain_asked = True
-        self.ring()
+        self.wake()
 
     def key_revoked(self) -> None:
         self.is_revoked = self.draining = True
@@ -269,7 +301,7 @@ class Session:
     def ended(self) -> None:
         """Leases know their session: what was never sent must not keep it."""
         self.outbox = []
-        self.ring()
+        self.wake()
 
     # -- its held call -------------------------------------------------------------------------
 
@@ -286,29 +318,29 @@ class Session:
     def doubt(self) -> None:
         """It must say hello again: what it holds, and what it has to report."""
         self.greeted = False
-        self.ring()
+        self.wake()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Answer the held call now."""
-        self.ring_due = False
+        self.wake_due = False
         if self.poll is not None and not self.poll.done():
             self.poll.set_result(None)
 
-    def ring_soon(self, now_us: int) -> None:
+    def wake_soon(self, now_us: int) -> None:
         """Answer the held call: at once when it was quiet, else together with what comes next."""
-        since_us = now_us - self.rung_us
-        if since_us >= GATHER_US:
-            self.rung_us = now_us
-            self.ring()
-        elif not self.ring_due:
-            self.ring_due = True
-            self.rung_us += GATHER_US
-            asyncio.get_running_loop().call_later((GATHER_US - since_us) / 1e6, self.ring)
+        since_us = now_us - self.woken_us
+        if since_us >= WAKE_DEBOUNCE_US:
+            self.woken_us = now_us
+            self.wake()
+        elif not self.wake_due:
+            self.wake_due = True
+            self.woken_us += WAKE_DEBOUNCE_US
+            asyncio.get_running_loop().call_later((WAKE_DEBOUNCE_US - since_us) / 1e6, self.wake)
 
     def answer_soon(self, pause_seconds: float) -> None:
         """What became of its reports goes out with what comes within a moment."""
         if self.draining:
-            self.ring()
+            self.wake()
         elif self.poll is not None and not self.acks_due:
             self.acks_due = True
             asyncio.get_running_loop().call_later(pause_seconds, self._answer)
@@ -316,7 +348,7 @@ class Session:
     def _answer(self) -> None:
         self.acks_due = False
         if self.recorded or self.refused:
-            self.ring()
+            self.wake()
 
 
 def _of_another_key(why: str) -> Forbidden:
@@ -337,11 +369,11 @@ class End(Struct, frozen=True, gc=False):
     decision: Decision | None = None  # None: succeeded
     error: bytes | None = None
     fingerprint: int | None = None  # of the cause, when the job is dead
-    said: str = ""  # the outcome in a word
+    outcome_label: str = ""  # the outcome in a word
     failure: FailureClass | None = None
 
 
-class TypeTerms(NamedTuple):
+class TypeDeclaration(NamedTuple):
     """What a worker says of a job type that it runs."""
 
     name: str
@@ -354,7 +386,7 @@ class TypeTerms(NamedTuple):
 
 
 class Hello(NamedTuple):
-    types: list[TypeTerms]
+    types: list[TypeDeclaration]
     slots: dict[str, int]  # pool name → slots in all
     build: str = ""
     limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
@@ -384,7 +416,7 @@ class News(NamedTuple):
     revoked_epochs: list[int]  # of each of them: what is newer goes on
     more: bool = False
     drain: bool = False
-    beat_ms: int = 3000  # call again at least this often
+    heartbeat_ms: int = 3000  # call again at least this often
     refused_types: Sequence[str] = ()  # of its hello: for these names there is no room
 
 

@@ -32,7 +32,7 @@ from fairway.services.submit.submission_group import (
     Submission,
     Verdict,
     claims_of,
-    first_claims,
+    dedup_claims,
     is_all_keyed,
     jobs_in,
     jobs_to_write,
@@ -75,7 +75,7 @@ class Submissions:
         self._shard_count = shard_count
         self._instruments = instruments
         self._metrics = instruments.metrics
-        self._chance = random.Random()
+        self._random = random.Random()
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
         self.ids = JobIdFactory(store_clock)
@@ -144,7 +144,7 @@ class Submissions:
             if new.wish is None:
                 timed.append(job)
                 continue
-            timing = timing_of(new.wish, now_ms, self._chance.random())
+            timing = timing_of(new.wish, now_ms, self._random.random())
             timed.append(replace(job, timing=timing.row))
             if timing.due_ms > now_ms:
                 later.add(job.id)
@@ -163,7 +163,7 @@ class Submissions:
                 lambda items: self._flush(shard, items),
                 instruments=self._instruments,
                 sizes=SIZES,
-                lanes=2,
+                writes_max=2,
                 linger_seconds=0.002,
             )
         return group
@@ -176,7 +176,7 @@ class Submissions:
         if not group:
             return
         ids = [job.id for item in group for job in item.jobs]
-        self._dispatcher.coming(ids)
+        self._dispatcher.inserting(ids)
         try:
             taken = await again(
                 lambda seconds: self._write(shard, group, seconds), self._database.wait_seconds
@@ -189,13 +189,13 @@ class Submissions:
         else:
             self._answer(shard, group, taken)
         finally:
-            self._dispatcher.came(ids)
+            self._dispatcher.inserted(ids)
 
     async def _write(
         self, shard: int, group: list[Submission], seconds: float
     ) -> dict[tuple[int, str], KeyHolder]:
         """Write the group; answers who holds the keys that were taken before."""
-        claims = first_claims(group)
+        claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
             scheduled = scheduled_in(group)
             if not claims:

@@ -88,7 +88,7 @@ def scheduled_in(group: list[Submission]) -> set[str] | None:
     return set().union(*found) if found else None
 
 
-def first_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
+def dedup_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
     """Of several jobs with one key in the same group, the first speaks for all."""
     first: dict[tuple[int, str], KeyClaim] = {}
     for submission in group:
@@ -127,9 +127,9 @@ def verdicts_of(submission: Submission, holders: dict[tuple[int, str], KeyHolder
             for job, claim in zip(submission.jobs, submission.claims, strict=True)
         ]
     if submission.scheduled:
-        for place, (job, verdict) in enumerate(zip(submission.jobs, verdicts, strict=True)):
+        for index, (job, verdict) in enumerate(zip(submission.jobs, verdicts, strict=True)):
             if job.id in submission.scheduled and isinstance(verdict, Accepted):
-                verdicts[place] = verdict._replace(state="scheduled")
+                verdicts[index] = verdict._replace(state="scheduled")
     return verdicts
 
 

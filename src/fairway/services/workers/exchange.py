@@ -15,7 +15,7 @@ from fairway.core.errors import Unavailable
 from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import SHORT, missing_labels
-from fairway.core.run.lease import RAN_SLACK_US, Standing, standing_of
+from fairway.core.run.lease import RAN_SLACK_US, LeaseStanding, standing_of
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.backpressure.connection_turns import HotTurns
@@ -27,8 +27,8 @@ from fairway.services.sessions.calls import Call, Reported, Success
 from fairway.services.sessions.hello import read_greeting
 from fairway.services.sessions.sessions import End, Hello, Holding, Lease, News, Session
 from fairway.services.transient_errors import told_if_away
-from fairway.services.workers.failure_reports import hear_failures
-from fairway.services.workers.lease_reconciler import Reconciler
+from fairway.services.workers.failure_reports import receive_failures
+from fairway.services.workers.lease_reconciler import LeaseReconciler
 from fairway.services.workers.lost_leases import lose_in_parts
 from fairway.services.workers.revocation import key_revoked
 from fairway.store import leases
@@ -36,7 +36,7 @@ from fairway.store import leases
 log = logger("exchange")
 
 WAIT_MAX_SECONDS = 20.0
-BEATS_PER_LEASE = 3
+HEARTBEATS_PER_LEASE = 3
 DOUBT_SECONDS = 1.0
 LIGHT_RESULT_BYTES = 1 << 10  # no more than is known of its job anyway
 NAMES_LOGGED = 10
@@ -66,7 +66,7 @@ class Exchange:
         self._directory = registry.directory
         self._settings = settings
         self._dispatcher = dispatcher
-        self._reconciler = Reconciler(turns, dispatcher)
+        self._lease_reconciler = LeaseReconciler(turns, dispatcher)
         self._watchers = watchers
         self._metrics = metrics
         self._has_room, self._is_behind, self._is_aside = intake
@@ -87,7 +87,7 @@ class Exchange:
             # has heard its reports: the next hello brings them.
             return None if call.successes or call.reports else _nothing(session)
         if call.wait_seconds > 0 or call.hello is not None:
-            session.ring()  # an older call that is still held has nothing more to wait for
+            session.wake()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
             session.begin_hello(call.number)
             self._take_over(session, call)
@@ -113,13 +113,13 @@ class Exchange:
         running, unknown = call.running or [], []
         if call.hello is not None:
             await self._greet(session, call.hello, [*running, *self._claimed(call)])
-            self._reconciler.note_ended(session, running)
+            self._lease_reconciler.note_ended(session, running)
         elif running:
             unknown = self._note_running(session, running, is_whole=call.is_whole)
-        if await self._hear(session, call):
+        if await self._receive(session, call):
             self._ask_again(session, call)
         if call.hello is None and call.is_whole:
-            await self._reconciler.agree(session, running, unknown)
+            await self._lease_reconciler.agree(session, running, unknown)
         if call.on_heard is not None:
             call.on_heard()
         if session.is_revoked:  # while it was heard
@@ -158,11 +158,11 @@ class Exchange:
         if session.tenant is None:  # a tenant's own worker does not speak for everybody's types
             await self._registry.register(greeting.facts)
         session.fits(hello.labels, self._registry.warm_types(session.types, hello.warm_keys))
-        await self._reconciler.greeted(session, holdings)
+        await self._lease_reconciler.greeted(session, holdings)
         if self._dispatcher.claims() != claims:  # a shard came to us meanwhile: begin again
             raise Unavailable(code="NOT_OWNER")
         slots = self._slots(hello)
-        session.beat_every(self._beat_ms(slots))
+        session.beat_every(self._heartbeat_ms(slots))
         self._dispatcher.equip(session, slots)
         if self._dispatcher.lapses() != lapses:
             session.doubt()  # a name of its own may have been let go meanwhile: it says them again
@@ -190,10 +190,10 @@ class Exchange:
             found[pool.number] = 0 if lacking else slots
         return found
 
-    def _beat_ms(self, slots: dict[int, int]) -> int:
+    def _heartbeat_ms(self, slots: dict[int, int]) -> int:
         """Three beats fit into the shortest lease of the pools that it serves."""
         pools = [self._dispatcher.pools.by_number[number] for number in slots] or [SHORT]
-        return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / BEATS_PER_LEASE)
+        return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / HEARTBEATS_PER_LEASE)
 
     def _take_over(self, session: Session, call: Call) -> None:
         """A worker's next life reports what the last one finished: the token proves its right."""
@@ -207,17 +207,17 @@ class Exchange:
         """Progress of runs. Answers those of a whole list that the memory does not know."""
         note = self._dispatcher.note_progress
         shown = [holding.job for holding in holdings if note(session, holding)]
-        self._reconciler.note_ended(session, holdings)
-        self._watchers.tell(shown)
-        return self._reconciler.unknown(session, holdings) if is_whole else []
+        self._lease_reconciler.note_ended(session, holdings)
+        self._watchers.notify(shown)
+        return self._lease_reconciler.unknown(session, holdings) if is_whole else []
 
     # -- reports -----------------------------------------------------------------------------
 
-    async def _hear(self, session: Session, call: Call) -> bool:
+    async def _receive(self, session: Session, call: Call) -> bool:
         """Answers whether some report can be judged only after a hello."""
-        doubtful = self._hear_successes(session, call.successes)
+        doubtful = self._receive_successes(session, call.successes)
         if call.reports:
-            doubtful += await hear_failures(self._dispatcher, session, call.reports)
+            doubtful += await receive_failures(self._dispatcher, session, call.reports)
         return await self._judge(session, doubtful) if doubtful else False
 
     def _ask_again(self, session: Session, call: Call) -> None:
@@ -227,7 +227,7 @@ class Exchange:
         else:
             asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
 
-    def _hear_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
+    def _receive_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
         """Take what is under a lease in force; answers what is not.
 
         A large result is taken when there is room for it, and asked for again later if not.
@@ -276,7 +276,7 @@ class Exchange:
                 by_shard[shard_of(report.job)].append(report)
         for shard, group in by_shard.items():
             wanted = [(self._directory.id_of(one.tenant), one.job) for one in group]
-            rows = await self._reconciler.rows(session, shard, wanted)
+            rows = await self._lease_reconciler.rows(session, shard, wanted)
             for report in group:
                 in_doubt |= self._answer_report(session, report, rows.get(report.job))
         return in_doubt
@@ -290,7 +290,7 @@ class Exchange:
             if stored.epoch == report.epoch and _may_be_from(report, stored.state):
                 session.acknowledge([report.number])
                 return False
-            is_over = standing_of(stored, report.epoch, report.token, term) is Standing.OVER
+            is_over = standing_of(stored, report.epoch, report.token, term) is LeaseStanding.OVER
             is_granted_anew = self._dispatcher.lease_on(report.job) is not None
             if not (is_over or is_granted_anew or self._is_aside(report.job)):
                 return term is not None  # of a shard that is another's, its owner decides
@@ -337,7 +337,7 @@ def _give_up(poll: asyncio.Future[None]) -> None:
 
 
 def _nothing(session: Session) -> News:
-    return News([], [], [], [], [], [], beat_ms=session.beat_ms)
+    return News([], [], [], [], [], [], heartbeat_ms=session.heartbeat_ms)
 
 
 def _may_be_from(report: Reported, state: int) -> bool:

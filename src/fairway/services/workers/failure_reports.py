@@ -16,7 +16,7 @@ from fairway.services.sessions.calls import Reported
 from fairway.services.sessions.sessions import Session
 
 
-async def hear_failures(
+async def receive_failures(
     dispatcher: Dispatcher, session: Session, reports: Sequence[Reported]
 ) -> list[Reported]:
     """End the runs whose leases are in force; answers the reports that only the store can judge.
@@ -32,7 +32,7 @@ async def hear_failures(
         while left:
             with dispatcher.together():
                 while left:
-                    _hear(dispatcher, session, left.popleft(), doubtful, crashed)
+                    _receive(dispatcher, session, left.popleft(), doubtful, crashed)
                     if work.is_long:
                         break
             if left:
@@ -45,7 +45,7 @@ async def hear_failures(
     return doubtful
 
 
-def _hear(
+def _receive(
     dispatcher: Dispatcher,
     session: Session,
     report: Reported,

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD
-from fairway.core.run.lease import Standing, standing_of
+from fairway.core.run.lease import LeaseStanding, standing_of
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.connection_turns import HotTurns
@@ -34,7 +34,7 @@ PAYLOAD_SLICE = 50  # a few megabytes at most: payloads in rows are small
 Item = TypeVar("Item")
 
 
-class Reconciler:
+class LeaseReconciler:
     def __init__(self, turns: HotTurns, dispatcher: Dispatcher) -> None:
         self._turns = turns
         self._dispatcher = dispatcher
@@ -133,9 +133,9 @@ class Reconciler:
         is_another = dispatcher.lease_on(holding.job) is not None
         if row is None or is_another or not session.may_run(row.job.tenant):
             session.revoke(holding.job, holding.epoch)
-        elif standing is Standing.WRITTEN:
+        elif standing is LeaseStanding.WRITTEN:
             dispatcher.restore_written(session, row.job, holding.token, row.running_seconds)
-        elif standing is Standing.OVER or not dispatcher.adopt(session, row.job, holding):
+        elif standing is LeaseStanding.OVER or not dispatcher.adopt(session, row.job, holding):
             session.revoke(holding.job, holding.epoch)
 
     # -- leases that never came ----------------------------------------------------------------
@@ -162,7 +162,10 @@ class Reconciler:
             return
         stored = row.stored if row is not None else None
         granter = term if lease.written else None  # one that was never written is of this owner
-        if row is None or standing_of(stored, lease.epoch, lease.token, granter) is Standing.OVER:
+        if (
+            row is None
+            or standing_of(stored, lease.epoch, lease.token, granter) is LeaseStanding.OVER
+        ):
             self._dispatcher.not_written(lease)
         else:
             self._dispatcher.send_whole(lease, row.job.payload)

@@ -23,7 +23,7 @@ log = logger("overtime")
 REST_SECONDS = 1.0
 
 
-class Overtime:
+class TimeLimitWatch:
     def __init__(self, dispatcher: Dispatcher, metrics: Metrics, grace_seconds: float) -> None:
         self._dispatcher = dispatcher
         self._metrics = metrics

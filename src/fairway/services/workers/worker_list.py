@@ -30,7 +30,7 @@ class WorkerSight(NamedTuple):
     limits: dict[str, str]
 
 
-class Roster:
+class WorkerList:
     def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         self._dispatcher = dispatcher
         self._clock = clock

@@ -35,7 +35,7 @@ class NoConnection(StoreAway):
     """There is no connection to be had, so nothing was asked of the store."""
 
 
-class AtHand:
+class ConnectionCache:
     def __init__(
         self, pool: Any, wait_seconds: float, on_read_only: Callable[[], Awaitable[None]]
     ) -> None:
@@ -150,7 +150,7 @@ class Use:
 
     __slots__ = ("_connection", "_is_cut", "_pool", "_seconds", "_task", "ends_at", "generation")
 
-    def __init__(self, pool: AtHand, seconds: float | None) -> None:
+    def __init__(self, pool: ConnectionCache, seconds: float | None) -> None:
         self._pool = pool
         self._seconds = seconds
         self._connection: Any = None

@@ -1,8 +1,8 @@
 """Connections to PostgreSQL: pools with deadlines, and the three ways to run a statement.
 
-Four pools, so that nobody waits behind another's kind of work: *hot* for the statements of the
-job path, whose plans are pinned to index lookups; *people* for what people and programs ask and
-wait for; *calm* for what is refreshed, swept, pruned and measured; *upkeep*, as the owner of the
+Four pools, so that nobody waits behind another's kind of work: *hot* for the statements of the job
+path, whose plans are pinned to index lookups; *people* for what people and programs ask and wait
+for; *background* for what is refreshed, swept, pruned and measured; *upkeep*, as the owner of the
 tables, for partitions and statistics. No transaction here is ever long, and no use of a connection
 waits without end (`connection_cache.py`). As whom each asks is in `row_security.py`.
 """
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 import asyncpg
 
 from fairway.store.connections.connection_cache import (
-    AtHand,
+    ConnectionCache,
     Deadline,
     NoConnection,
     StoreAway,
     Use,
 )
 from fairway.store.connections.hosts import Hosts
-from fairway.store.connections.query_slots import QUICK, Places, SlowUse
+from fairway.store.connections.query_slots import QUICK, QuerySlots, SlowUse
 from fairway.store.connections.row_security import FOR_ALL, SERVER, TENANT, Scope, UseAs
 from fairway.store.connections.slow_calls import (
     SlowCalls,
@@ -55,7 +55,7 @@ PINNED_PLANS = {
 
 #: People's questions and upkeep may join as they like, but a partition that was empty when they
 #: were planned is not read from end to end when it is full.
-CALM_PLANS = {"jit": "off", "enable_seqscan": "off"}
+BACKGROUND_PLANS = {"jit": "off", "enable_seqscan": "off"}
 
 #: What every connection obeys: no statement or transaction may hold the horizon for long, and a
 #: server that froze inside a transaction holds up those who take over for no longer than a term.
@@ -78,7 +78,7 @@ GONE_CLIENTS = {
     "tcp_user_timeout": "10000",
 }
 
-HOT_SIZE, CALM_SIZE, UPKEEP_SIZE = 6, 2, 1
+HOT_SIZE, BACKGROUND_SIZE, UPKEEP_SIZE = 6, 2, 1
 OWNER_SECONDS = 60.0  # a use by a loop of the owner's; a store that is away is noticed before
 PATIENT_WAIT_SECONDS = 10.0  # for a connection, when nobody waits for the answer
 UPKEEP_COMMAND_SECONDS = 40.0
@@ -87,10 +87,10 @@ SLOW_SECONDS = 5.0  # a question that goes through many rows
 
 
 class Pools(NamedTuple):
-    hot: AtHand
-    people: AtHand
-    calm: AtHand
-    upkeep: AtHand
+    hot: ConnectionCache
+    people: ConnectionCache
+    background: ConnectionCache
+    upkeep: ConnectionCache
 
 
 class Database:
@@ -110,9 +110,11 @@ class Database:
         self.slow_calls = slow_calls  # on the hot pool
         self.wait_seconds = wait  # how long somebody who asked waits for the store
         waits = (PATIENT_WAIT_SECONDS, wait, PATIENT_WAIT_SECONDS, PATIENT_WAIT_SECONDS)
-        self._pools = Pools(*(AtHand(*each, self.renew) for each in zip(pools, waits, strict=True)))
-        self._hot, self._people, self._calm, self._upkeep = self._pools
-        self._places, self._quick = Places(wait), Places(wait, QUICK)
+        self._pools = Pools(
+            *(ConnectionCache(*each, self.renew) for each in zip(pools, waits, strict=True))
+        )
+        self._hot, self._people, self._background, self._upkeep = self._pools
+        self._slots, self._quick = QuerySlots(wait), QuerySlots(wait, QUICK)
         self._dedicated: set[Connection] = set()
         self.has_roles = has_roles
         self.is_away = False
@@ -133,13 +135,16 @@ class Database:
         as_tenant = {"role": TENANT} if row_security else {}  # whose, each use says
         pinned = {**SHORT_LOCKS, **PINNED_PLANS, **as_server}
         limits = {"statement_timeout": f"{SLOW_SECONDS:g}s", **SHORT_LOCKS}
-        asked, calm = {**limits, **CALM_PLANS, **as_tenant}, {**CALM_PLANS, **as_server}
+        asked, background = (
+            {**limits, **BACKGROUND_PLANS, **as_tenant},
+            {**BACKGROUND_PLANS, **as_server},
+        )
         slow = partial(_pool, command_seconds=UPKEEP_COMMAND_SECONDS)
         pools = (
             await _pool(hosts, "fairway-hot", HOT_SIZE, pinned, slow_calls=slow_calls),
             await _pool(hosts, "fairway-people", people_size, asked),
-            await slow(hosts, "fairway-calm", CALM_SIZE, calm),
-            await slow(owners, "fairway-upkeep", UPKEEP_SIZE, CALM_PLANS),
+            await slow(hosts, "fairway-calm", BACKGROUND_SIZE, background),
+            await slow(owners, "fairway-upkeep", UPKEEP_SIZE, BACKGROUND_PLANS),
         )
         return cls(hosts, pools, wait=wait_seconds, slow_calls=slow_calls, has_roles=row_security)
 
@@ -166,14 +171,14 @@ class Database:
     def slow(self, tenant: int) -> SlowUse:
         """For a tenant's question that may go through very many rows: few at a time."""
         seconds = SLOW_SECONDS + self.wait_seconds
-        return SlowUse(self._places, tenant, self._as(Scope(TENANT, tenant), seconds))
+        return SlowUse(self._slots, tenant, self._as(Scope(TENANT, tenant), seconds))
 
     def _as(self, scope: Scope, seconds: float) -> UseAs:
         return UseAs(self._people.use(seconds), scope if self.has_roles else None)
 
-    def calm(self) -> Use:
+    def background(self) -> Use:
         """For the server's own work, which never waits behind people and has time."""
-        return self._calm.use(None)
+        return self._background.use(None)
 
     def upkeep(self) -> Use:
         """For changes of tables: partitions and statistics, as their owner."""

@@ -69,12 +69,12 @@ async def connect_for_once(dsn: str, name: str) -> Any:
     except NO_CONNECTION as failure:
         reason = str(failure).rstrip(".") or type(failure).__name__
         raise Unavailable(
-            f"No connection to the database at {place_of(dsn)}: {reason}."
+            f"No connection to the database at {host_of(dsn)}: {reason}."
             " Is it up, and is FAIRWAY_DATABASE_URL (or FAIRWAY_OWNER_DATABASE_URL) right?"
         ) from failure
 
 
-def place_of(dsn: str) -> str:
+def host_of(dsn: str) -> str:
     """Where an address leads, for people: without user and password."""
     _, _, hosts, path, query = _parts(dsn)
     named = [value for name, value in _fields(query) if name == "host"]

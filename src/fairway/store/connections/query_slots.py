@@ -21,18 +21,18 @@ SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quic
 IN_LINE_MAX = 32  # of one tenant's, one of them being asked; who waits costs little, not for long
 
 
-class PlaceLimits(NamedTuple):
+class QuerySlotLimits(NamedTuple):
     in_all: int
     each: int  # of one tenant's
     in_line: int  # of one tenant's, those that are being asked among them
 
 
-SLOW = PlaceLimits(SLOW_MAX, 1, IN_LINE_MAX)
-QUICK = PlaceLimits(1000, 2, 256)  # the pool itself bounds how many are asked
+SLOW = QuerySlotLimits(SLOW_MAX, 1, IN_LINE_MAX)
+QUICK = QuerySlotLimits(1000, 2, 256)  # the pool itself bounds how many are asked
 
 
-class Places:
-    def __init__(self, wait_seconds: float, limits: PlaceLimits = SLOW) -> None:
+class QuerySlots:
+    def __init__(self, wait_seconds: float, limits: QuerySlotLimits = SLOW) -> None:
         self._wait_seconds = wait_seconds
         self._limits = limits
         self._all = asyncio.Semaphore(limits.in_all)
@@ -87,17 +87,17 @@ class _Line:
 class SlowUse:
     """`async with`: a place, then a connection."""
 
-    def __init__(self, places: Places, tenant: int, use: UseAs) -> None:
-        self._places = places
+    def __init__(self, slots: QuerySlots, tenant: int, use: UseAs) -> None:
+        self._slots = slots
         self._tenant = tenant
         self._use = use
 
     async def __aenter__(self) -> Any:
-        await self._places.take(self._tenant)
+        await self._slots.take(self._tenant)
         try:
             return await self._use.__aenter__()
         except BaseException:
-            self._places.give_back(self._tenant)
+            self._slots.give_back(self._tenant)
             raise
 
     async def __aexit__(
@@ -109,7 +109,7 @@ class SlowUse:
         try:
             await self._use.__aexit__(kind, error, traceback)
         finally:
-            self._places.give_back(self._tenant)
+            self._slots.give_back(self._tenant)
         if isinstance(error, asyncpg.QueryCanceledError):
             raise Unavailable(
                 "This question goes through more jobs than can be looked at in one call: ask for"

@@ -40,11 +40,11 @@ class Storage:
 
     def __init__(
         self,
-        place: ObjectFolder | ObjectBucket,
+        backend: ObjectFolder | ObjectBucket,
         address: str,
         on_failure: Callable[[str, bool], None],
     ) -> None:
-        self.place = place
+        self.backend = backend
         self.address = address  # for people; never holds credentials
         self.failure: str | None = None  # why the last call failed; None when it did not
         self._on_failure = on_failure  # the reason, and is it news
@@ -55,8 +55,8 @@ class Storage:
     ) -> Storage:
         """By URL, or a folder that is made when the first object is written."""
         if url is None or url.startswith("file://"):
-            place = folder if url is None else Path(url.removeprefix("file://"))
-            return cls(ObjectFolder(place.absolute()), str(place), on_failure)
+            backend = folder if url is None else Path(url.removeprefix("file://"))
+            return cls(ObjectFolder(backend.absolute()), str(backend), on_failure)
         try:
             return cls(ObjectBucket(url), url.partition("?")[0], on_failure)
         except (BaseError, ValueError) as error:
@@ -67,13 +67,13 @@ class Storage:
     async def read_marker(self) -> str | None:
         with self.noting():
             try:
-                return (await self.place.get(MARKER)).decode("utf-8", "replace").strip()
+                return (await self.backend.get(MARKER)).decode("utf-8", "replace").strip()
             except FileNotFoundError:
                 return None
 
     async def write_marker(self, marker: str) -> None:
         with self.noting():
-            await self.place.put(MARKER, marker.encode())
+            await self.backend.put(MARKER, marker.encode())
 
     def refusal(self, why: str) -> Unavailable:
         """The storage answers, and is not to be used."""
@@ -101,7 +101,7 @@ class Storage:
 class Objects:
     def __init__(self, storage: Storage, tie: Callable[[], Awaitable[str]] | None) -> None:
         self._storage = storage
-        self._place = storage.place
+        self._backend = storage.backend
         self._tie = tie  # the right marker, or Unavailable; None: whatever lies there is right
         self._marker: str | None = None  # once it is known to be here
 
@@ -125,13 +125,13 @@ class Objects:
         In a folder it is on disk when this returns; elsewhere it is as safe as they promise.
         """
         async with self._in_use():
-            await self._place.put(name, body)
+            await self._backend.put(name, body)
 
     async def get(self, name: str) -> bytes | None:
         """The object, or None when there is none of that name."""
         async with self._in_use():
             try:
-                return await self._place.get(name)
+                return await self._backend.get(name)
             except FileNotFoundError:
                 return None
 
@@ -139,7 +139,7 @@ class Objects:
         """Its size and version, or None when there is none of that name."""
         async with self._in_use():
             try:
-                return await self._place.seen(name)
+                return await self._backend.seen(name)
             except FileNotFoundError:
                 return None
 
@@ -155,24 +155,24 @@ class Objects:
         """
         async with self._in_use():
             if self._marker is None:
-                await self._place.check()
+                await self._backend.check()
             elif await self.read_marker() != self._marker:
                 raise OSError(f"The object `{MARKER}` is not there: is its disk mounted?")
 
     async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
         """The object piece by piece; ask for its size first, to know that it is there."""
-        async with self._in_use(), aclosing(self._place.stream(name)) as pieces:
+        async with self._in_use(), aclosing(self._backend.stream(name)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def copy(self, name: str, to: str) -> None:
         async with self._in_use():
-            await self._place.copy(name, to)
+            await self._backend.copy(name, to)
 
     async def delete(self, names: Sequence[str]) -> None:
         """Remove these; one that is gone already is no error."""
         async with self._in_use():
-            await self._place.delete(names)
+            await self._backend.delete(names)
 
     async def names(self, prefix: str) -> list[str]:
         """Every name that begins with these folders, in order."""
@@ -188,27 +188,27 @@ class Objects:
         In a thread from the first to the last: there may be hundreds of thousands.
         """
         async with self._in_use():
-            return await self._place.tally(prefix, tally)
+            return await self._backend.tally(prefix, tally)
 
     async def folders(self, prefix: str) -> list[str]:
         """The names of the folders right below this one, in order."""
         async with self._in_use():
-            return sorted(await self._place.folders(prefix))
+            return sorted(await self._backend.folders(prefix))
 
     async def sign_upload(self, name: str, seconds: int) -> str | None:
         """A URL that takes one PUT of this object; None where storage offers no such thing."""
         async with self._in_use():
-            return await self._place.sign_upload(name, seconds)
+            return await self._backend.sign_upload(name, seconds)
 
     async def drop_empty(self, prefix: str) -> None:
         """Forget folders that hold nothing any more, of days that nobody writes to."""
         async with self._in_use():
-            await self._place.drop_empty(prefix)
+            await self._backend.drop_empty(prefix)
 
     async def sweep_parts(self, before: datetime) -> int:
         """Remove what broken writes left behind before a moment; answers how many."""
         async with self._in_use():
-            return await self._place.sweep_parts(before.timestamp())
+            return await self._backend.sweep_parts(before.timestamp())
 
     async def read_marker(self) -> str | None:
         """Whose it says it is, whether or not these are tied."""
@@ -218,7 +218,7 @@ class Objects:
     async def _in_use(self) -> AsyncIterator[None]:
         if self._marker is None and self._tie is not None:
             self._marker = await self._tie()
-            self._place.expect(MARKER)
+            self._backend.expect(MARKER)
         with self._storage.noting():
             yield
 

@@ -68,8 +68,8 @@ def surplus(held: Iterable[Held], bytes_max: int, *, spare_single: bool) -> list
     found = []
     for mine in by_tenant.values():
         left = part
-        for place, one in enumerate(sorted(mine, key=lambda one: (-one.ran_us, one.number))):
-            if one.size_bytes <= left or (spare_single and place == 0):
+        for index, one in enumerate(sorted(mine, key=lambda one: (-one.ran_us, one.number))):
+            if one.size_bytes <= left or (spare_single and index == 0):
                 left -= one.size_bytes
             else:
                 found.append(one.number)

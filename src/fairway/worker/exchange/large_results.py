@@ -13,7 +13,7 @@ import msgspec
 
 from fairway.wire import exchange as wire
 from fairway.wire.exchange import NULL, ExchangeRequest, Report
-from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, Words
+from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, RunnerMessage
 from fairway.worker.pipe.pipe import Parts as Parts  # what the texts here are
 
 LIGHT_BYTES = 256 << 10  # what may travel with a heartbeat
@@ -43,7 +43,7 @@ def request_text(request: ExchangeRequest) -> Parts:
     return _with_list(b"reports", request.reports, rest)
 
 
-def words_text(words: Words) -> Parts:
+def words_text(words: RunnerMessage) -> Parts:
     if not any(map(is_heavy, words.ended)):
         return [msgspec.json.encode(words)]
     rest = msgspec.json.encode(msgspec.structs.replace(words, ended=[]))
@@ -52,24 +52,24 @@ def words_text(words: Words) -> Parts:
 
 def in_frames(
     ended: list[Ended], progress: list[Progress], checkpoints: list[Checkpoint]
-) -> Iterator[Words]:
+) -> Iterator[RunnerMessage]:
     """All of it in one frame, as most often; in several where that would grow too long."""
     size = sum([len(one.result) for one in ended]) + sum([len(one.state) for one in checkpoints])
     if size <= FRAME_BYTES:
-        yield Words(ended=ended, progress=progress, checkpoints=checkpoints)
+        yield RunnerMessage(ended=ended, progress=progress, checkpoints=checkpoints)
         return
-    yield Words(progress=progress)  # before the ends of their runs
+    yield RunnerMessage(progress=progress)  # before the ends of their runs
     for wanted in checkpoints:
-        yield Words(checkpoints=[wanted])
+        yield RunnerMessage(checkpoints=[wanted])
     some: list[Ended] = []
     size = 0
     for one in ended:
         size += len(one.result) + len(one.error)
         if some and size > FRAME_BYTES:
-            yield Words(ended=some)
+            yield RunnerMessage(ended=some)
             some, size = [], len(one.result) + len(one.error)
         some.append(one)
-    yield Words(ended=some)
+    yield RunnerMessage(ended=some)
 
 
 def _with_list(name: bytes, items: Sequence[Report | Ended], rest: bytes) -> Parts:

@@ -13,7 +13,7 @@ import msgspec
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound, Unavailable
-from fairway.runtime.plain_http import HttpDoor, Reply
+from fairway.runtime.plain_http import HttpClient, Reply
 from fairway.wire import exchange as wire
 from fairway.wire.problems import CODES, error_of
 from fairway.worker.exchange.large_results import Parts, size_of
@@ -28,18 +28,18 @@ BYTES_PER_SECOND = 64 << 10  # what the slowest link brings over; large calls ge
 class Session:
     def __init__(self, urls: list[str], api_key: str, worker: str) -> None:
         headers = {"authorization": f"Bearer {api_key}", "content-type": "application/json"}
-        self._doors = [(url, HttpDoor(url, headers)) for url in urls]
+        self._clients = [(url, HttpClient(url, headers)) for url in urls]
         self._home = f"/v1/workers/{worker}"
         self._path = f"{self._home}/exchange"
         self._failures_in_row = 0
-        self._dice = random.Random()
+        self._random = random.Random()
 
     async def exchange(self, request: wire.ExchangeRequest, text: Parts) -> wire.ExchangeReply:
         """Raises FairwayError; `Unavailable` means that another try may help."""
-        url, door = self._doors[0]
+        url, client = self._clients[0]
         limit_seconds = request.wait_ms / 1000 + GRACE_SECONDS + size_of(text) / BYTES_PER_SECOND
         try:
-            reply = await door.post(self._path, text, limit_seconds)
+            reply = await client.post(self._path, text, limit_seconds)
         except (OSError, TimeoutError) as error:
             self._leave(url)
             raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
@@ -53,9 +53,9 @@ class Session:
 
     async def call(self, method: str, path: str, body: bytes, limit_seconds: float) -> bytes:
         """Any other call, below the worker's own path; the body of a good answer."""
-        url, door = self._doors[0]
+        url, client = self._clients[0]
         try:
-            reply = await door.call(method, self._home + path, body, limit_seconds)
+            reply = await client.call(method, self._home + path, body, limit_seconds)
         except (OSError, TimeoutError) as error:
             raise Unavailable(f"{url} does not answer: {_reason(error)}.") from error
         if reply.status >= 300:
@@ -64,18 +64,18 @@ class Session:
 
     def _leave(self, url: str) -> None:
         """The next call goes to the next address; a second failure of the same one is no news."""
-        if self._doors[0][0] == url:
-            self._doors.append(self._doors.pop(0))
+        if self._clients[0][0] == url:
+            self._clients.append(self._clients.pop(0))
 
     def next_pause_seconds(self) -> float:
         """After a failed call: how long to rest."""
         self._failures_in_row += 1
         longest = backoff_seconds(PAUSE_FIRST_SECONDS, self._failures_in_row, PAUSE_MAX_SECONDS)
-        return float(longest * (0.5 + self._dice.random() / 2))
+        return float(longest * (0.5 + self._random.random() / 2))
 
     def close(self) -> None:
-        for _, door in self._doors:
-            door.close()
+        for _, client in self._clients:
+            client.close()
 
 
 def is_refusal(error: FairwayError) -> bool:

@@ -18,7 +18,7 @@ EACH = "rlimit of each process"
 NOTHING = "nothing"
 
 
-class Levels:
+class LimitEnforcement:
     """What holds each limit here, and the means to make it hold."""
 
     def __init__(self, homes: list[Home], *, is_measurable: bool, is_linux: bool) -> None:
@@ -28,7 +28,7 @@ class Levels:
         self._numbers = itertools.count(1)
 
     @classmethod
-    def find(cls, cgroup: str | None = None) -> Levels:
+    def find(cls, cgroup: str | None = None) -> LimitEnforcement:
         homes = cgroups.find_homes(cgroup)
         cgroups.sweep(homes)
         is_linux = sys.platform == "linux"

@@ -103,7 +103,7 @@ class Orphans:
         doomed = strangers & self._strangers
         for pid in doomed:
             send(pid, signal.SIGKILL)
-            _bury(pid)
+            _reap(pid)
         self._strangers = strangers
         return len(doomed)
 
@@ -146,7 +146,7 @@ def send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _bury(pid: int) -> None:
+def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

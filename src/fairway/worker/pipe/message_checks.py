@@ -12,31 +12,31 @@ from msgspec import Raw
 
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.wire.bounds import shown_progress
-from fairway.worker.pipe.pipe import Ended, Progress, Words
+from fairway.worker.pipe.pipe import Ended, Progress, RunnerMessage
 
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 _KINDS = frozenset(one.value for one in OutcomeKind)
 _FAILURES = frozenset(one.value for one in FailureClass)
 
 
-def own_words(words: Words, jobs: Mapping[str, int]) -> Words:
+def checked_message(message: RunnerMessage, jobs: Mapping[str, int]) -> RunnerMessage:
     """Those about these jobs, by epoch; others are left out: a run may end while it is taken away,
     and the same job may have come back under another lease by then.
 
     ValueError when the end of one of these is no end that there is.
     """
     are_all_ours = True
-    for one in words.ended:
+    for one in message.ended:
         if jobs.get(one.job) != one.epoch:
             are_all_ours = False
         elif one.kind != SUCCEEDED:
             _check_end(one)
     if not are_all_ours:
-        words.ended = [one for one in words.ended if jobs.get(one.job) == one.epoch]
-    if words.progress or words.checkpoints:
-        words.progress = [_shown(one) for one in words.progress if one.job in jobs]
-        words.checkpoints = [one for one in words.checkpoints if one.job in jobs]
-    return words
+        message.ended = [one for one in message.ended if jobs.get(one.job) == one.epoch]
+    if message.progress or message.checkpoints:
+        message.progress = [_shown(one) for one in message.progress if one.job in jobs]
+        message.checkpoints = [one for one in message.checkpoints if one.job in jobs]
+    return message
 
 
 def _check_end(one: Ended) -> None:

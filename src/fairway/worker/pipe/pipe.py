@@ -78,7 +78,7 @@ class CheckpointAnswer(Struct, kw_only=True, omit_defaults=True):
     is_refused: bool = False  # as it is, it can never be saved
 
 
-class Duty(Struct, kw_only=True, omit_defaults=True):
+class RunnerSetup(Struct, kw_only=True, omit_defaults=True):
     """Keeper → runner, the first word: which app, in how many threads, under which limits."""
 
     target: str
@@ -86,7 +86,7 @@ class Duty(Struct, kw_only=True, omit_defaults=True):
     limits: RunLimits | None = None
 
 
-class Orders(Struct, kw_only=True, omit_defaults=True):
+class KeeperMessage(Struct, kw_only=True, omit_defaults=True):
     """Keeper → runner."""
 
     leases: Sequence[RunLease] = []  # the keeper sends those without a checkpoint as they came
@@ -149,7 +149,7 @@ class Checkpoint(Struct, kw_only=True, gc=False):
     state: Raw
 
 
-class Words(Struct, kw_only=True, omit_defaults=True):
+class RunnerMessage(Struct, kw_only=True, omit_defaults=True):
     """Runner → keeper."""
 
     declared: list[Declared] | None = None  # the first word of every runner
@@ -160,7 +160,7 @@ class Words(Struct, kw_only=True, omit_defaults=True):
     stuck: bool = False  # too many of its threads are lost to jobs that would not stop
 
 
-class Hearing(NamedTuple, Generic[Message]):
+class PipeHandlers(NamedTuple, Generic[Message]):
     """Who hears what comes through a pipe."""
 
     on_message: Callable[[Message], None]
@@ -172,7 +172,7 @@ class Hearing(NamedTuple, Generic[Message]):
 class Pipe(asyncio.Protocol, Generic[Message]):
     """One end of the pipe."""
 
-    def __init__(self, kind: type[Message], hearing: Hearing[Message]) -> None:
+    def __init__(self, kind: type[Message], hearing: PipeHandlers[Message]) -> None:
         self._decode = msgspec.json.Decoder(kind).decode
         self._encode = msgspec.json.Encoder().encode
         self._hearing = hearing
@@ -183,7 +183,7 @@ class Pipe(asyncio.Protocol, Generic[Message]):
 
     @classmethod
     async def join(
-        cls, end: socket.socket, kind: type[Message], hearing: Hearing[Message]
+        cls, end: socket.socket, kind: type[Message], hearing: PipeHandlers[Message]
     ) -> Pipe[Message]:
         end.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -214,9 +214,9 @@ class Pipe(asyncio.Protocol, Generic[Message]):
             is_beside = length != size
             if size > LARGE_BYTES and end == len(buffer):
                 self._buffer = bytearray()  # what was sent keeps the old one: no copy of megabytes
-                self._hear(memoryview(buffer)[start + 4 :], is_beside)
+                self._receive(memoryview(buffer)[start + 4 :], is_beside)
                 return
-            self._hear(bytes(buffer[start + 4 : end]), is_beside)
+            self._receive(bytes(buffer[start + 4 : end]), is_beside)
             start = end
         del buffer[:start]
 
@@ -227,7 +227,7 @@ class Pipe(asyncio.Protocol, Generic[Message]):
         error = ValueError(f"a frame of {size} bytes; at most {self._hearing.bytes_max} are heard")
         self._hearing.on_garbage(b"", error)
 
-    def _hear(self, frame: bytes | memoryview, is_beside: bool) -> None:
+    def _receive(self, frame: bytes | memoryview, is_beside: bool) -> None:
         try:
             if is_beside:
                 message = self._with_foreign(memoryview(frame))
@@ -244,7 +244,7 @@ class Pipe(asyncio.Protocol, Generic[Message]):
     def _with_foreign(self, frame: memoryview) -> Message:
         text = text_of_frame(frame)
         message = self._decode(text)
-        if not isinstance(message, Orders):
+        if not isinstance(message, KeeperMessage):
             raise ValueError("nothing may stand beside this")
         message.take_up(frame[_LENGTH.size + len(text) :])
         return message
@@ -275,11 +275,11 @@ def text_of_frame(frame: memoryview) -> memoryview:
     return frame[_LENGTH.size : _LENGTH.size + length]
 
 
-def first_word(end: socket.socket) -> Duty | None:
+def first_word(end: socket.socket) -> RunnerSetup | None:
     """Wait for it without an event loop; None when the keeper went away instead."""
     length = end.recv(_LENGTH.size, socket.MSG_WAITALL)
     if len(length) < _LENGTH.size:
         return None
     (size,) = _LENGTH.unpack(length)
     text = end.recv(size, socket.MSG_WAITALL)
-    return msgspec.json.decode(text, type=Duty) if len(text) == size else None
+    return msgspec.json.decode(text, type=RunnerSetup) if len(text) == size else None

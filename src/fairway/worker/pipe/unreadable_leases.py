@@ -11,7 +11,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from fairway.worker.pipe.pipe import Ended, Orders, RunLease
+from fairway.worker.pipe.pipe import Ended, KeeperMessage, RunLease
 from fairway.worker.pipe.run_messages import unreadable
 
 _HEAD = re.compile(rb'"job":"([0-9a-f-]{36})","epoch":([0-9]{1,19})[,}]')
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(_Apart).decode
 _decode_lease = msgspec.json.Decoder(RunLease).decode
 
 
-def readable_in(text: bytes, error: Exception) -> tuple[Orders, list[Ended]]:
+def readable_in(text: bytes, error: Exception) -> tuple[KeeperMessage, list[Ended]]:
     """What can be made of a frame's text: orders, and how those jobs ended that never began."""
     try:
         texts, heads = [bytes(one) for one in _decode(text).leases], 1
@@ -41,7 +41,7 @@ def readable_in(text: bytes, error: Exception) -> tuple[Orders, list[Ended]]:
             for job, epoch in _HEAD.findall(one)[:heads]:
                 ended[job] = unreadable(job.decode(), int(epoch), f"Its orders are no good: {why}")
     started = {lease.job.encode() for lease in leases}
-    return Orders(leases=leases), [one for job, one in ended.items() if job not in started]
+    return KeeperMessage(leases=leases), [one for job, one in ended.items() if job not in started]
 
 
 def _lease(text: bytes, error: Exception) -> RunLease:

@@ -24,16 +24,16 @@ from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, TypeTerms
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import Levels
+from fairway.worker.limits.enforcement import LimitEnforcement
 from fairway.worker.limits.usage import Orphans
-from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, Orders, Words
+from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, KeeperMessage, RunnerMessage
 from fairway.worker.pipe.run_messages import terms_of
-from fairway.worker.runners.isolated import LoneRuns
+from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.runners import Death, Listener, RunnerProcess
 from fairway.worker.runners.spares import Spares
-from fairway.worker.runners.start_failures import AppNotLoaded, Starts, pause_seconds
+from fairway.worker.runners.start_failures import AppNotLoaded, StartFailures, pause_seconds
 from fairway.worker.runners.suspects import SHARED_DELIVERIES, Suspects
-from fairway.worker.runners.watchdog import SharedWatch
+from fairway.worker.runners.watchdog import Watchdog
 
 log = logger("fleet")
 
@@ -47,7 +47,7 @@ LOOK_SECONDS = 1.0
 class FleetPorts(NamedTuple):
     """Whoever holds the leases: what runs are for, and who hears how they go."""
 
-    on_words: Callable[[Words], None]
+    on_runner_message: Callable[[RunnerMessage], None]
     on_end: Callable[[Lease, End], None]
     running: Callable[[], Mapping[str, Lease]]  # what it holds
     on_quiet: Callable[[], None]  # whether the shared runner answers has changed
@@ -59,33 +59,33 @@ class Fleet:
         self,
         target: str,
         slots: int,
-        levels: Levels,
+        enforcement: LimitEnforcement,
         ceiling: RunLimits,
         ports: FleetPorts,
         orphans: Orphans | None,
     ) -> None:
-        on_words, on_end = ports.on_words, ports.on_end
+        on_runner_message, on_end = ports.on_runner_message, ports.on_end
         self._ports = ports
         self._orphans = orphans  # killed, when this process has no other children
         self._target = target
         self._threads = slots + slots // 4 + 1  # some may be lost before the runner is replaced
-        self._on_words = on_words
+        self._on_runner_message = on_runner_message
         self._on_end = on_end
         self._declared: dict[str, Declared] = {}
-        self._lone_types: set[str] = set()  # of the mode `process`
-        self._listener = Listener(self._hear, self._bury)
+        self._isolated_types: set[str] = set()  # of the mode `process`
+        self._listener = Listener(self._receive, self._after_death)
         self._shared: RunnerProcess | None = None  # for loop and thread
         self._retired: set[RunnerProcess] = set()  # finish what they have
         self._living: set[RunnerProcess] = set()  # those two, and one that starts
         self._spares = Spares()
-        self._lone = LoneRuns(
-            target, levels, ceiling, on_words, on_end, ready=self._ready,
+        self._isolated = IsolatedRuns(
+            target, enforcement, ceiling, on_runner_message, on_end, ready=self._ready,
             cannot_start=self._could_not_start,
         )  # fmt: skip
-        self._starts = Starts()
-        self._suspects = Suspects(self._lone, on_end)
+        self._starts = StartFailures()
+        self._suspects = Suspects(self._isolated, on_end)
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced
-        self._watching = SharedWatch(on_end)
+        self._watching = Watchdog(on_end)
         self._tasks: set[asyncio.Task[None]] = set()
         self._deaths_in_row = 0
         self._born = 0.0
@@ -113,11 +113,11 @@ class Fleet:
                 if self._starts.are_hopeless(time.monotonic()):
                     raise Unavailable(f"No process can be started here: {error}") from error
                 await pause(pause_seconds(failures))
-        self._spawn(self._lone.watch())
+        self._spawn(self._isolated.watch())
         self._spawn(self._watch())
 
     def run(self, leases: list[Lease]) -> None:
-        together = leases if self._are_plain(leases) else self._sort_out(leases)
+        together = leases if self._are_plain(leases) else self._split_off_isolated(leases)
         if not together:
             return
         if self._shared is None:
@@ -129,21 +129,21 @@ class Fleet:
         """Whether all of them surely share a runner: a quick look, for there are many."""
         if self._suspects.has_blamed:
             return False
-        lone = self._lone_types
+        isolated = self._isolated_types
         special = [
             one
             for one in leases
-            if one.run_mode is not None or one.delivery > SHARED_DELIVERIES or one.type in lone
+            if one.run_mode is not None or one.delivery > SHARED_DELIVERIES or one.type in isolated
         ]
         return not special
 
-    def _sort_out(self, leases: list[Lease]) -> list[Lease]:
+    def _split_off_isolated(self, leases: list[Lease]) -> list[Lease]:
         """Those that run together; each of the others begins on its own."""
         together = []
         for lease in leases:
             declared = self._declared.get(lease.type)
             if declared is not None and _mode_of(lease, declared) == "process":
-                self._spawn(self._lone.run(lease, declared))
+                self._spawn(self._isolated.run(lease, declared))
             elif declared is not None and lease in self._suspects:
                 self._spawn(self._suspects.run(lease, declared))
             else:
@@ -152,17 +152,17 @@ class Fleet:
 
     def answer(self, saved: CheckpointAnswer) -> None:
         """Tell a run what became of its checkpoint; one that is gone needs no answer."""
-        runner = self._lone.runner_of(saved.job) or self._place(saved.job)
+        runner = self._isolated.runner_of(saved.job) or self._runner_of(saved.job)
         if runner is not None:
-            runner.send(Orders(saved=[saved]))
+            runner.send(KeeperMessage(saved=[saved]))
 
     def cancel(self, jobs: list[str]) -> None:
         """Ask them to stop; those that have not begun never do."""
         for job in jobs:
-            if job in self._lone:
-                self._lone.cancel(job)
-            elif runner := self._place(job):
-                runner.send(Orders(cancel=[job]))
+            if job in self._isolated:
+                self._isolated.cancel(job)
+            elif runner := self._runner_of(job):
+                runner.send(KeeperMessage(cancel=[job]))
             elif lease := self._not_begun(job):
                 self._on_end(lease, synthetic_outcomes.cancelled())
 
@@ -170,23 +170,23 @@ class Fleet:
         """Nobody waits for these any more: stop them without a report."""
         for job in jobs:
             self._not_begun(job)
-            if job in self._lone:
-                self._lone.give_up(job)
-            elif runner := self._place(job):
+            if job in self._isolated:
+                self._isolated.give_up(job)
+            elif runner := self._runner_of(job):
                 runner.give_up([job])
 
     def drain(self) -> None:
         """Handlers that look will checkpoint and hand back; what has not begun goes at once."""
-        self._lone.drain()
+        self._isolated.drain()
         for job in [*self._suspects, *self._waiting]:
             if lease := self._not_begun(job):
                 self._on_end(lease, synthetic_outcomes.returned())
         for runner in self._sharing():
-            runner.send(Orders(drain=True))
+            runner.send(KeeperMessage(drain=True))
 
     def kill_all(self) -> None:
         self._stopping = True
-        self._lone.kill_all()
+        self._isolated.kill_all()
         for runner in self._sharing():
             runner.kill()
 
@@ -196,12 +196,12 @@ class Fleet:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         sharing = [runner.stop() for runner in self._living]
-        await asyncio.gather(self._spares.stop(), self._lone.stop(), *sharing)
+        await asyncio.gather(self._spares.stop(), self._isolated.stop(), *sharing)
 
     def _sharing(self) -> list[RunnerProcess]:
         return [*self._retired, *([self._shared] if self._shared else [])]
 
-    def _place(self, job: str) -> RunnerProcess | None:
+    def _runner_of(self, job: str) -> RunnerProcess | None:
         return next((runner for runner in self._sharing() if job in runner.jobs), None)
 
     def _not_begun(self, job: str) -> Lease | None:
@@ -221,7 +221,7 @@ class Fleet:
         if runner not in self._living:  # buried already: nobody would ever replace it
             raise InvalidRequest(f"{self._target} died as soon as it had loaded; see the log.")
         self._declared = {one.name: one for one in declared}
-        self._lone_types = {one.name for one in declared if one.mode == "process"}
+        self._isolated_types = {one.name for one in declared if one.mode == "process"}
         self._shared = runner
         waiting, self._waiting = self._waiting, {}
         if waiting:
@@ -257,7 +257,7 @@ class Fleet:
     def _could_not_start(self) -> None:
         now = time.monotonic()
         self._starts.failed(now)
-        runs_nothing = self._shared is None or not (self._shared.jobs or self._lone.has_begun)
+        runs_nothing = self._shared is None or not (self._shared.jobs or self._isolated.has_begun)
         if runs_nothing and self._starts.are_hopeless(now) and not self._stopping:
             self._ports.on_unable()
 
@@ -290,7 +290,7 @@ class Fleet:
         self._tell_quiet()
         if self._orphans is not None:
             known = {runner.pid for runner in self._living if runner.pid is not None}
-            self._orphans.kill(known | self._lone.pids | self._spares.pids)
+            self._orphans.kill(known | self._isolated.pids | self._spares.pids)
 
     def _tell_quiet(self) -> None:
         was_quiet = self.is_quiet
@@ -301,15 +301,15 @@ class Fleet:
 
     # -- what runners say and how they end ---------------------------------------------------
 
-    def _hear(self, runner: RunnerProcess, words: Words) -> None:
-        self._on_words(words)
+    def _receive(self, runner: RunnerProcess, message: RunnerMessage) -> None:
+        self._on_runner_message(message)
         self._watching.heard(runner)
-        if words.stuck and runner is self._shared and not self._stopping:
+        if message.stuck and runner is self._shared and not self._stopping:
             self._retire(runner)
         elif self._retired:
             self._end_retired(runner)
 
-    def _bury(self, runner: RunnerProcess, death: Death) -> None:
+    def _after_death(self, runner: RunnerProcess, death: Death) -> None:
         if not runner.declared.done():
             how = f"the runner {death.how}; see its words above."
             kind = AppNotLoaded if death.status > 0 else InvalidRequest  # who was killed may live

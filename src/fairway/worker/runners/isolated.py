@@ -35,8 +35,8 @@ from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.exchange.ledger import End
 from fairway.worker.limits import usage
-from fairway.worker.limits.enforcement import Levels
-from fairway.worker.pipe.pipe import Declared, Ended, Orders, Words
+from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.pipe.pipe import Declared, Ended, KeeperMessage, RunnerMessage
 from fairway.worker.runners.runners import Death, Listener, RunnerProcess
 from fairway.worker.runners.start_failures import HAND_BACK_SECONDS, pause_seconds
 from fairway.worker.runners.time_limits import limit_of
@@ -51,7 +51,7 @@ STOPPED_LOOKS_MAX = 120  # a process that was stopped by a signal for 30 s is no
 WARM_MAX = 4  # runners that wait for a job
 
 
-class LoneRun:
+class IsolatedRun:
     """One job in a process of its own, from lease to end."""
 
     def __init__(self, lease: Lease, declared: Declared) -> None:
@@ -85,13 +85,13 @@ class LoneRun:
         )
 
 
-class LoneRuns:
+class IsolatedRuns:
     def __init__(
         self,
         target: str,
-        levels: Levels,
+        enforcement: LimitEnforcement,
         ceiling: RunLimits,
-        on_words: Callable[[Words], None],
+        on_runner_message: Callable[[RunnerMessage], None],
         on_end: Callable[[Lease, End], None],
         *,
         ready: Callable[[RunnerProcess], Awaitable[list[Declared]]],
@@ -100,15 +100,15 @@ class LoneRuns:
         self._ready = ready  # starts a runner
         self._cannot_start = cannot_start  # is told of every failure
         self._target = target
-        self._levels = levels
+        self._enforcement = enforcement
         self._ceiling = ceiling
-        self._on_words = on_words
+        self._on_runner_message = on_runner_message
         self._on_end = on_end
-        self._runs: dict[str, LoneRun] = {}
+        self._runs: dict[str, IsolatedRun] = {}
         self._runners: set[RunnerProcess] = set()
         self._warm: list[RunnerProcess] = []
         self._deaths: dict[str, int] = defaultdict(int)  # job type → in a row
-        self._listener = Listener(self._hear, self._bury)
+        self._listener = Listener(self._receive, self._after_death)
         self._stopping = False
 
     def __contains__(self, job: str) -> bool:
@@ -130,10 +130,10 @@ class LoneRuns:
 
     def run(self, lease: Lease, declared: Declared) -> Coroutine[Any, Any, None]:
         """It is ours from now on; the coroutine hands it to a runner. Its end comes later."""
-        run = self._runs[lease.job] = LoneRun(lease, declared)
+        run = self._runs[lease.job] = IsolatedRun(lease, declared)
         return self._run(run)
 
-    async def _run(self, run: LoneRun) -> None:
+    async def _run(self, run: IsolatedRun) -> None:
         lease, deaths = run.lease, self._deaths.get(run.lease.type, 0)
         if deaths:
             await pause(backoff_seconds(PAUSE_FIRST_SECONDS, deaths - 1, PAUSE_MAX_SECONDS))
@@ -142,7 +142,7 @@ class LoneRuns:
             if runner is not None:
                 self._hand_over(run, runner)
 
-    async def _runner_for(self, run: LoneRun) -> RunnerProcess | None:
+    async def _runner_for(self, run: IsolatedRun) -> RunnerProcess | None:
         limits = run.declared.limits.within(self._ceiling)
         for runner in self._warm:
             if runner.limits == limits:
@@ -150,7 +150,7 @@ class LoneRuns:
                 return runner
         return await self._started(run, limits)
 
-    async def _started(self, run: LoneRun, limits: RunLimits) -> RunnerProcess | None:
+    async def _started(self, run: IsolatedRun, limits: RunLimits) -> RunnerProcess | None:
         """A new runner. Where none can be started for a while, the job goes back."""
         hand_back_at, failures = time.monotonic() + HAND_BACK_SECONDS, 0
         while self._runs.get(run.lease.job) is run:
@@ -168,9 +168,9 @@ class LoneRuns:
                 await pause(pause_seconds(failures))
         return None
 
-    async def _start(self, run: LoneRun, limits: RunLimits) -> RunnerProcess:
+    async def _start(self, run: IsolatedRun, limits: RunLimits) -> RunnerProcess:
         runner = RunnerProcess(
-            self._target, 1, self._listener, limits, self._levels.room_for(limits)
+            self._target, 1, self._listener, limits, self._enforcement.room_for(limits)
         )
         self._runners.add(runner)
         runner.jobs[run.lease.job] = run.lease.epoch
@@ -183,7 +183,7 @@ class LoneRuns:
             raise InvalidRequest("The runner died as soon as it had loaded the app.")
         return runner
 
-    def _hand_over(self, run: LoneRun, runner: RunnerProcess) -> None:
+    def _hand_over(self, run: IsolatedRun, runner: RunnerProcess) -> None:
         if self._runs.get(run.lease.job) is not run:  # revoked or cancelled before it began
             runner.jobs.clear()
             self._keep_warm(runner)
@@ -203,7 +203,7 @@ class LoneRuns:
             self._forget(run, synthetic_outcomes.cancelled())
         elif run.cancelled_at is None:
             run.cancelled_at = time.monotonic()
-            run.runner.send(Orders(cancel=[job]))
+            run.runner.send(KeeperMessage(cancel=[job]))
 
     def give_up(self, job: str) -> None:
         """Nobody waits for it any more: stop it without a report."""
@@ -218,7 +218,7 @@ class LoneRuns:
             if run.runner is None:
                 self._forget(run, synthetic_outcomes.returned())
             else:
-                run.runner.send(Orders(drain=True))
+                run.runner.send(KeeperMessage(drain=True))
 
     def kill_all(self) -> None:
         self._stopping = True
@@ -244,7 +244,7 @@ class LoneRuns:
                         log.error("look at a run failed", job=run.lease.job, error=repr(error))
             await pause(LOOK_SECONDS if self._runs else IDLE_LOOK_SECONDS)
 
-    def _look(self, run: LoneRun, runner: RunnerProcess, now: float) -> None:
+    def _look(self, run: IsolatedRun, runner: RunnerProcess, now: float) -> None:
         used = usage.usage_below(runner.pid) if runner.pid else Usage()
         memory_max = runner.limits.memory_bytes if runner.limits else None
         if memory_max is not None and runner.pid and used.memory_bytes > memory_max:
@@ -262,15 +262,17 @@ class LoneRuns:
 
     # -- what runners say and how they end ---------------------------------------------------
 
-    def _hear(self, runner: RunnerProcess, words: Words) -> None:
-        for job in [one.job for one in words.progress] + [one.job for one in words.checkpoints]:
+    def _receive(self, runner: RunnerProcess, message: RunnerMessage) -> None:
+        for job in [one.job for one in message.progress] + [one.job for one in message.checkpoints]:
             if job in self._runs:
                 self._runs[job].has_spoken = True
-        ended = [one for one in words.ended if self._is_current(runner, one)]
+        ended = [one for one in message.ended if self._is_current(runner, one)]
         told = [self._explained(runner, one) for one in ended]
-        if words.progress or words.checkpoints or told:
-            self._on_words(
-                Words(progress=words.progress, checkpoints=words.checkpoints, ended=told)
+        if message.progress or message.checkpoints or told:
+            self._on_runner_message(
+                RunnerMessage(
+                    progress=message.progress, checkpoints=message.checkpoints, ended=told
+                )
             )
         for one in ended:
             self._after(runner, self._runs.pop(one.job), one)
@@ -285,14 +287,14 @@ class LoneRuns:
             return msgspec.structs.replace(ended, failure="resource")
         return ended
 
-    def _after(self, runner: RunnerProcess, run: LoneRun, ended: Ended) -> None:
+    def _after(self, runner: RunnerProcess, run: IsolatedRun, ended: Ended) -> None:
         """A clean runner waits for the next job; one that may still do something is killed."""
         self._deaths.pop(run.lease.type, None)
         left = runner.kill_strays()
         if left:
             log.warning("job left processes behind", job=ended.job, killed=left)
-        is_calm = ended.kind in ("succeeded", "snoozed") or ended.failure == "app_error"
-        if is_calm and not left and run.cancelled_at is None and not _met_a_limit(runner):
+        is_harmless = ended.kind in ("succeeded", "snoozed") or ended.failure == "app_error"
+        if is_harmless and not left and run.cancelled_at is None and not _met_a_limit(runner):
             self._keep_warm(runner)
         else:
             runner.kill()
@@ -303,7 +305,7 @@ class LoneRuns:
         else:
             runner.kill()
 
-    def _bury(self, runner: RunnerProcess, death: Death) -> None:
+    def _after_death(self, runner: RunnerProcess, death: Death) -> None:
         self._runners.discard(runner)
         if runner in self._warm:
             self._warm.remove(runner)
@@ -315,7 +317,7 @@ class LoneRuns:
             self._deaths[run.lease.type] += 1
             self._forget(run, _end_of(run, death))
 
-    def _forget(self, run: LoneRun, end: End) -> None:
+    def _forget(self, run: IsolatedRun, end: End) -> None:
         if self._runs.get(run.lease.job) is not run:
             return  # given up meanwhile: nobody may hear of it
         del self._runs[run.lease.job]
@@ -328,7 +330,7 @@ def _met_a_limit(runner: RunnerProcess) -> bool:
     return room is not None and bool(room.refused_processes() or room.kills_for_memory())
 
 
-def _end_of(run: LoneRun, death: Death) -> End:
+def _end_of(run: IsolatedRun, death: Death) -> End:
     """Why the process died: we killed it, it passed a limit, or it crashed."""
     if run.verdict is not None:
         return synthetic_outcomes.judged(run.verdict, run.ran_us)

@@ -15,17 +15,17 @@ from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.limits import usage
 from fairway.worker.limits.cgroups import Room
-from fairway.worker.pipe.message_checks import own_words
+from fairway.worker.pipe.message_checks import checked_message
 from fairway.worker.pipe.pings import Pings
 from fairway.worker.pipe.pipe import (
     WORDS_BYTES_MAX,
     Declared,
-    Duty,
-    Hearing,
-    Orders,
+    KeeperMessage,
     Pipe,
+    PipeHandlers,
     RunLease,
-    Words,
+    RunnerMessage,
+    RunnerSetup,
 )
 from fairway.worker.runners.spares import Spares
 
@@ -53,7 +53,7 @@ class Death(NamedTuple):
 class Listener(NamedTuple):
     """Who hears what a runner says, and of its death, once."""
 
-    on_words: Callable[[RunnerProcess, Words], None]
+    on_runner_message: Callable[[RunnerProcess, RunnerMessage], None]
     on_death: Callable[[RunnerProcess, Death], None]
 
 
@@ -68,12 +68,12 @@ class RunnerProcess:
         limits: RunLimits | None = None,
         room: Room | None = None,
     ) -> None:
-        self._duty = Duty(target=target, threads=threads, limits=limits)
+        self._duty = RunnerSetup(target=target, threads=threads, limits=limits)
         self._listener = listener
         self.limits = limits
         self.room = room
         self._process: asyncio.subprocess.Process | None = None
-        self._pipe: Pipe[Words] | None = None
+        self._pipe: Pipe[RunnerMessage] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._runner_pid = 0  # of the process that holds the user's code, once it has said so
         self._pings: Pings | None = None
@@ -95,8 +95,8 @@ class RunnerProcess:
             self._watch = asyncio.create_task(self._wait(), name=f"runner:{self._process.pid}")
             if self.room is not None:
                 self.room.take_in(self._process.pid)
-            hearing = Hearing(self._hear, lambda: None, self._garbage, WORDS_BYTES_MAX)
-            self._pipe = await Pipe.join(end, Words, hearing)
+            hearing = PipeHandlers(self._receive, lambda: None, self._garbage, WORDS_BYTES_MAX)
+            self._pipe = await Pipe.join(end, RunnerMessage, hearing)
         except OSError:
             self.declared.cancel()
             self.kill()
@@ -134,21 +134,21 @@ class RunnerProcess:
             self._run_fetched(fetched)
         if leases:
             # On the pipe, a lease as it came is one that begins without a checkpoint.
-            self.send(Orders(leases=cast(list[RunLease], leases)))
+            self.send(KeeperMessage(leases=cast(list[RunLease], leases)))
 
     def _run_fetched(self, leases: list[RunLease]) -> None:
         """Each in a frame of its own, with what was fetched for it beside the text."""
         for lease in leases:
             bare, foreign = lease.apart()
             if self._pipe is not None:
-                self._pipe.send_beside(Orders(leases=[bare]), foreign)
+                self._pipe.send_beside(KeeperMessage(leases=[bare]), foreign)
 
     def give_up(self, jobs: list[str]) -> None:
         for job in jobs:
             self.jobs.pop(job, None)  # no word will come of how they ended
-        self.send(Orders(give_up=jobs))
+        self.send(KeeperMessage(give_up=jobs))
 
-    def send(self, orders: Orders) -> None:
+    def send(self, orders: KeeperMessage) -> None:
         if self._pipe is not None:
             self._pipe.send(orders)
 
@@ -181,21 +181,21 @@ class RunnerProcess:
                 self.kill()
                 await self._watch
 
-    def _hear(self, words: Words) -> None:
+    def _receive(self, message: RunnerMessage) -> None:
         """User code shares its process: it may speak for its own jobs, and for no others."""
-        if words.declared is not None and not self.declared.done():
-            self._runner_pid = words.pid
-            self.declared.set_result(words.declared)
+        if message.declared is not None and not self.declared.done():
+            self._runner_pid = message.pid
+            self.declared.set_result(message.declared)
         if self._is_garbled:
             return
         try:
-            words = own_words(words, self.jobs)
+            message = checked_message(message, self.jobs)
         except ValueError as error:
             self._garbage(b"", error)
             return
-        for end in words.ended:
+        for end in message.ended:
             self.jobs.pop(end.job, None)
-        self._listener.on_words(self, words)
+        self._listener.on_runner_message(self, message)
 
     def _garbage(self, text: bytes, error: Exception) -> None:
         """What else it says cannot be trusted; its jobs are lost with it, and no others."""

@@ -26,7 +26,7 @@ RESTOCK_SECONDS = 1.0  # whoever took the last one is starting up: the next does
 END_SECONDS_MAX = 2.0
 
 
-class Blank(NamedTuple):
+class SpareProcess(NamedTuple):
     """An interpreter without a duty, and our ends of its pipes."""
 
     process: asyncio.subprocess.Process
@@ -34,7 +34,7 @@ class Blank(NamedTuple):
     pings: socket.socket
 
     @classmethod
-    async def start(cls) -> Blank:
+    async def start(cls) -> SpareProcess:
         """Raises OSError where no process can be started now."""
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
             pairs = []
@@ -67,14 +67,14 @@ class Blank(NamedTuple):
 
 class Spares:
     def __init__(self) -> None:
-        self._spares: list[Blank] = []
+        self._spares: list[SpareProcess] = []
         self._restocking: asyncio.Task[None] | None = None
 
     @property
     def pids(self) -> set[int]:
         return {spare.process.pid for spare in self._spares}
 
-    async def take(self) -> Blank:
+    async def take(self) -> SpareProcess:
         """A spare that lives, else a new one; another is started in a while."""
         if self._restocking is None:
             self._restocking = asyncio.create_task(self._restock(), name="spare runners")
@@ -83,13 +83,13 @@ class Spares:
             if spare.process.returncode is None:
                 return spare
             spare.close()
-        return await Blank.start()
+        return await SpareProcess.start()
 
     async def _restock(self) -> None:
         try:
             while len(self._spares) < SPARES:
                 await pause(RESTOCK_SECONDS)
-                self._spares.append(await Blank.start())
+                self._spares.append(await SpareProcess.start())
         except OSError as error:  # no process, no descriptor: the next runner is started late
             log.warning("no spare runner", error=str(error))
         finally:

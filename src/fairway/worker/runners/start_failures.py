@@ -20,7 +20,7 @@ class AppNotLoaded(InvalidRequest):
     """The app cannot be loaded, and trying again will not help."""
 
 
-class Starts:
+class StartFailures:
     def __init__(self) -> None:
         self._since = 0.0  # the first failure of those in a row
         self._last = float("-inf")

@@ -17,7 +17,7 @@ from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.exchange.ledger import End
 from fairway.worker.pipe.pipe import Declared
-from fairway.worker.runners.isolated import LoneRuns
+from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.start_failures import HAND_BACK_SECONDS
 
 log = logger("fleet")
@@ -28,8 +28,8 @@ LOOK_SECONDS = 0.05
 
 
 class Suspects:
-    def __init__(self, lone: LoneRuns, on_end: Callable[[Lease, End], None]) -> None:
-        self._lone = lone
+    def __init__(self, isolated: IsolatedRuns, on_end: Callable[[Lease, End], None]) -> None:
+        self._isolated = isolated
         self._on_end = on_end
         self._waiting: dict[str, Lease] = {}
         self._blamed: set[str] = set()  # lost with a runner that had few others
@@ -74,8 +74,8 @@ class Suspects:
         try:
             if self._waiting.get(lease.job) is lease:
                 self.take_out(lease.job)
-                await self._lone.run(lease, declared)
-                while lease.job in self._lone:
+                await self._isolated.run(lease, declared)
+                while lease.job in self._isolated:
                     await pause(LOOK_SECONDS)
         finally:
             self._turns.release()

@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     since: float
 
 
-class Overdue:
+class OverdueJobs:
     def __init__(self) -> None:
         self._seen: dict[str, Seen] = {}  # first look that found the job running
 

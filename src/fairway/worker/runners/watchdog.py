@@ -14,19 +14,19 @@ from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.exchange.ledger import End
-from fairway.worker.pipe.pipe import Declared, Orders
+from fairway.worker.pipe.pipe import Declared, KeeperMessage
 from fairway.worker.runners.runners import RunnerProcess
-from fairway.worker.runners.time_limits import Overdue, limit_of
+from fairway.worker.runners.time_limits import OverdueJobs, limit_of
 
 log = logger("fleet")
 
 ANSWER_SECONDS_MAX = 10.0  # a runner with an overdue job that is silent for longer is killed
 
 
-class SharedWatch:
+class Watchdog:
     def __init__(self, on_end: Callable[[Lease, End], None]) -> None:
         self._on_end = on_end
-        self._overdue = Overdue()
+        self._overdue = OverdueJobs()
         self._unanswered: dict[RunnerProcess, tuple[float, dict[str, Lease]]] = {}
 
     def heard(self, runner: RunnerProcess) -> None:
@@ -54,7 +54,7 @@ class SharedWatch:
             for job in runner.jobs.keys() & set(late):
                 _, asked = self._unanswered.setdefault(runner, (now, {}))
                 asked[job] = running[job]
-                runner.send(Orders(overdue=[job]))
+                runner.send(KeeperMessage(overdue=[job]))
         for runner, (since, asked) in list(self._unanswered.items()):
             if now - since >= ANSWER_SECONDS_MAX:
                 self._kill_silent(runner, asked, declared)

@@ -12,7 +12,7 @@ from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import LimitReached
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
-from fairway.services.backpressure.waiting_places import HEAVY_TENANT_MAX, HeavyLane, waiting_room
+from fairway.services.backpressure.waiting_slots import HEAVY_TENANT_MAX, HeavyWork, waiting_room
 
 MOMENT_SECONDS = 0.3
 OUTER_SECONDS = 20
@@ -31,8 +31,8 @@ class Work:
 
 
 @pytest.fixture
-def lane() -> HeavyLane:
-    return HeavyLane(waiting_room(Settings(), Metrics()))
+def lane() -> HeavyWork:
+    return HeavyWork(waiting_room(Settings(), Metrics()))
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def work() -> Iterator[Work]:
     work.may_end.set()
 
 
-async def abandon(lane: HeavyLane, holder: int, work: Work) -> None:
+async def abandon(lane: HeavyWork, holder: int, work: Work) -> None:
     """Ask for it, and go away while it is under way."""
     asking = asyncio.create_task(lane.run(holder, work))
     assert await asyncio.to_thread(work.has_begun.wait, OUTER_SECONDS)
@@ -53,7 +53,7 @@ async def abandon(lane: HeavyLane, holder: int, work: Work) -> None:
 
 @pytest.mark.parametrize("holder", [1, STAFF], ids=["tenant", "staff"])
 async def test_the_next_waits_for_work_that_nobody_wants_any_more(
-    lane: HeavyLane, work: Work, holder: int
+    lane: HeavyWork, work: Work, holder: int
 ) -> None:
     await abandon(lane, holder, work)
     following = asyncio.create_task(lane.run(holder, work.has_ended.is_set))
@@ -63,7 +63,7 @@ async def test_the_next_waits_for_work_that_nobody_wants_any_more(
         assert await following, "two ran at a time"
 
 
-async def test_work_that_nobody_wants_keeps_its_place(lane: HeavyLane, work: Work) -> None:
+async def test_work_that_nobody_wants_keeps_its_place(lane: HeavyWork, work: Work) -> None:
     await abandon(lane, 1, work)
     others = [asyncio.create_task(lane.run(1, int)) for _ in range(HEAVY_TENANT_MAX - 1)]
     await asyncio.sleep(0)
@@ -78,7 +78,7 @@ async def test_work_that_nobody_wants_keeps_its_place(lane: HeavyLane, work: Wor
         assert await asyncio.gather(*others) == [0] * len(others)
 
 
-async def test_an_error_is_heard_and_frees_the_lane(lane: HeavyLane) -> None:
+async def test_an_error_is_heard_and_frees_the_lane(lane: HeavyWork) -> None:
     for _ in range(HEAVY_TENANT_MAX + 1):
         with pytest.raises(ZeroDivisionError):
             await lane.run(1, lambda: 1 // 0)

@@ -27,7 +27,7 @@ HEAVY_BYTES, HEAVY_SHARED_BYTES = 256 << 20, 128 << 20  # the rest is for who ha
 Result = TypeVar("Result")
 
 
-class PlaceLimits(NamedTuple):
+class WaitLimits(NamedTuple):
     tenant_max: int
     total_max: int
     code: str
@@ -36,14 +36,14 @@ class PlaceLimits(NamedTuple):
 
 
 class WaitingRoom:
-    def __init__(self, limits: dict[str, PlaceLimits], metrics: Metrics) -> None:
+    def __init__(self, limits: dict[str, WaitLimits], metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
         self._taken: dict[str, Counter[int]] = {kind: Counter() for kind in limits}
         self._totals = dict.fromkeys(limits, 0)
 
     @contextmanager
-    def place(self, kind: str, tenant: int) -> Iterator[None]:
+    def slot(self, kind: str, tenant: int) -> Iterator[None]:
         """Hold a place, or be refused."""
         self.take(kind, tenant)
         try:
@@ -51,7 +51,7 @@ class WaitingRoom:
         finally:
             self.give_back(kind, tenant)
 
-    def has_place(self, kind: str, tenant: int) -> bool:
+    def has_slot(self, kind: str, tenant: int) -> bool:
         limits = self._limits[kind]
         return (
             self._taken[kind][tenant] < limits.tenant_max and self._totals[kind] < limits.total_max
@@ -78,7 +78,7 @@ class WaitingRoom:
         self._metrics.waits.labels(kind).set(self._totals[kind])
 
 
-class HeavyLane:
+class HeavyWork:
     """What computes for long without a pause: in a thread, one at a time, tenants in turn.
 
     Who finds it taken stands in line, as long as there is room for its bytes to wait.
@@ -99,7 +99,7 @@ class HeavyLane:
         turns = self._turns_of_staff if holder == STAFF else self._turns
         with ExitStack() as held:
             if holder != STAFF:
-                held.enter_context(self._rooms.place("heavy", holder))
+                held.enter_context(self._rooms.slot("heavy", holder))
                 held.enter_context(self._room_for(holder, size_bytes))
             await turns.take(holder)
             held.callback(turns.give_back)
@@ -175,20 +175,20 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
     waits = "TOO_MANY_WAITING"
     return WaitingRoom(
         {
-            "streams": PlaceLimits(
+            "streams": WaitLimits(
                 settings.streams_per_tenant, settings.streams_max, "TOO_MANY_STREAMS",
                 "event streams",
             ),
-            "waits": PlaceLimits(
+            "waits": WaitLimits(
                 settings.waits_per_tenant, settings.connections_max, waits, "requests that wait"
             ),
-            "downloads": PlaceLimits(
+            "downloads": WaitLimits(
                 DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX, waits, "large texts on their way out"
             ),
-            "payloads": PlaceLimits(
+            "payloads": WaitLimits(
                 DOWNLOADS_MAX, DOWNLOADS_MAX, waits, "large payloads on their way to workers"
             ),
-            "heavy": PlaceLimits(
+            "heavy": WaitLimits(
                 HEAVY_TENANT_MAX, HEAVY_MAX, waits, "large bodies in line", HEAVY_RETRY_SECONDS
             ),
         },
@@ -204,7 +204,7 @@ def _heavy(sentence: str) -> LimitReached:
     )
 
 
-def _full(limits: PlaceLimits, who_has: str) -> LimitReached:
+def _full(limits: WaitLimits, who_has: str) -> LimitReached:
     return LimitReached(
         f"{who_has} {limits.what} already, as many as there may be.",
         code=limits.code,

@@ -10,18 +10,18 @@ from tests.core.fair_checks import watch_work_conserving
 from tests.core.fair_simulation import ENDLESS, PLAIN, SECOND, Load, Simulation
 from tests.core.fair_worlds import loads, slots, tried
 
-from fairway.core.fair_share.fairness import ShareSettings, Terms
+from fairway.core.fair_share.fairness import Entitlement, ShareSettings
 
 FLOOD, VISITOR = 1, 2
-DOOR = replace(PLAIN, door_share=100)
-SHUT = replace(PLAIN, door_share=0)
+DOOR = replace(PLAIN, headroom_share=100)
+SHUT = replace(PLAIN, headroom_share=0)
 
 
 def visited(settings: ShareSettings, visits_us: list[int], weight: int = 10) -> Simulation:
     """Twenty slots full of one tenant's jobs of 100 ms; another has one of 10 ms now and then."""
     world = {
         FLOOD: Load(run_us=(100_000,)),
-        VISITOR: Load(run_us=(10_000,), jobs=1, terms=Terms(weight=weight)),
+        VISITOR: Load(run_us=(10_000,), jobs=1, terms=Entitlement(weight=weight)),
     }
     sim = Simulation(20, world, settings)
     for moment_us in visits_us:
@@ -70,7 +70,7 @@ def test_a_borrower_leaves_the_door_free_and_no_more_than_that(visits_us: list[i
 @given(slots, loads(jobs=ENDLESS))
 def test_nobody_away_and_the_door_is_nothing(slots: int, loads: dict[int, Load]) -> None:
     """P7 holds to the letter, and every choice is the same."""
-    with_door = Simulation(slots, loads, replace(PLAIN, door_share=300))
+    with_door = Simulation(slots, loads, replace(PLAIN, headroom_share=300))
     with_door.watchers.append(watch_work_conserving)
     with_door.run(20 * SECOND)
     assert with_door.violations == []
@@ -83,8 +83,8 @@ def test_a_visitor_that_stays_away_is_no_longer_expected() -> None:
 
 
 def test_the_free_group_does_not_borrow_the_door_either() -> None:
-    settings = ShareSettings(door_share=100, debt_max_us=None)
-    free = {n: Load(run_us=(100_000,), terms=Terms(group="free")) for n in range(10, 200)}
+    settings = ShareSettings(headroom_share=100, debt_max_us=None)
+    free = {n: Load(run_us=(100_000,), terms=Entitlement(group="free")) for n in range(10, 200)}
     world = free | {VISITOR: Load(run_us=(10_000,), jobs=1)}
     visits_us = [2 * SECOND + n * 137_000 for n in range(10)]
     sim = Simulation(20, world, settings)
