@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from tests.core.backlog.test_backlog import POOL, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import WindowLimits
+from fairway.core.backlog.streams import WindowLimits
 from fairway.core.job import QueuedJob
 
 SECOND = 1_000_000

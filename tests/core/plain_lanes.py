@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from fairway.core.backlog.lane import PREPAID_US
 from fairway.core.backlog.lanes import LaneShare
-from fairway.core.backlog.streams import Firsts, Stream, first_of
+from fairway.core.backlog.priority import Firsts, first_of
+from fairway.core.backlog.streams import Stream
 
 
 @dataclass

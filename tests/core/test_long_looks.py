@@ -10,9 +10,8 @@ from tests.core.backlog.test_backlog import POOL, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 from tests.steps import lines_of
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.counts import Survey
-from fairway.core.backlog.streams import key_of
+from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.job import QueuedJob
 from fairway.core.steps import LOOKED_AT_ONCE
 
@@ -46,7 +45,7 @@ def check(lines: list[int]) -> None:
 def test_a_crowd_is_surveyed_in_steps(jobs: list[QueuedJob]) -> None:
     backlog, found = TimedBacklog(WindowLimits()), Survey()
     backlog.arrived(jobs)
-    check(lines_of_each(backlog.surveying(found)))
+    check(lines_of_each(backlog.counts.surveying(found)))
     assert found.depth == dict.fromkeys(POOLS, EACH)
     assert len({*found.oldest_ms.values()}) == 1
 
@@ -55,11 +54,11 @@ def test_a_crowd_is_pruned_in_steps(jobs: list[QueuedJob]) -> None:
     backlog = TimedBacklog(WindowLimits())
     backlog.arrived(jobs)
     check(lines_of_each(backlog.pruning()))
-    assert len([*backlog.streams_of(1, POOLS)]) == len(jobs), "they have work"
+    assert len([*backlog.counts.streams_of(1, POOLS)]) == len(jobs), "they have work"
     backlog.remove_all([(job.id, key_of(job)) for job in jobs])
     check(lines_of_each(backlog.pruning()))
-    assert [*backlog.streams_of(1, POOLS)] == []
-    assert backlog.pool_tenants() == []
+    assert [*backlog.counts.streams_of(1, POOLS)] == []
+    assert backlog.counts.pool_tenants() == []
 
 
 def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +69,9 @@ def test_long_windows_are_given_up_a_few_at_a_step(monkeypatch: pytest.MonkeyPat
     backlog.arrived(jobs)
     for _ in range(2):
         backlog.noticed(key_of(jobs[-1]), jobs[-500].id)
-        held = [backlog.jobs_held]
-        held += [backlog.jobs_held for _ in backlog.pruning()]
-        held.append(backlog.jobs_held)
+        held = [backlog.windows.jobs_held]
+        held += [backlog.windows.jobs_held for _ in backlog.pruning()]
+        held.append(backlog.windows.jobs_held)
     assert (held[0], held[-1]) == (10_000, 0)
     most = max(before - after for before, after in pairwise(held))
     assert most <= 5 * 500
@@ -84,12 +83,12 @@ def test_what_goes_during_a_look_does_no_harm(jobs: list[QueuedJob], are_empty: 
     backlog.arrived(jobs)
     if are_empty:
         backlog.remove_all([(job.id, key_of(job)) for job in jobs])
-    pruning, surveying = backlog.pruning(), backlog.surveying(found)
+    pruning, surveying = backlog.pruning(), backlog.counts.surveying(found)
     next(pruning)
     next(surveying, None)
     backlog.forget_shard(0)
     exhaust(pruning)
     exhaust(surveying)
-    assert backlog.pool_tenants() == []
+    assert backlog.counts.pool_tenants() == []
     backlog.arrived(jobs[:3])
-    assert backlog.depth(1, POOLS) == 3
+    assert backlog.counts.depth(1, POOLS) == 3

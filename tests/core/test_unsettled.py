@@ -17,10 +17,9 @@ from tests.steps import lines_of
 from fairway.core import steps
 from fairway.core.backlog import backlog as backlog_module
 from fairway.core.backlog import deferred, runnable
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.runnable import EVICTED_AT_ONCE, REVIEWED_AT_ONCE
-from fairway.core.backlog.streams import Stream
+from fairway.core.backlog.streams import Stream, WindowLimits
 
 MANY = 9_999  # and one more is as many as a tenant may have
 PAUSED, NONE = Holds([Hold(tenant=1, pool=POOL)]), Holds()
@@ -41,7 +40,7 @@ class InParts(BacklogMachine):
 
     @rule()
     def review(self) -> None:
-        self.backlog.review()
+        self.backlog.runnable.review()
 
     @rule()
     def sweep(self) -> None:
@@ -58,12 +57,12 @@ class InParts(BacklogMachine):
     @invariant()
     def what_is_held_takes_no_memory(self) -> None:
         for stream in self._settled_streams():
-            assert not (stream.window and self.backlog.holds.on(stream.key))
+            assert not (stream.window and self.backlog.runnable.holds.on(stream.key))
 
     @invariant()
     def what_was_looked_at_knows_its_holds(self) -> None:
         for stream in self._settled_streams():
-            assert stream.blocked == (self.backlog.holds.on(stream.key) is not None)
+            assert stream.blocked == (self.backlog.runnable.holds.on(stream.key) is not None)
 
     @invariant()
     def whoever_is_not_settled_will_be(self) -> None:
@@ -71,15 +70,15 @@ class InParts(BacklogMachine):
             if backlog.unsettled is not None:
                 assert backlog.unsettled.left.keys() <= set(backlog.streams.values())
                 assert backlog.unsettled.left
-                assert backlog.unsettled in self.backlog._unsettled
+                assert backlog.unsettled in self.backlog.runnable._unsettled
 
     def _settled_streams(self) -> Iterator[Stream]:
         streams = chain.from_iterable(b.streams.values() for b in self.backlog._tenants.values())
-        return (stream for stream in streams if not self.backlog._is_unsettled(stream))
+        return (stream for stream in streams if not self.backlog.runnable.is_unsettled(stream))
 
     def _settle_one_round(self) -> None:
-        while self.backlog.is_reviewing:
-            self.backlog.review()
+        while self.backlog.runnable.is_reviewing:
+            self.backlog.runnable.review()
         super()._settle_one_round()
         exhaust(self.pruning)
 
@@ -114,7 +113,7 @@ def state_of(backlog: TimedBacklog) -> object:
         },
         {stream.key for stream in backlog.reading.now_wanting()},
         {place: one.ready for place, one in backlog._tenants.items()},
-        (backlog.jobs_held, backlog.bytes_held, backlog.is_reviewing),
+        (backlog.windows.jobs_held, backlog.windows.bytes_held, backlog.runnable.is_reviewing),
     )
 
 
@@ -140,9 +139,9 @@ def test_in_parts_or_at_once_the_end_is_the_same(
                     job = make(number, ms=number, tenant=tenant, type=type_, lane=lane)
                     backlog.arrived([job])
                 patch.setattr(runnable, "REVIEWED_AT_ONCE", at_once)
-                asleep = {*backlog.set_holds(Holds(holds))}
-                while backlog.is_reviewing:
-                    asleep |= {*backlog.review()[0]}
+                asleep = {*backlog.runnable.set_holds(Holds(holds))}
+                while backlog.runnable.is_reviewing:
+                    asleep |= {*backlog.runnable.review()[0]}
         return state_of(backlog), asleep
 
     assert played(1) == played(1000)
@@ -166,8 +165,8 @@ def take(backlog: TimedBacklog, tenant: int = 1) -> object:
 def settle_all(backlog: TimedBacklog) -> int:
     """Answers in how many parts."""
     parts = 0
-    while backlog.is_reviewing:
-        backlog.review()
+    while backlog.runnable.is_reviewing:
+        backlog.runnable.review()
         parts += 1
     return parts
 
@@ -177,20 +176,20 @@ def test_a_pause_of_very_many_streams_is_in_force_at_once_and_done_in_parts(
 ) -> None:
     lines_max = LINES_PER_STREAM * REVIEWED_AT_ONCE
     for _ in range(2):
-        assert lines_of(lambda: crowded.set_holds(PAUSED)) < lines_max
-        assert crowded.jobs_held >= MANY - REVIEWED_AT_ONCE or not crowded.jobs_held
+        assert lines_of(lambda: crowded.runnable.set_holds(PAUSED)) < lines_max
+        assert crowded.windows.jobs_held >= MANY - REVIEWED_AT_ONCE or not crowded.windows.jobs_held
         assert take(crowded) is None
-        assert lines_of(crowded.review) < lines_max
-        while crowded.is_reviewing:
+        assert lines_of(crowded.runnable.review) < lines_max
+        while crowded.runnable.is_reviewing:
             assert take(crowded) is None
-            crowded.review()
-        assert crowded.jobs_held == crowded.ready(*PLACE) == 0
-        assert all(stream.blocked for stream in crowded.streams_of(1, [POOL]))
+            crowded.runnable.review()
+        assert crowded.windows.jobs_held == crowded.counts.ready(*PLACE) == 0
+        assert all(stream.blocked for stream in crowded.counts.streams_of(1, [POOL]))
 
-        assert lines_of(lambda: crowded.set_holds(NONE)) < lines_max
-        assert lines_of(crowded.review) < lines_max
+        assert lines_of(lambda: crowded.runnable.set_holds(NONE)) < lines_max
+        assert lines_of(crowded.runnable.review) < lines_max
         assert settle_all(crowded) >= MANY // REVIEWED_AT_ONCE - 2
-        assert not any(stream.blocked for stream in crowded.streams_of(1, [POOL]))
+        assert not any(stream.blocked for stream in crowded.counts.streams_of(1, [POOL]))
         assert crowded.reading.wanting == MANY
 
 
@@ -199,11 +198,11 @@ def test_whoever_pauses_and_resumes_in_a_hurry_costs_no_more(crowded: TimedBackl
     lines_max = LINES_PER_STREAM * REVIEWED_AT_ONCE
     for _ in range(5):
         for holds in (PAUSED, NONE, PAUSED):
-            assert lines_of(partial(crowded.set_holds, holds)) < lines_max
+            assert lines_of(partial(crowded.runnable.set_holds, holds)) < lines_max
         assert take(crowded) is None
-    crowded.set_holds(NONE)
+    crowded.runnable.set_holds(NONE)
     settle_all(crowded)
-    assert crowded.ready(*PLACE) + crowded.reading.wanting == MANY
+    assert crowded.counts.ready(*PLACE) + crowded.reading.wanting == MANY
     assert take(crowded) is not None
 
 
@@ -211,12 +210,12 @@ def test_very_long_windows_are_given_up_in_parts() -> None:
     backlog = TimedBacklog(WindowLimits())
     jobs = [make(n, ms=n, lane=n % 10) for n in range(MANY)]
     backlog.arrived(sorted(jobs, key=lambda job: job.lane))
-    held = [backlog.jobs_held]
-    backlog.set_holds(PAUSED)
-    held.append(backlog.jobs_held)
-    while backlog.is_reviewing:
-        backlog.review()
-        held.append(backlog.jobs_held)
+    held = [backlog.windows.jobs_held]
+    backlog.runnable.set_holds(PAUSED)
+    held.append(backlog.windows.jobs_held)
+    while backlog.runnable.is_reviewing:
+        backlog.runnable.review()
+        held.append(backlog.windows.jobs_held)
     window = MANY // 10 + 1
     assert held[0] == MANY
     assert held[-1] == 0
@@ -226,11 +225,11 @@ def test_very_long_windows_are_given_up_in_parts() -> None:
 def test_what_is_not_held_is_found_behind_all_that_is(crowded: TimedBacklog) -> None:
     free = make(MANY, ms=MANY, type=2)
     crowded.arrived([free])
-    assert crowded.set_holds(Holds([Hold(tenant=1, type=1)])) == []
+    assert crowded.runnable.set_holds(Holds([Hold(tenant=1, type=1)])) == []
     assert lines_of(lambda: take(crowded)) < LINES_PER_STREAM * 20
     awake: list[tuple[int, int]] = []
-    while crowded.is_reviewing:
-        asleep, awake = crowded.review()
+    while crowded.runnable.is_reviewing:
+        asleep, awake = crowded.runnable.review()
         assert asleep == []
     assert awake == [PLACE], "whoever was refused before is to be served now"
     assert take(crowded) == free
@@ -240,10 +239,10 @@ def test_what_is_not_held_is_found_behind_all_that_is(crowded: TimedBacklog) -> 
 def test_one_tenants_streams_do_not_keep_another_from_going_on(crowded: TimedBacklog) -> None:
     other = make(MANY, ms=MANY, tenant=2)
     crowded.arrived([other])
-    crowded.set_holds(Holds([Hold(tenant=2)]))
-    crowded.set_holds(Holds([Hold(tenant=2), Hold(tenant=1)]))
-    crowded.set_holds(Holds([Hold(tenant=1)]))
-    assert crowded.is_reviewing
+    crowded.runnable.set_holds(Holds([Hold(tenant=2)]))
+    crowded.runnable.set_holds(Holds([Hold(tenant=2), Hold(tenant=1)]))
+    crowded.runnable.set_holds(Holds([Hold(tenant=1)]))
+    assert crowded.runnable.is_reviewing
     assert [stream.key.tenant for stream in crowded.reading.now_wanting()] == [2]
 
 
@@ -251,7 +250,7 @@ def test_a_change_looks_at_nobody_else() -> None:
     def lines(others: int) -> int:
         backlog = TimedBacklog(WindowLimits())
         backlog.arrived([make(n, ms=n, tenant=n) for n in range(1, others + 1)])
-        return lines_of(lambda: backlog.set_holds(PAUSED))
+        return lines_of(lambda: backlog.runnable.set_holds(PAUSED))
 
     assert lines(5000) == lines(5)
 
@@ -261,12 +260,12 @@ def test_a_crowd_that_was_resumed_a_moment_ago_keeps_its_places(
 ) -> None:
     monkeypatch.setattr(deferred, "STREAMS_MAX", 5)
     backlog = TimedBacklog(WindowLimits())
-    backlog.set_holds(PAUSED)
+    backlog.runnable.set_holds(PAUSED)
     backlog.arrived([make(n, ms=n, lane=n) for n in range(6)])
     monkeypatch.setattr(runnable, "REVIEWED_AT_ONCE", 0)
-    backlog.set_holds(NONE)
+    backlog.runnable.set_holds(NONE)
     exhaust(backlog.pruning())
-    assert len([*backlog.streams_of(1, [POOL])]) == 5
+    assert len([*backlog.counts.streams_of(1, [POOL])]) == 5
 
 
 def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
@@ -274,12 +273,12 @@ def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
     backlog.arrived([make(1, lane=3)])
     assert take(backlog) is not None  # it runs: its lane is remembered
     exhaust(backlog.pruning())
-    assert (backlog.pool_tenants(), [*backlog.streams_of(1, [POOL])]) == ([PLACE], [])
-    backlog.set_holds(PAUSED)
+    assert (backlog.counts.pool_tenants(), [*backlog.counts.streams_of(1, [POOL])]) == ([PLACE], [])
+    backlog.runnable.set_holds(PAUSED)
     settle_all(backlog)
     backlog.arrived([make(2, lane=3)])
-    assert not backlog.wants_reads
-    backlog.set_holds(NONE)
+    assert not backlog.reads.are_wanted
+    backlog.runnable.set_holds(NONE)
     settle_all(backlog)
     assert backlog.reading.wanting == 1
 
@@ -294,12 +293,12 @@ def test_no_probe_goes_into_a_window_that_is_to_be_given_up(
     backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
     jobs = [make(n, ms=n) for n in range(8)]  # more than a window
     backlog.arrived(jobs)
-    backlog.set_holds(Holds([open_]))
-    assert backlog.begin_probe(open_, [POOL]) == []
+    backlog.runnable.set_holds(Holds([open_]))
+    assert backlog.probes.begin(open_, [POOL]) == []
     monkeypatch.undo()
     settle_all(backlog)
-    (stream,) = backlog.begin_probe(open_, [POOL])
-    assert backlog.end_probe(stream, jobs[:1], ()) == jobs[:1]
+    (stream,) = backlog.probes.begin(open_, [POOL])
+    assert backlog.probes.end(stream, jobs[:1], ()) == jobs[:1]
     assert [take(backlog), take(backlog)] == [jobs[0], None]
 
 
@@ -308,9 +307,9 @@ def test_a_change_about_other_types_leaves_a_probe_where_it_is() -> None:
     mine, other = (Hold(tenant=1, type=type_, reason="open") for type_ in (1, 2))
     job = make(1)
     backlog.arrived([job, make(2, type=2)])
-    backlog.set_holds(Holds([mine, other]))
-    (stream,) = backlog.begin_probe(mine, [POOL])
-    backlog.end_probe(stream, [job], ())
-    backlog.set_holds(Holds([mine]))
-    backlog.set_runnable({None: frozenset({1, 2, 3})})
+    backlog.runnable.set_holds(Holds([mine, other]))
+    (stream,) = backlog.probes.begin(mine, [POOL])
+    backlog.probes.end(stream, [job], ())
+    backlog.runnable.set_holds(Holds([mine]))
+    backlog.runnable.set_runnable({None: frozenset({1, 2, 3})})
     assert take(backlog) == job

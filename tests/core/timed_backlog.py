@@ -4,16 +4,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence, Set
 
-from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.backlog.backlog import Backlog
+from fairway.core.backlog.circuit_probes import CircuitProbes
 from fairway.core.backlog.reading import Budget, Found
 from fairway.core.backlog.streams import Stream, WindowLimits
+from fairway.core.backlog.window_reads import WindowReads
 from fairway.core.job import QueuedJob
 
+Clock = Callable[[], int]
 
-class TimedBacklog(ProbingBacklog):
-    def __init__(self, limits: WindowLimits, clock: Callable[[], int] = lambda: 0) -> None:
+
+class TimedReads(WindowReads):
+    def __init__(self, of: Backlog, clock: Clock) -> None:
+        super().__init__(of._tenants, of.windows, of.reading, of.runnable, of.underway)
+        self._clock = clock
+
+    def _now(self, now_us: int | None) -> int:
+        return self._clock() if now_us is None else now_us
+
+    def begin(self, streams_max: int, now_us: int | None = None) -> list[tuple[Stream, int]]:
+        return super().begin(streams_max, self._now(now_us))
+
+    def end_weighed(
+        self,
+        wish: tuple[Stream, int],
+        found: Found,
+        budget: Budget,
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> bool:
+        return super().end_weighed(wish, found, budget, held, self._now(now_us))
+
+    def end(
+        self,
+        stream: Stream,
+        jobs: list[QueuedJob],
+        asked: int,
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> bool:
+        return super().end(stream, jobs, asked, held, self._now(now_us))
+
+
+class TimedProbes(CircuitProbes):
+    def __init__(self, of: Backlog, clock: Clock) -> None:
+        super().__init__(of.counts, of.windows, of.reading, of.runnable, of.underway)
+        self._clock = clock
+
+    def _now(self, now_us: int | None) -> int:
+        return self._clock() if now_us is None else now_us
+
+    def end(
+        self,
+        stream: Stream,
+        jobs: Sequence[QueuedJob],
+        held: Container[str],
+        now_us: int | None = None,
+    ) -> list[QueuedJob]:
+        return super().end(stream, jobs, held, self._now(now_us))
+
+
+class TimedBacklog(Backlog):
+    reads: TimedReads
+    probes: TimedProbes
+
+    def __init__(self, limits: WindowLimits, clock: Clock = lambda: 0) -> None:
         super().__init__(limits, lambda pool: False)
         self._clock = clock
+        self.reads = TimedReads(self, clock)
+        self.probes = TimedProbes(self, clock)
 
     def _now(self, now_us: int | None) -> int:
         return self._clock() if now_us is None else now_us
@@ -28,38 +87,6 @@ class TimedBacklog(ProbingBacklog):
 
     def put_back(self, job: QueuedJob, now_us: int | None = None) -> None:
         super().put_back(job, self._now(now_us))
-
-    def begin_reads(self, streams_max: int, now_us: int | None = None) -> list[tuple[Stream, int]]:
-        return super().begin_reads(streams_max, self._now(now_us))
-
-    def end_weighed(
-        self,
-        wish: tuple[Stream, int],
-        found: Found,
-        budget: Budget,
-        held: Container[str],
-        now_us: int | None = None,
-    ) -> bool:
-        return super().end_weighed(wish, found, budget, held, self._now(now_us))
-
-    def end_read(
-        self,
-        stream: Stream,
-        jobs: list[QueuedJob],
-        asked: int,
-        held: Container[str],
-        now_us: int | None = None,
-    ) -> bool:
-        return super().end_read(stream, jobs, asked, held, self._now(now_us))
-
-    def end_probe(
-        self,
-        stream: Stream,
-        jobs: Sequence[QueuedJob],
-        held: Container[str],
-        now_us: int | None = None,
-    ) -> list[QueuedJob]:
-        return super().end_probe(stream, jobs, held, self._now(now_us))
 
     def take(
         self,

@@ -100,7 +100,7 @@ async def test_a_job_whose_end_is_on_its_way_to_disk_is_neither_revoked_nor_adop
         news = await hand.say(running=[holding(lease)], reports=[hand.done(lease)])
         assert news is not None
         assert (news.revoked, news.refused) == ([], [])
-        await until(lambda: job not in platform.dispatcher.backlog.unrecorded_ids)
+        await until(lambda: job not in platform.dispatcher.backlog.underway.unrecorded_ids)
         assert (await stored(platform, job))[0] is State.SUCCEEDED
         assert job not in platform.dispatcher.leases
 

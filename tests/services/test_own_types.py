@@ -42,7 +42,7 @@ async def greet(hand: Hand, tenant: Tenant | None = None) -> Hand:
 
 
 async def test_it_makes_nobody_elses_jobs_runnable(platform: Platform, tenant: Tenant) -> None:
-    other, ready = await add_tenant(platform, "other"), platform.dispatcher.backlog.ready
+    other, ready = await add_tenant(platform, "other"), platform.dispatcher.backlog.counts.ready
     await greet(Hand(platform, ["work"]))
     await greet(Hand(platform, ["special"], short=0), tenant)
     await submit(platform, tenant, *[new("special")] * 3)
@@ -72,5 +72,5 @@ async def test_what_it_alone_runs_runs_there_and_is_explained_so(
 
 
 def all_blocked(platform: Platform, tenant: Tenant) -> bool:
-    streams = platform.dispatcher.backlog.streams_of(tenant.id, [SHORT])
+    streams = platform.dispatcher.backlog.counts.streams_of(tenant.id, [SHORT])
     return all(stream.blocked for stream in streams)

@@ -113,4 +113,4 @@ async def test_an_action_that_waits_for_room_is_not_looked_at_all_the_time(
         assert await replayer.run_once(now_us) >= REST_SECONDS
     await platform.directory.change_tenant(tenant.name, {"depth_limit": 1000})
     await replayer.run_once(now_us + round(REST_SECONDS * 1e6))
-    assert platform.dispatcher.backlog.depth(tenant.id, [1]) >= 1
+    assert platform.dispatcher.backlog.counts.depth(tenant.id, [1]) >= 1

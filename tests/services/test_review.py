@@ -21,7 +21,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def review_all(machine: Machine) -> None:
-    while machine.dispatcher.backlog.is_reviewing:
+    while machine.dispatcher.backlog.runnable.is_reviewing:
         machine.dispatcher.windows().review()
 
 
@@ -47,6 +47,6 @@ def test_whoever_reads_the_store_is_told_to_go_on(
 ) -> None:
     told: list[bool] = []
     backlog = machine.dispatcher.backlog
-    monkeypatch.setattr(machine, "want_reads", lambda: told.append(backlog.is_reviewing))
+    monkeypatch.setattr(machine, "want_reads", lambda: told.append(backlog.runnable.is_reviewing))
     machine.dispatcher.set_holds(Holds([Hold(tenant=1)]))
     assert told == [True]

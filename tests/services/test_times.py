@@ -140,7 +140,7 @@ async def test_a_late_job_is_skipped_with_an_event(
     job = await submit_for(platform, tenant, not_after_ms=last)
     await until(lambda: is_expired(platform, job))
     assert [(late.job, late.action) for late in told] == [(job, "skipped")]
-    assert platform.dispatcher.backlog.depth(tenant.id, (1, 2, 3)) == 0
+    assert platform.dispatcher.backlog.counts.depth(tenant.id, (1, 2, 3)) == 0
     await until(lambda: has_event(platform, tenant, job))
 
 

@@ -9,7 +9,7 @@ import asyncio
 import random
 import secrets
 
-from fairway.core.backlog.backlog import WindowLimits
+from fairway.core.backlog.streams import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.pools import PoolTable
 from fairway.core.scheduling.promotion import PromotionCaps

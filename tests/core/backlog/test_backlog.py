@@ -18,10 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold, Holds
-from fairway.core.backlog.streams import AGEING_MS, Stream, StreamKey, key_of
+from fairway.core.backlog.priority import AGEING_MS
+from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
 from fairway.core.ids import JobId, make_job_id, unix_ms_of
 from fairway.core.job import QueuedJob
 
@@ -88,7 +88,7 @@ class BacklogMachine(RuleBasedStateMachine):
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, size=st.integers(0, 200))
     def commit(self, tenant: int, type_id: int, lane: int, size: int) -> None:
         job = replace(self._new(tenant, type_id, lane), payload=b"x" * size)
-        self.backlog.inserting_ids.add(job.id)
+        self.backlog.underway.inserting_ids.add(job.id)
         self.queued[job.id] = job
         self.unannounced.append(job)
 
@@ -97,7 +97,7 @@ class BacklogMachine(RuleBasedStateMachine):
     def announce(self, place: int) -> None:
         job = self.unannounced.pop(place % len(self.unannounced))
         self.backlog.arrived([job])
-        self.backlog.inserting_ids.discard(job.id)
+        self.backlog.underway.inserting_ids.discard(job.id)
 
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES, age_ms=st.integers(0, 50))
     def written_by_another_server(self, tenant: int, type_id: int, lane: int, age_ms: int) -> None:
@@ -112,13 +112,13 @@ class BacklogMachine(RuleBasedStateMachine):
 
     @rule(holds=HOLDS)
     def hold_and_release(self, holds: list[Hold]) -> None:
-        self.backlog.set_holds(Holds(holds))
+        self.backlog.runnable.set_holds(Holds(holds))
 
     # -- reads
 
     @rule(streams_max=st.integers(1, 3))
     def begin_reads(self, streams_max: int) -> None:
-        self.reads += [Read(*wish) for wish in self.backlog.begin_reads(streams_max)]
+        self.reads += [Read(*wish) for wish in self.backlog.reads.begin(streams_max)]
 
     @precondition(lambda self: self.reads)
     @rule(place=st.integers(0, 5))
@@ -137,7 +137,7 @@ class BacklogMachine(RuleBasedStateMachine):
         read = next(read for read in self.reads if read.seen is not None)
         self.reads.remove(read)
         assert read.seen is not None
-        self.backlog.end_read(read.stream, read.seen, read.asked, self.leases)
+        self.backlog.reads.end(read.stream, read.seen, read.asked, self.leases)
 
     @rule()
     def read_at_once(self) -> None:
@@ -146,12 +146,12 @@ class BacklogMachine(RuleBasedStateMachine):
             self.store_sees_a_read(-1)
             read = self.reads.pop()
             assert read.seen is not None
-            self.backlog.end_read(read.stream, read.seen, read.asked, self.leases)
+            self.backlog.reads.end(read.stream, read.seen, read.asked, self.leases)
 
     @precondition(lambda self: self.reads)
     @rule()
     def a_read_fails(self) -> None:
-        self.backlog.fail_read(self.reads.pop(0).stream)
+        self.backlog.reads.fail(self.reads.pop(0).stream)
 
     # -- runs
 
@@ -163,7 +163,7 @@ class BacklogMachine(RuleBasedStateMachine):
             assert job.id in self.queued, "handed out after its end"
             assert job.id not in {ended.id for ended, _ in self.unrecorded}, "ended already"
             assert (job.tenant, job.type in types) == (tenant, True)
-            assert self.backlog.holds.on(key_of(job)) is None, "handed out while held"
+            assert self.backlog.runnable.holds.on(key_of(job)) is None, "handed out while held"
             self.leases[job.id] = job
 
     @precondition(lambda self: self.queued)
@@ -181,7 +181,7 @@ class BacklogMachine(RuleBasedStateMachine):
     def a_run_ends(self, goes_back: bool) -> None:
         job = self.leases.pop(next(iter(self.leases)))
         self.backlog.run_ended(job)
-        self.backlog.unrecorded_ids.add(job.id)
+        self.backlog.underway.unrecorded_ids.add(job.id)
         self.unrecorded.append((job, goes_back))
 
     @precondition(lambda self: self.unrecorded)
@@ -200,7 +200,7 @@ class BacklogMachine(RuleBasedStateMachine):
         job = self.leases.pop(next(iter(self.leases)))
         del self.queued[job.id]
         self.backlog.run_ended(job)
-        self.backlog.unrecorded_ids.add(job.id)
+        self.backlog.underway.unrecorded_ids.add(job.id)
         self.backlog.ended([job.id])
         self.waiting_retry.append(job)
 
@@ -211,7 +211,7 @@ class BacklogMachine(RuleBasedStateMachine):
         job = self.leases.pop(next(iter(self.leases)))
         del self.queued[job.id]
         self.backlog.run_ended(job)
-        self.backlog.unrecorded_ids.add(job.id)
+        self.backlog.underway.unrecorded_ids.add(job.id)
         self.waiting_retry.append(job)
         self.unheard_ends.append(job.id)
 
@@ -267,8 +267,8 @@ class BacklogMachine(RuleBasedStateMachine):
     def memory_is_bounded(self) -> None:
         streams = [s for t in self.backlog._tenants.values() for s in t.streams.values()]
         held = [job for stream in streams for job in stream.window]
-        assert self.backlog.jobs_held == len(held)
-        assert self.backlog.bytes_held == sum(len(job.payload) for job in held)
+        assert self.backlog.windows.jobs_held == len(held)
+        assert self.backlog.windows.bytes_held == sum(len(job.payload) for job in held)
         room = len(self.unrecorded) + len(self.leases) + 4 * LIMITS.jobs_per_read + self.number
         assert len(held) <= LIMITS.jobs_total + room
 
@@ -276,13 +276,13 @@ class BacklogMachine(RuleBasedStateMachine):
     def counts_agree(self) -> None:
         for (_, tenant), backlog in self.backlog._tenants.items():
             assert backlog.ready == sum(len(s.window) for s in backlog.streams.values())
-            assert self.backlog.depth(tenant, [POOL]) >= backlog.ready
+            assert self.backlog.counts.depth(tenant, [POOL]) >= backlog.ready
 
     @invariant()
     def what_is_held_takes_no_memory(self) -> None:
         for backlog in self.backlog._tenants.values():
             for stream in backlog.streams.values():
-                assert not (stream.window and self.backlog.holds.on(stream.key))
+                assert not (stream.window and self.backlog.runnable.holds.on(stream.key))
 
     @invariant()
     def no_window_holds_a_job_twice(self) -> None:
@@ -292,10 +292,10 @@ class BacklogMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """In the end, with all holds gone, everything that is queued was handed out, once."""
-        self.backlog.set_holds(Holds())
+        self.backlog.runnable.set_holds(Holds())
         for job in self.unannounced:
             self.backlog.arrived([job])
-            self.backlog.inserting_ids.discard(job.id)
+            self.backlog.underway.inserting_ids.discard(job.id)
         self.a_promotion_is_answered()
         while self.unheard_ends:
             self.an_end_is_heard()
@@ -312,7 +312,7 @@ class BacklogMachine(RuleBasedStateMachine):
         assert not self.queued, f"never handed out: {sorted(self.queued)}"
         for (_, tenant), backlog in self.backlog._tenants.items():
             if not backlog.ready and not any(s.more for s in backlog.streams.values()):
-                assert self.backlog.depth(tenant, [POOL]) == 0
+                assert self.backlog.counts.depth(tenant, [POOL]) == 0
 
     def _settle_one_round(self) -> None:
         self.sweep()
@@ -348,34 +348,34 @@ def test_a_window_that_was_cancelled_is_read_again(backlog: TimedBacklog) -> Non
     """Nobody takes a job from it any more, and so nobody would see that it runs low."""
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
-    assert not backlog.wants_reads
+    assert not backlog.reads.are_wanted
     backlog.remove_all([(job.id, key_of(job)) for job in jobs[:5]])
-    ((stream, asked),) = backlog.begin_reads(10)
-    backlog.end_read(stream, jobs[5:], asked, ())
+    ((stream, asked),) = backlog.reads.begin(10)
+    backlog.reads.end(stream, jobs[5:], asked, ())
     assert take_all(backlog) == [job.id for job in jobs[5:]]
 
 
 def test_arrivals_beyond_the_window_stay_in_the_store(backlog: TimedBacklog) -> None:
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
-    assert backlog.ready(POOL, 1) == LIMITS.jobs_per_stream
-    assert backlog.depth(1, [POOL]) == 8
-    assert not backlog.wants_reads  # there is enough to go on with
+    assert backlog.counts.ready(POOL, 1) == LIMITS.jobs_per_stream
+    assert backlog.counts.depth(1, [POOL]) == 8
+    assert not backlog.reads.are_wanted  # there is enough to go on with
     assert take_all(backlog) == [job.id for job in jobs[:5]]
-    ((stream, asked),) = backlog.begin_reads(10)
+    ((stream, asked),) = backlog.reads.begin(10)
     assert stream.cursor == jobs[4].id
-    assert backlog.end_read(stream, jobs[5:], asked, ())
+    assert backlog.reads.end(stream, jobs[5:], asked, ())
     assert take_all(backlog) == [job.id for job in jobs[5:]]
-    assert backlog.depth(1, [POOL]) == 0
+    assert backlog.counts.depth(1, [POOL]) == 0
 
 
 def test_bytes_count_too(backlog: TimedBacklog) -> None:
     backlog.arrived([make(1, size=900), make(2, size=900), make(3, size=900)])
-    assert backlog.jobs_held == 2
+    assert backlog.windows.jobs_held == 2
     backlog.take(POOL, 1, {1}, ())
     backlog.take(POOL, 1, {1}, ())
-    assert backlog.bytes_held == 0
-    assert backlog.wants_reads
+    assert backlog.windows.bytes_held == 0
+    assert backlog.reads.are_wanted
 
 
 def test_a_returned_job_is_first_again(backlog: TimedBacklog) -> None:
@@ -383,14 +383,14 @@ def test_a_returned_job_is_first_again(backlog: TimedBacklog) -> None:
     first = backlog.take(POOL, 1, {1}, ())
     assert first is not None
     backlog.put_back(first)
-    assert backlog.depth(1, [POOL]) == 2
+    assert backlog.counts.depth(1, [POOL]) == 2
     assert backlog.take(POOL, 1, {1}, ()) == first
 
 
 def read(backlog: TimedBacklog, jobs: list[QueuedJob]) -> None:
     """The next read finds these."""
-    ((stream, asked),) = backlog.begin_reads(10)
-    backlog.end_read(stream, jobs, asked, ())
+    ((stream, asked),) = backlog.reads.begin(10)
+    backlog.reads.end(stream, jobs, asked, ())
 
 
 def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
@@ -398,10 +398,10 @@ def test_a_read_that_sees_a_job_before_it_is_announced_does_not_double_it(
 ) -> None:
     older, newer = make(1), make(2)
     backlog.hinted(key_of(older), older.id)
-    backlog.inserting_ids.add(newer.id)
+    backlog.underway.inserting_ids.add(newer.id)
     read(backlog, [older, newer])
     backlog.arrived([newer])
-    backlog.inserting_ids.discard(newer.id)
+    backlog.underway.inserting_ids.discard(newer.id)
     assert take_all(backlog) == [older.id, newer.id]
 
 
@@ -411,9 +411,9 @@ def test_a_read_that_does_not_see_a_job_and_brings_a_younger_one_does_not_skip_i
     """Two servers, or two lanes of one, write at once: commits do not come in the order of ids."""
     job, younger = make(1), make(2)
     backlog.hinted(key_of(younger), younger.id)
-    ((stream, asked),) = backlog.begin_reads(10)
+    ((stream, asked),) = backlog.reads.begin(10)
     backlog.arrived([job])
-    backlog.end_read(stream, [younger], asked, ())
+    backlog.reads.end(stream, [younger], asked, ())
     assert stream.cursor < job.id
     read(backlog, [job, younger])
     assert sorted(take_all(backlog)) == [job.id, younger.id]
@@ -421,7 +421,7 @@ def test_a_read_that_does_not_see_a_job_and_brings_a_younger_one_does_not_skip_i
 
 def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: TimedBacklog) -> None:
     job = make(1)
-    backlog.unrecorded_ids.add(job.id)
+    backlog.underway.unrecorded_ids.add(job.id)
     assert backlog.knows(key_of(job), job.id)
     backlog.hinted(key_of(job), job.id)
     read(backlog, [job])
@@ -431,10 +431,10 @@ def test_a_job_whose_end_is_on_its_way_to_disk_does_not_come_back(backlog: Timed
 def test_a_read_older_than_an_end_does_not_bring_the_job_back(backlog: TimedBacklog) -> None:
     job = make(1)
     backlog.hinted(key_of(job), job.id)
-    ((stream, asked),) = backlog.begin_reads(10)
-    backlog.unrecorded_ids.add(job.id)
+    ((stream, asked),) = backlog.reads.begin(10)
+    backlog.underway.unrecorded_ids.add(job.id)
     backlog.ended([job.id])
-    backlog.end_read(stream, [job], asked, ())
+    backlog.reads.end(stream, [job], asked, ())
     assert take_all(backlog) == []
     backlog.noticed(key_of(job), job.id)  # a later read shows it as it is: queued again
     read(backlog, [job])
@@ -446,19 +446,19 @@ def test_a_read_older_than_a_cancellation_does_not_bring_the_job_back(
 ) -> None:
     job = make(1)
     backlog.hinted(key_of(job), job.id)
-    ((stream, asked),) = backlog.begin_reads(10)
+    ((stream, asked),) = backlog.reads.begin(10)
     backlog.remove(job.id, key_of(job))
-    backlog.end_read(stream, [job], asked, ())
+    backlog.reads.end(stream, [job], asked, ())
     assert take_all(backlog) == []
 
 
 def test_an_arrival_during_a_read_is_read_next(backlog: TimedBacklog) -> None:
     early, late = make(1), make(2)
     backlog.hinted(key_of(early), early.id)
-    ((stream, asked),) = backlog.begin_reads(10)
+    ((stream, asked),) = backlog.reads.begin(10)
     backlog.arrived([late])  # left in the store: the read may not see it
-    backlog.end_read(stream, [early], asked, ())
-    assert backlog.wants_reads
+    backlog.reads.end(stream, [early], asked, ())
+    assert backlog.reads.are_wanted
     read(backlog, [late])
     assert take_all(backlog) == [early.id, late.id]
 
@@ -469,9 +469,9 @@ def test_a_job_of_another_server_that_is_older_than_the_cursor_is_read_at_once(
     older, newer = make(1), make(2)
     backlog.arrived([newer])
     backlog.hinted(key_of(older), older.id)
-    ((stream, asked),) = backlog.begin_reads(10)
+    ((stream, asked),) = backlog.reads.begin(10)
     assert stream.cursor < older.id
-    backlog.end_read(stream, [older, newer], asked, ())
+    backlog.reads.end(stream, [older, newer], asked, ())
     assert sorted(take_all(backlog)) == [older.id, newer.id]
 
 
@@ -480,10 +480,10 @@ def test_hints_that_come_faster_than_reads_end_keep_no_read_from_counting(
 ) -> None:
     first, second, third = make(1), make(2), make(3)
     backlog.hinted(key_of(third), third.id)
-    ((stream, asked),) = backlog.begin_reads(10)
+    ((stream, asked),) = backlog.reads.begin(10)
     for late in (second, first):
         backlog.hinted(key_of(late), late.id)
-    backlog.end_read(stream, [third], asked, ())
+    backlog.reads.end(stream, [third], asked, ())
     assert take_all(backlog) == [third.id], "a read is not thrown away for what came meanwhile"
     read(backlog, [first, second, third])
     assert take_all(backlog)[:2] == [first.id, second.id]
@@ -493,7 +493,7 @@ def test_what_is_leased_is_skipped_and_forgotten(backlog: TimedBacklog) -> None:
     held, free = make(1), make(2)
     backlog.arrived([held, free])
     assert backlog.take(POOL, 1, {1}, {held.id}) == free
-    assert backlog.ready(POOL, 1) == 0
+    assert backlog.counts.ready(POOL, 1) == 0
 
 
 def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: TimedBacklog) -> None:
@@ -516,33 +516,37 @@ def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Ti
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
     take_all(backlog)
-    ((stream, asked),) = backlog.begin_reads(10)
-    backlog.unrecorded_ids.add(jobs[0].id)
+    ((stream, asked),) = backlog.reads.begin(10)
+    backlog.underway.unrecorded_ids.add(jobs[0].id)
     backlog.forget_shard(0)
-    assert not backlog.end_read(stream, jobs[5:], asked, ())
-    assert (backlog.jobs_held, backlog.bytes_held, backlog.wants_reads) == (0, 0, False)
-    assert backlog.unrecorded_ids == set()
-    assert backlog.depth(1, [POOL]) == 0
+    assert not backlog.reads.end(stream, jobs[5:], asked, ())
+    assert (backlog.windows.jobs_held, backlog.windows.bytes_held, backlog.reads.are_wanted) == (
+        0,
+        0,
+        False,
+    )
+    assert backlog.underway.unrecorded_ids == set()
+    assert backlog.counts.depth(1, [POOL]) == 0
 
 
 def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
-    ((stream, _),) = backlog.begin_reads(10)
+    ((stream, _),) = backlog.reads.begin(10)
     backlog.forget_shard(0)
-    backlog.fail_read(stream)
-    assert not backlog.wants_reads
+    backlog.reads.fail(stream)
+    assert not backlog.reads.are_wanted
 
 
 def test_depth_is_taken_from_the_store_at_a_take_over(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
-    backlog.counted({(1, POOL): 70, (9, POOL): 5})
-    assert backlog.depth(1, [POOL]) == 70
+    backlog.counts.counted({(1, POOL): 70, (9, POOL): 5})
+    assert backlog.counts.depth(1, [POOL]) == 70
     assert surveyed(backlog).depth[POOL] == 70
 
 
 def surveyed(backlog: TimedBacklog) -> Survey:
     found = Survey()
-    exhaust(backlog.surveying(found))
+    exhaust(backlog.counts.surveying(found))
     return found
 
 
@@ -569,7 +573,7 @@ def test_a_promoted_job_that_ran_before_its_promoter_heard_does_not_run_again(
         backlog.noticed(key_of(job), job.id)
         read(backlog, [job])
         assert take_all(backlog) == [job.id]
-        backlog.unrecorded_ids.add(job.id)
+        backlog.underway.unrecorded_ids.add(job.id)
         backlog.ended([job.id])
         backlog.promoted([job], (), look)
     assert take_all(backlog) == []
@@ -589,7 +593,7 @@ def test_a_job_promoted_after_its_last_end_is_news_whatever_else_is_read(
 def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: TimedBacklog) -> None:
     bare, whole = make(1, size=0), make(1)
     backlog.put_back(bare)
-    assert backlog.depth(1, [POOL]) == 1
+    assert backlog.counts.depth(1, [POOL]) == 1
     assert take_all(backlog) == []
     read(backlog, [whole])
     assert backlog.take(POOL, 1, {1}, ()) == whole
@@ -600,15 +604,17 @@ def test_a_retry_that_is_due_before_its_end_was_heard_of_is_read_again(
     backlog: TimedBacklog, is_heard_first: bool
 ) -> None:
     job = make(1)
-    backlog.unrecorded_ids.add(job.id)  # it failed and is due again: all of that is on disk
+    backlog.underway.unrecorded_ids.add(
+        job.id
+    )  # it failed and is due again: all of that is on disk
     with backlog.reading.looking() as look:
         if is_heard_first:
             backlog.ended([job.id])
         backlog.promoted([job], (), look)
     if not is_heard_first:
-        assert not backlog.wants_reads, "a read could not tell yet"
+        assert not backlog.reads.are_wanted, "a read could not tell yet"
         backlog.ended([job.id])
-    assert backlog.wants_reads
+    assert backlog.reads.are_wanted
     read(backlog, [job])
     assert take_all(backlog) == [job.id]
 
@@ -622,6 +628,6 @@ def test_many_cancellations_go_through_a_window_once() -> None:
     backlog.remove_all([(job.id, key_of(job)) for job in gone])
     assert time.thread_time() - began < 0.05
     left = [job for job in jobs if job not in set(gone)]
-    assert backlog.jobs_held == backlog.depth(1, [POOL]) == len(left)
-    assert backlog.bytes_held == sum(len(job.payload) for job in left)
+    assert backlog.windows.jobs_held == backlog.counts.depth(1, [POOL]) == len(left)
+    assert backlog.windows.bytes_held == sum(len(job.payload) for job in left)
     assert take_all(backlog) == [job.id for job in left]

@@ -10,10 +10,10 @@ from tests.core.backlog.test_backlog import POOL, BacklogMachine, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog import deferred
-from fairway.core.backlog.backlog import STREAMS_KEPT, WindowLimits
+from fairway.core.backlog.backlog import STREAMS_KEPT
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lanes import LANES_MAX
-from fairway.core.backlog.streams import key_of
+from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.job import QueuedJob
 
 TYPES = frozenset(range(1, 1000))
@@ -54,11 +54,11 @@ class Store:
             if not self.backlog.knows(key_of(job), job.id):
                 self.backlog.noticed(key_of(job), job.id)
         exhaust(self.backlog.pruning())
-        while reads := self.backlog.begin_reads(24):
+        while reads := self.backlog.reads.begin(24):
             for stream, asked in reads:
                 found = [job for job in self.queued.values() if key_of(job) == stream.key]
                 fresh = [job for job in sorted(found) if job.id > stream.cursor]
-                self.backlog.end_read(stream, fresh[:asked], asked, ())
+                self.backlog.reads.end(stream, fresh[:asked], asked, ())
 
     def run(self, count: int = 1 << 30) -> list[QueuedJob]:
         ran: list[QueuedJob] = []
@@ -83,17 +83,17 @@ def test_the_rest_stays_in_the_store_and_runs_in_turn(store: Store) -> None:
     jobs = [make(n, ms=n, type=n) for n in range(1, 13)]
     store.submit(jobs)
     assert store.streams == 5
-    assert store.backlog.depth(1, [POOL]) == 12
+    assert store.backlog.counts.depth(1, [POOL]) == 12
     assert [job.type for job in store.run()] == [1, 2, 3, 4, 5]
-    assert store.backlog.depth(1, [POOL]) == 7
+    assert store.backlog.counts.depth(1, [POOL]) == 7
     ran = []
     for _ in range(8):
         store.sweep()
         assert store.streams <= 5
         ran += [job.type for job in store.run()]
     assert ran == list(range(6, 13))
-    assert store.backlog.depth(1, [POOL]) == 0
-    assert store.backlog.pool_tenants() == []
+    assert store.backlog.counts.depth(1, [POOL]) == 0
+    assert store.backlog.counts.pool_tenants() == []
 
 
 def test_streams_that_never_run_dry_do_not_keep_the_others_out(store: Store) -> None:
@@ -113,13 +113,13 @@ def test_streams_that_never_run_dry_do_not_keep_the_others_out(store: Store) -> 
 
 def test_what_must_not_start_gives_its_place_up(store: Store) -> None:
     store.submit([make(n, ms=n, type=1, priority=n) for n in range(8)])
-    store.backlog.set_holds(Holds([Hold(tenant=1, type=1)]))
+    store.backlog.runnable.set_holds(Holds([Hold(tenant=1, type=1)]))
     store.submit([make(20, ms=20, type=2)])
     assert store.run() == []
     for _ in range(3):
         store.sweep()
     assert [job.type for job in store.run()] == [2]
-    store.backlog.set_holds(Holds())
+    store.backlog.runnable.set_holds(Holds())
     for _ in range(6):
         store.sweep()
         store.run()

@@ -14,9 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.core.backlog.test_backlog import LIMITS, POOL, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
-from fairway.core.backlog.streams import Stream, StreamKey, key_of
+from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
 from fairway.core.job import QueuedJob
 
 NUMBERS = st.integers(0, 2)
@@ -86,9 +85,9 @@ def drain(backlog: TimedBacklog, store: list[QueuedJob]) -> list[str]:
     """Read and take until nothing comes any more; nobody sweeps."""
     taken: list[str] = []
     for _ in range(2 * len(store) + 2):
-        for stream, asked in backlog.begin_reads(10):
+        for stream, asked in backlog.reads.begin(10):
             found = read_from(stream, stream.cursor, asked, store)
-            backlog.end_read(stream, found, asked, ())
+            backlog.reads.end(stream, found, asked, ())
         while job := backlog.take(POOL, 1, {1, 2}, ()):
             taken.append(job.id)
             store.remove(job)
@@ -101,41 +100,45 @@ def ids(jobs: list[QueuedJob]) -> list[str]:
 
 def test_a_held_backlog_takes_no_memory_and_keeps_its_depth(backlog: TimedBacklog) -> None:
     backlog.arrived([make(n) for n in range(8)])
-    assert backlog.set_holds(HOLD) == [(POOL, 1)]
-    assert (backlog.jobs_held, backlog.bytes_held, backlog.wants_reads) == (0, 0, False)
+    assert backlog.runnable.set_holds(HOLD) == [(POOL, 1)]
+    assert (backlog.windows.jobs_held, backlog.windows.bytes_held, backlog.reads.are_wanted) == (
+        0,
+        0,
+        False,
+    )
     assert take_all(backlog) == []
-    assert backlog.depth(1, [POOL]) == 8
+    assert backlog.counts.depth(1, [POOL]) == 8
 
 
 def test_what_came_before_and_during_a_hold_goes_on_in_order(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(12)]
     backlog.arrived(store[:8])  # deeper than a window
-    backlog.set_holds(HOLD)
+    backlog.runnable.set_holds(HOLD)
     backlog.arrived(store[8:])
     assert drain(backlog, list(store)) == []
-    backlog.set_holds(NONE)
+    backlog.runnable.set_holds(NONE)
     assert drain(backlog, list(store)) == ids(store)
-    assert backlog.depth(1, [POOL]) == 0
+    assert backlog.counts.depth(1, [POOL]) == 0
 
 
 def test_only_what_is_named_is_held(backlog: TimedBacklog) -> None:
     mine, other_type, other_tenant = make(1), make(2, type=2), make(3, tenant=2)
     backlog.arrived([mine, other_type, other_tenant])
-    assert backlog.set_holds(Holds([Hold(tenant=1, type=1)])) == []
+    assert backlog.runnable.set_holds(Holds([Hold(tenant=1, type=1)])) == []
     assert take_all(backlog) == [other_type.id]
     assert take_all(backlog, tenant=2) == [other_tenant.id]
-    backlog.set_holds(NONE)
+    backlog.runnable.set_holds(NONE)
     assert drain(backlog, [mine]) == [mine.id]
 
 
 def test_a_read_that_is_answered_under_a_hold_starts_nothing(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(3)]
     backlog.hinted(key_of(store[0]), store[0].id)
-    ((stream, asked),) = backlog.begin_reads(10)
-    backlog.set_holds(HOLD)
-    assert not backlog.end_read(stream, store, asked, ())
+    ((stream, asked),) = backlog.reads.begin(10)
+    backlog.runnable.set_holds(HOLD)
+    assert not backlog.reads.end(stream, store, asked, ())
     assert take_all(backlog) == []
-    backlog.set_holds(NONE)
+    backlog.runnable.set_holds(NONE)
     assert drain(backlog, list(store)) == ids(store)
 
 
@@ -146,27 +149,27 @@ def test_a_hold_that_came_and_went_during_a_read_skips_nothing(backlog: TimedBac
     first = backlog.take(POOL, 1, {1}, ())
     assert first is not None
     store.remove(first)
-    while len(take_one := backlog.begin_reads(10)) == 0:
+    while len(take_one := backlog.reads.begin(10)) == 0:
         job = backlog.take(POOL, 1, {1}, ())
         assert job is not None
         store.remove(job)
     ((stream, asked),) = take_one
     seen = read_from(stream, stream.cursor, asked, store)
     assert seen != store  # the window still holds something
-    backlog.set_holds(HOLD)
-    backlog.set_holds(NONE)
-    backlog.end_read(stream, seen, asked, ())
+    backlog.runnable.set_holds(HOLD)
+    backlog.runnable.set_holds(NONE)
+    backlog.reads.end(stream, seen, asked, ())
     assert drain(backlog, list(store)) == ids(store)
 
 
 def test_a_hold_that_came_and_went_during_a_read_that_failed(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(3)]
     backlog.hinted(key_of(store[0]), store[0].id)
-    ((stream, _),) = backlog.begin_reads(10)
-    backlog.set_holds(HOLD)
-    backlog.fail_read(stream)
-    assert not backlog.wants_reads
-    backlog.set_holds(NONE)
+    ((stream, _),) = backlog.reads.begin(10)
+    backlog.runnable.set_holds(HOLD)
+    backlog.reads.fail(stream)
+    assert not backlog.reads.are_wanted
+    backlog.runnable.set_holds(NONE)
     assert drain(backlog, list(store)) == ids(store)
 
 
@@ -175,11 +178,11 @@ def test_a_job_put_back_under_a_hold_waits_and_comes_first_again(backlog: TimedB
     backlog.arrived(store)
     first = backlog.take(POOL, 1, {1}, ())
     assert first == store[0]
-    backlog.set_holds(HOLD)
+    backlog.runnable.set_holds(HOLD)
     backlog.put_back(first)
     assert take_all(backlog) == []
-    assert backlog.depth(1, [POOL]) == 4
-    backlog.set_holds(NONE)
+    assert backlog.counts.depth(1, [POOL]) == 4
+    backlog.runnable.set_holds(NONE)
     assert drain(backlog, list(store)) == ids(store)
 
 
@@ -195,13 +198,13 @@ def test_a_retry_that_comes_due_during_a_read_of_a_full_window_is_not_skipped(
     for expected in store[:4]:
         assert backlog.take(POOL, 1, {1}, ()) == expected
         store = store[1:]
-    ((stream, asked),) = [wish for wish in backlog.begin_reads(10) if wish[0].key.tenant == 1]
+    ((stream, asked),) = [wish for wish in backlog.reads.begin(10) if wish[0].key.tenant == 1]
     seen = read_from(stream, stream.cursor, asked, store)
     for tenant in (3, 4):
         backlog.arrived([make(n, ms=n, tenant=tenant) for n in range(200, 210)])
-    assert backlog.jobs_held == LIMITS.jobs_total
+    assert backlog.windows.jobs_held == LIMITS.jobs_total
     backlog.arrived([retry])
-    backlog.end_read(stream, seen, asked, ())
+    backlog.reads.end(stream, seen, asked, ())
     for tenant in (2, 3, 4):
         take_all(backlog, tenant)
     assert sorted(drain(backlog, [retry, *store])) == ids([retry, *store])
@@ -211,11 +214,11 @@ def test_a_probe_leaves_a_paused_stream_alone() -> None:
     backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
     job = make(1)
     backlog.arrived([job])
-    backlog.set_holds(Holds([open_, Hold(tenant=1)]))
-    assert backlog.begin_probe(open_, [POOL]) == []
-    backlog.set_holds(Holds([open_]))
-    (stream,) = backlog.begin_probe(open_, [POOL])
-    assert backlog.end_probe(stream, [job], ()) == [job]
+    backlog.runnable.set_holds(Holds([open_, Hold(tenant=1)]))
+    assert backlog.probes.begin(open_, [POOL]) == []
+    backlog.runnable.set_holds(Holds([open_]))
+    (stream,) = backlog.probes.begin(open_, [POOL])
+    assert backlog.probes.end(stream, [job], ()) == [job]
     assert take_all(backlog) == [job.id]
 
 
@@ -223,10 +226,10 @@ def test_a_hold_that_goes_during_a_probe_leaves_nothing_behind() -> None:
     backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
     store = [make(n, ms=n) for n in range(4)]
     backlog.arrived(store)
-    backlog.set_holds(Holds([open_]))
-    (stream,) = backlog.begin_probe(open_, [POOL])
-    backlog.set_holds(NONE)
-    assert backlog.end_probe(stream, [], ()) == []  # the probe's read failed
+    backlog.runnable.set_holds(Holds([open_]))
+    (stream,) = backlog.probes.begin(open_, [POOL])
+    backlog.runnable.set_holds(NONE)
+    assert backlog.probes.end(stream, [], ()) == []  # the probe's read failed
     assert drain(backlog, list(store)) == ids(store)
 
 
@@ -240,22 +243,22 @@ def test_a_probe_finds_all_that_its_hold_keeps_back(
     keys: set[StreamKey], tenant: int, type_: int, pool: int
 ) -> None:
     backlog, hold = TimedBacklog(LIMITS), Hold(tenant, type_, pool, "open")
-    backlog.set_holds(Holds([hold]))
+    backlog.runnable.set_holds(Holds([hold]))
     for key in keys:
         backlog.noticed(key, make(1).id)
-    found = {stream.key for stream in backlog.begin_probe(hold, [1, 2, 3])}
+    found = {stream.key for stream in backlog.probes.begin(hold, [1, 2, 3])}
     assert found == {key for key in keys if Holds([hold]).on(key)}
 
 
 def test_a_probe_looks_at_its_own_tenant_alone() -> None:
     backlog, hold = TimedBacklog(LIMITS), Hold(1, 1, 0, "open")
-    backlog.set_holds(Holds([hold]))
+    backlog.runnable.set_holds(Holds([hold]))
     for tenant in range(1, 20_001):
         backlog.noticed(StreamKey(tenant, POOL, 1, 5), make(tenant).id)
     used_before = time.thread_time()
     for _ in range(100):
-        (stream,) = backlog.begin_probe(hold, [POOL])
-        backlog.end_probe(stream, [], ())
+        (stream,) = backlog.probes.begin(hold, [POOL])
+        backlog.probes.end(stream, [], ())
     assert time.thread_time() - used_before < 0.1  # a millisecond; a look at all takes 0.3 s
 
 
@@ -280,12 +283,12 @@ class OrderedStream(RuleBasedStateMachine):
     @rule(holds=st.sampled_from([[HOLD], [NONE], [HOLD, NONE], [HOLD, NONE], [HOLD, NONE]]))
     def hold_or_release(self, holds: list[Holds]) -> None:
         for each in holds:
-            self.backlog.set_holds(each)
+            self.backlog.runnable.set_holds(each)
 
     @precondition(lambda self: self.read is None)
     @rule()
     def a_read_begins_and_sees(self) -> None:
-        for stream, asked in self.backlog.begin_reads(1):
+        for stream, asked in self.backlog.reads.begin(1):
             self.read = (stream, asked, read_from(stream, stream.cursor, asked, self.store))
 
     @precondition(lambda self: self.read is not None)
@@ -293,7 +296,7 @@ class OrderedStream(RuleBasedStateMachine):
     def it_is_answered(self) -> None:
         assert self.read is not None
         stream, asked, seen = self.read
-        self.backlog.end_read(stream, [job for job in seen if job in self.store], asked, ())
+        self.backlog.reads.end(stream, [job for job in seen if job in self.store], asked, ())
         self.read = None
 
     @rule(count=st.integers(1, 4))
@@ -306,7 +309,7 @@ class OrderedStream(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.read is not None:
             self.it_is_answered()
-        self.backlog.set_holds(NONE)
+        self.backlog.runnable.set_holds(NONE)
         self.taken += drain(self.backlog, self.store)
         assert not self.store
         assert self.taken == sorted(self.taken)

@@ -14,11 +14,11 @@ from tests.core.plain_lanes import PlainLanes
 from tests.core.timed_backlog import TimedBacklog
 from tests.steps import steps_of
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare
-from fairway.core.backlog.streams import Firsts, Stream, StreamKey, key_of
+from fairway.core.backlog.priority import Firsts
+from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
 from fairway.core.backlog.tenant_backlog import TenantBacklog
 from fairway.core.job import QueuedJob
 
@@ -105,17 +105,17 @@ class World:
             self.backlog.remove(job.id, key_of(job))
 
     def hold(self, type_: int) -> None:
-        self.backlog.set_holds(Holds([Hold(type=type_)] if type_ else []))
+        self.backlog.runnable.set_holds(Holds([Hold(type=type_)] if type_ else []))
 
     def runnable(self, type_: int) -> None:
         """All types but one are run by somebody."""
-        self.backlog.set_runnable({None: frozenset(set(range(1, 16)) - {type_})})
+        self.backlog.runnable.set_runnable({None: frozenset(set(range(1, 16)) - {type_})})
 
     def read(self, streams_max: int) -> None:
-        for stream, asked in self.backlog.begin_reads(streams_max):
+        for stream, asked in self.backlog.reads.begin(streams_max):
             rows = [job for job in self.waiting.values() if key_of(job) == stream.key]
             rows = sorted((job for job in rows if job.id > stream.cursor), key=lambda job: job.id)
-            self.backlog.end_read(stream, rows[:asked], asked, self.running)
+            self.backlog.reads.end(stream, rows[:asked], asked, self.running)
 
     def prune(self, _: None) -> None:
         exhaust(self.backlog.pruning())

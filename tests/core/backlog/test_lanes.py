@@ -9,11 +9,11 @@ from tests.core.backlog.test_backlog import POOL, make
 from tests.core.lane_world import SECOND, LaneWorld, Load
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare, lane_of
-from fairway.core.backlog.streams import Firsts, Stream, StreamKey
+from fairway.core.backlog.priority import Firsts
+from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 
 RUNS_US = st.sampled_from([SECOND // 10, SECOND // 3, SECOND, 5 * SECOND, 34 * SECOND])
 few = settings(max_examples=20, deadline=None)
@@ -86,12 +86,12 @@ def test_a_lane_that_wanted_little_banks_nothing_either() -> None:
 
 def test_a_lane_that_was_held_banks_nothing() -> None:
     world = LaneWorld(4, {1: Load(SECOND), 2: Load(SECOND, type_id=2)}).run(10 * SECOND)
-    world.backlog.set_holds(Holds([Hold(type=2)]))
+    world.backlog.runnable.set_holds(Holds([Hold(type=2)]))
     world.run(300 * SECOND)
-    world.backlog.set_holds(Holds())
+    world.backlog.runnable.set_holds(Holds())
     queued = [make(10**6 + n, ms=n, lane=2, type=2) for n in range(200)]
-    for stream, asked in world.backlog.begin_reads(10):  # as the refiller would
-        world.backlog.end_read(stream, queued[:asked], asked, ())
+    for stream, asked in world.backlog.reads.begin(10):  # as the refiller would
+        world.backlog.reads.end(stream, queued[:asked], asked, ())
     world.queued[2] = len(queued)
     world.forget_the_past()
     world.run(340 * SECOND)

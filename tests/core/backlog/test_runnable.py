@@ -10,9 +10,9 @@ from tests.core.backlog.test_backlog import POOL, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
 from tests.steps import steps_of
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.runnable import REVIEWED_AT_ONCE
+from fairway.core.backlog.streams import WindowLimits
 from fairway.core.fair_share.capacity import Headcount, SlotOffer
 
 TYPES = st.integers(1, 6)
@@ -58,7 +58,7 @@ class Room:
                 self.recount()
             case "hold":
                 self.held = what
-                self.backlog.set_holds(Holds([Hold(type=one) for one in what]))
+                self.backlog.runnable.set_holds(Holds([Hold(type=one) for one in what]))
             case "take":
                 self.backlog.take(POOL, 1, what, ())
             case "prune":
@@ -70,7 +70,7 @@ class Room:
         types = self.headcount.changes().types
         self.somebody_came |= bool(types)
         if types:
-            self.backlog.set_runnable(types)
+            self.backlog.runnable.set_runnable(types)
 
     def has_worker(self, tenant: int, type_: int) -> bool:
         """The law: a shared worker runs it, or one of the tenant's own."""
@@ -88,37 +88,39 @@ def test_streams_are_blocked_as_if_all_were_looked_at(deeds: list[tuple[str, Any
     backlog = room.backlog
     for number, (deed, what) in enumerate(deeds):
         room.do(number, deed, what)
-        streams = [*backlog.streams_of(1, [POOL]), *backlog.streams_of(2, [POOL])]
+        streams = [*backlog.counts.streams_of(1, [POOL]), *backlog.counts.streams_of(2, [POOL])]
         for stream in streams:
             has_worker = room.has_worker(stream.key.tenant, stream.type)
             assert stream.blocked == (stream.type in room.held or not has_worker)
-        known = [stream for same in backlog._by_type.values() for stream in same]
+        known = [stream for same in backlog.runnable._by_type.values() for stream in same]
         assert sorted(map(id, known)) == sorted(map(id, streams))
-        assert all(backlog._by_type.values()), "no types without streams"
-        assert all(backlog._own_runnable.values()), "no tenants without workers of their own"
+        assert all(backlog.runnable._by_type.values()), "no types without streams"
+        assert all(backlog.runnable._own_runnable.values()), (
+            "no tenants without workers of their own"
+        )
 
 
 def test_jobs_that_only_another_tenants_worker_could_run_take_no_memory() -> None:
     """What a tenant's own worker says made its types runnable for everybody."""
     backlog = TimedBacklog(WindowLimits())
-    backlog.set_runnable({None: frozenset({1}), 7: frozenset({2})})
+    backlog.runnable.set_runnable({None: frozenset({1}), 7: frozenset({2})})
     for number, tenant in enumerate((7, 8)):
         backlog.arrived([make(number, ms=number, tenant=tenant, type=2)])
-    assert (backlog.ready(POOL, 7), backlog.ready(POOL, 8)) == (1, 0)
-    backlog.set_runnable({7: frozenset()})
-    assert [one.blocked for one in backlog.streams_of(7, [POOL])] == [True]
-    backlog.set_runnable({8: frozenset({2})})
-    assert [one.blocked for one in backlog.streams_of(8, [POOL])] == [False]
-    assert backlog.wants_reads, "it is read now that somebody runs it"
+    assert (backlog.counts.ready(POOL, 7), backlog.counts.ready(POOL, 8)) == (1, 0)
+    backlog.runnable.set_runnable({7: frozenset()})
+    assert [one.blocked for one in backlog.counts.streams_of(7, [POOL])] == [True]
+    backlog.runnable.set_runnable({8: frozenset({2})})
+    assert [one.blocked for one in backlog.counts.streams_of(8, [POOL])] == [False]
+    assert backlog.reads.are_wanted, "it is read now that somebody runs it"
 
 
 def test_a_tenants_own_worker_costs_what_its_tenants_streams_do() -> None:
     def steps(others: int) -> int:
         backlog = TimedBacklog(WindowLimits())
-        backlog.set_runnable({None: frozenset({1}), 1: frozenset({2, 3})})
+        backlog.runnable.set_runnable({None: frozenset({1}), 1: frozenset({2, 3})})
         backlog.arrived([make(n, ms=n, tenant=2 + n, type=2) for n in range(others)])
         backlog.arrived([make(others, ms=others, type=2)])
-        return steps_of(lambda: backlog.set_runnable({1: frozenset({3})}))
+        return steps_of(lambda: backlog.runnable.set_runnable({1: frozenset({3})}))
 
     assert steps(5000) == steps(5)
 
@@ -129,10 +131,10 @@ def test_a_type_that_comes_or_goes_costs_what_its_own_streams_do() -> None:
         backlog.arrived([make(n, ms=n, type=5 + n) for n in range(others)])
         backlog.arrived([make(others, ms=others, type=1)])
         all_types = frozenset(range(1, others + 10))
-        backlog.set_runnable({None: all_types})
-        while backlog.is_reviewing:
-            backlog.review()
-        return steps_of(lambda: backlog.set_runnable({None: all_types - {1}}))
+        backlog.runnable.set_runnable({None: all_types})
+        while backlog.runnable.is_reviewing:
+            backlog.runnable.review()
+        return steps_of(lambda: backlog.runnable.set_runnable({None: all_types - {1}}))
 
     assert steps(5000) == steps(5)
 
@@ -145,26 +147,26 @@ def test_a_worker_of_very_many_types_that_drops_one_costs_little() -> None:
 
 def test_very_many_streams_of_a_type_are_looked_at_in_parts() -> None:
     backlog, count = TimedBacklog(WindowLimits()), 5000
-    backlog.set_runnable({None: frozenset({1})})
+    backlog.runnable.set_runnable({None: frozenset({1})})
     backlog.arrived(
         [make(n, ms=n, type=2, lane=n % 1000, priority=n // 1000) for n in range(count)]
     )
-    steps = steps_of(lambda: backlog.set_runnable({None: frozenset({1, 2})}))
+    steps = steps_of(lambda: backlog.runnable.set_runnable({None: frozenset({1, 2})}))
     parts = 0
-    while backlog.is_reviewing:
-        steps = max(steps, steps_of(backlog.review))
+    while backlog.runnable.is_reviewing:
+        steps = max(steps, steps_of(backlog.runnable.review))
         parts += 1
     assert parts == (count - 1) // REVIEWED_AT_ONCE
     assert steps < 200 * REVIEWED_AT_ONCE
-    assert not any(stream.blocked for stream in backlog.streams_of(1, [POOL]))
+    assert not any(stream.blocked for stream in backlog.counts.streams_of(1, [POOL]))
     assert backlog.reading.wanting == count
 
 
 def test_a_stream_that_is_gone_is_not_reviewed() -> None:
     backlog = TimedBacklog(WindowLimits())
-    backlog.set_runnable({None: frozenset({1})})
+    backlog.runnable.set_runnable({None: frozenset({1})})
     backlog.arrived([make(n, ms=n, type=2, lane=n) for n in range(1000)])
-    backlog.set_runnable({None: frozenset({1, 2})})
-    assert backlog.is_reviewing
+    backlog.runnable.set_runnable({None: frozenset({1, 2})})
+    assert backlog.runnable.is_reviewing
     backlog.forget_shard(0)
-    assert not backlog.is_reviewing
+    assert not backlog.runnable.is_reviewing

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import WindowLimits
-from fairway.core.backlog.streams import (
-    FEW_STREAMS,
-    Firsts,
-    Stream,
-    StreamGroup,
-    StreamKey,
-    first_of,
-)
+from fairway.core.backlog.priority import FEW_STREAMS, Firsts, StreamGroup, first_of
+from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 
 HEADS = st.lists(st.lists(st.integers(0, 600_000), max_size=4), min_size=1, max_size=30)
 

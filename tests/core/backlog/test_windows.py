@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.reading import READ_BYTES_MAX, READ_JOBS_MIN, Budget, Found
-from fairway.core.backlog.streams import StreamKey, key_of
+from fairway.core.backlog.streams import StreamKey, WindowLimits, key_of
 from fairway.core.ids import LOWEST_JOB_ID, make_job_id
 from fairway.core.job import QueuedJob
 
@@ -40,7 +39,7 @@ class World:
 
     def free(self, *tenants: int) -> None:
         for tenant in tenants:
-            streams = self.backlog.streams_of(tenant, [POOL, 2])
+            streams = self.backlog.counts.streams_of(tenant, [POOL, 2])
             self.backlog.reading.set_deferrable(tenant, True, streams)
 
     def crowd(self, *pools: int) -> None:
@@ -48,11 +47,11 @@ class World:
 
     def read(self, streams_max: int = 10) -> dict[int, int]:
         """One round of reads; answers how many jobs were asked for, by tenant."""
-        wishes = self.backlog.begin_reads(streams_max)
+        wishes = self.backlog.reads.begin(streams_max)
         for stream, asked in wishes:
             found = [job for job in self.store if key_of(job) == stream.key]
             later = [job for job in found if job.id > stream.cursor]
-            self.backlog.end_read(stream, later[:asked], asked, ())
+            self.backlog.reads.end(stream, later[:asked], asked, ())
         return {stream.key.tenant: asked for stream, asked in wishes}
 
     def take(self, tenant: int) -> QueuedJob | None:
@@ -72,7 +71,7 @@ def test_a_crowd_waits_outside_and_paid_tenants_do_not() -> None:
     world.crowd(POOL)
     world.hint(*range(FREE_FROM, FREE_FROM + 30), PAID)
     assert world.read() == {PAID: WindowLimits().jobs_per_read}
-    assert not world.backlog.wants_reads
+    assert not world.backlog.reads.are_wanted
     assert world.backlog.reading.is_waited_for
 
 
@@ -92,9 +91,9 @@ def test_a_crowd_in_one_pool_keeps_nobody_out_of_another() -> None:
     world.crowd(POOL)
     world.hint(*range(FREE_FROM, FREE_FROM + 30))
     world.hint(FREE_FROM, pool=2)
-    assert world.backlog.wants_reads
+    assert world.backlog.reads.are_wanted
     assert world.read() == {FREE_FROM: READ_JOBS_MIN}
-    assert world.backlog.ready(2, FREE_FROM) == 1
+    assert world.backlog.counts.ready(2, FREE_FROM) == 1
 
 
 def test_crowds_of_two_pools_come_in_side_by_side() -> None:
@@ -111,7 +110,7 @@ def test_one_of_the_crowd_that_begins_to_pay_waits_no_longer() -> None:
     world.free(*range(FREE_FROM, FREE_FROM + 30))
     world.crowd(POOL)
     world.hint(*range(FREE_FROM, FREE_FROM + 30))
-    world.backlog.reading.set_deferrable(120, False, world.backlog.streams_of(120, [POOL]))
+    world.backlog.reading.set_deferrable(120, False, world.backlog.counts.streams_of(120, [POOL]))
     assert list(world.read()) == [120]
 
 
@@ -132,7 +131,7 @@ def test_one_that_fills_the_memory_and_may_not_run_starves_nobody(limits: Window
     hog = [make(n, 7, size=20, lane=n % 5) for n in range(1000)]
     world = World(limits, hog)
     world.backlog.arrived(hog)
-    assert world.backlog.is_full
+    assert world.backlog.windows.is_full
     late = make(2000, 8)
     world.store.append(late)
     world.backlog.arrived([late])
@@ -170,20 +169,20 @@ def test_windows_are_kept_while_everybody_has_some() -> None:
     world.backlog.arrived(jobs)
     world.hint(1)
     assert world.read() == {}
-    assert world.backlog.jobs_held == 60
-    assert all(s.cursor > LOWEST_JOB_ID for s in world.backlog.streams_of(1, [POOL]))
+    assert world.backlog.windows.jobs_held == 60
+    assert all(s.cursor > LOWEST_JOB_ID for s in world.backlog.counts.streams_of(1, [POOL]))
 
 
 def weighed_read(world: World, streams_max: int) -> int:
     """One round as the refiller does it; answers how many bytes it brought."""
-    wishes = world.backlog.begin_reads(streams_max)
-    budget = world.backlog.budget_of(wishes)
+    wishes = world.backlog.reads.begin(streams_max)
+    budget = world.backlog.reads.budget_of(wishes)
     total = 0
     for stream, limit in wishes:
         later = [j for j in world.store if key_of(j) == stream.key and j.id > stream.cursor]
         found = (by_bytes if stream.heavy else by_count)(later[:limit], budget)
         total += sum(len(job.payload) for job in found.jobs)
-        world.backlog.end_weighed((stream, limit), found, budget, ())
+        world.backlog.reads.end_weighed((stream, limit), found, budget, ())
     return total
 
 
@@ -212,11 +211,11 @@ def test_windows_hold_no_more_bytes_than_they_may_and_every_job_comes(
     world = World(limits, jobs)
     world.hint(*range(1, tenants + 1))
     for _ in range(20 * len(jobs) + 20):
-        room = max(bytes_total - world.backlog.bytes_held, 0)
+        room = max(bytes_total - world.backlog.windows.bytes_held, 0)
         read = weighed_read(world, streams_max=4)
         assert read <= min(room, READ_BYTES_MAX) + 4 * max(sizes)
-        assert world.backlog.bytes_held <= bytes_total + 4 * max(sizes)
-        if not world.backlog.wants_reads or world.backlog.is_full:
+        assert world.backlog.windows.bytes_held <= bytes_total + 4 * max(sizes)
+        if not world.backlog.reads.are_wanted or world.backlog.windows.is_full:
             world.seconds += 1
             for tenant in range(1, tenants + 1):
                 world.take(tenant)

@@ -89,7 +89,7 @@ async def test_a_grant_that_no_worker_heard_of_is_not_handed_over(database_url: 
         hand = Hand(first, short=1)
         await hand.say(hello=True)
         (job,) = await submit(first, tenant)
-        await until(lambda: first.dispatcher.backlog.jobs_held == 1)
+        await until(lambda: first.dispatcher.backlog.windows.jobs_held == 1)
         first.dispatcher.serve(first.dispatcher.sessions[hand.key])  # its call is about to come
         assert job in first.dispatcher.leases
         await first.let_go()

@@ -49,7 +49,7 @@ async def sweep(platform: Platform) -> None:
 async def test_a_job_written_behind_our_back_is_found(platform: Platform, tenant: Tenant) -> None:
     await freeze(platform)
     job = await insert(platform, tenant)
-    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 0
+    assert platform.dispatcher.backlog.counts.ready(SHORT, tenant.id) == 0
     await sweep(platform)
     (lease,) = await Hand(platform).take()
     assert lease.job.id == job.id
@@ -77,7 +77,7 @@ async def test_what_is_known_or_leased_is_no_news(platform: Platform, tenant: Te
     (lease,) = await Hand(platform, short=1).take()
     for _ in range(3):
         await sweep(platform)
-    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 2
+    assert platform.dispatcher.backlog.counts.ready(SHORT, tenant.id) == 2
     rest = await Hand(platform, short=10).take(2)
     assert lease.job.id not in {other.job.id for other in rest}
     assert len({other.job.id for other in rest}) == 2
@@ -115,10 +115,10 @@ async def test_a_read_that_began_before_an_end_was_recorded_brings_nothing_back(
     backlog = platform.dispatcher.backlog
     key = next(iter(backlog._tenants[SHORT, tenant.id].streams.values())).key
     backlog.noticed(key, job)
-    ((stream, asked),) = backlog.begin_reads(1, platform.clock.now_us())
+    ((stream, asked),) = backlog.reads.begin(1, platform.clock.now_us())
     seen = [lease.job]  # what the read's snapshot holds
     await hand.report(hand.done(lease))
-    backlog.end_read(stream, seen, asked, platform.dispatcher.leases, platform.clock.now_us())
+    backlog.reads.end(stream, seen, asked, platform.dispatcher.leases, platform.clock.now_us())
     platform.dispatcher.windows().refilled([key])
     news = await hand.say(hello=True)
     assert news is not None
@@ -135,18 +135,18 @@ async def test_a_refiller_without_work_rests(platform: Platform) -> None:
 async def test_a_backlog_larger_than_its_window_is_read_to_the_end(
     platform: Platform, tenant: Tenant
 ) -> None:
-    limits = platform.dispatcher.backlog.limits
+    limits = platform.dispatcher.backlog.windows.limits
     object.__setattr__(limits, "jobs_total", 20)
     object.__setattr__(limits, "jobs_per_read", 8)
     jobs = await submit(platform, tenant, *[new()] * 100)
-    assert platform.dispatcher.backlog.jobs_held <= 20
+    assert platform.dispatcher.backlog.windows.jobs_held <= 20
     hand = Hand(platform, short=7)
     taken: list[str] = []
     while len(taken) < len(jobs):
         for lease in await hand.take():
             taken.append(lease.job.id)
             await hand.say(reports=[hand.done(lease)])
-        assert platform.dispatcher.backlog.jobs_held <= 20
+        assert platform.dispatcher.backlog.windows.jobs_held <= 20
     assert taken == jobs
 
 
@@ -162,7 +162,7 @@ async def test_free_tenants_outside_a_crowded_pool_come_in_a_few_at_a_time(
     refiller = Refiller(platform.database, platform.dispatcher)
     refiller._crowd_at_us = 1_000_000
     assert await refiller.run_once(900_000) == 0.1  # nobody hurries: not yet
-    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 0
+    assert platform.dispatcher.backlog.counts.ready(SHORT, tenant.id) == 0
     assert await refiller.run_once(1_000_000) == 0.0
     assert refiller._crowd_at_us == 1_000_000 + round(CROWD_SECONDS * 1e6)
     (lease,) = await Hand(platform).take()
@@ -189,8 +189,8 @@ async def test_a_tenant_with_more_streams_than_may_be_is_read_in_turn(
     names = [f"kind-{number}" for number in range(40)]
     jobs = await submit(platform, tenant, *[new(name) for name in names])
     backlog = platform.dispatcher.backlog
-    assert len(list(backlog.streams_of(tenant.id, [SHORT]))) == 10
-    assert backlog.depth(tenant.id, [SHORT]) == 40
+    assert len(list(backlog.counts.streams_of(tenant.id, [SHORT]))) == 10
+    assert backlog.counts.depth(tenant.id, [SHORT]) == 40
     hand = Hand(platform, names, short=100)
     ran: list[str] = []
     for turn in range(12):
@@ -200,6 +200,6 @@ async def test_a_tenant_with_more_streams_than_may_be_is_read_in_turn(
         if news.leases:
             await hand.report(*[hand.done(lease) for lease in news.leases])
         await sweep(platform)
-        assert len(list(backlog.streams_of(tenant.id, [SHORT]))) <= 10
+        assert len(list(backlog.counts.streams_of(tenant.id, [SHORT]))) <= 10
     assert sorted(ran) == sorted(jobs)
-    assert backlog.depth(tenant.id, [SHORT]) == 0
+    assert backlog.counts.depth(tenant.id, [SHORT]) == 0

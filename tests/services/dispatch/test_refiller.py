@@ -76,7 +76,7 @@ async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
         most, taken = 0, 0
         while taken < LANES * EACH:
             while not await refiller.run_once(0):  # until there is no room, or nothing to read
-                most = max(most, backlog.bytes_held)
+                most = max(most, backlog.windows.bytes_held)
             while backlog.take(1, tenant.id, {kind}, (), 0) is not None:
                 taken += 1
     assert most > BOUND_BYTES // 2, "the room there is gets used"
@@ -95,11 +95,11 @@ async def test_streams_whose_type_went_learn_of_it_in_parts(
     worker.types = frozenset({1})
     machine.dispatcher.equip(worker, dict(worker.slots))
     backlog = machine.dispatcher.backlog
-    assert (backlog.is_reviewing, wakes) == (True, [True])
+    assert (backlog.runnable.is_reviewing, wakes) == (True, [True])
     refiller = Refiller(NO_DATABASE, machine.dispatcher)
     assert await refiller.run_once(0) == 0, "there is more to do"
     assert await refiller.run_once(0) == IDLE_SECONDS
-    assert all(stream.blocked for stream in backlog.streams_of(1, [1]))
+    assert all(stream.blocked for stream in backlog.counts.streams_of(1, [1]))
 
 
 async def test_a_stream_that_cannot_be_read_holds_up_no_other(

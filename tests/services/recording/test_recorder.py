@@ -243,7 +243,7 @@ async def test_an_end_that_cannot_be_packed_holds_up_no_other(
     for end in ends:
         platform.dispatcher.not_written(end.lease)
         session.recording.add(end.number or 0)
-    platform.dispatcher.backlog.unrecorded_ids.update(jobs)
+    platform.dispatcher.backlog.underway.unrecorded_ids.update(jobs)
     platform.recorder.record(ends)
     await until(lambda: not session.recording)
     assert sorted(session.recorded) == [1, 2]

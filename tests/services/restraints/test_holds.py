@@ -72,12 +72,12 @@ async def test_a_paused_tenant_starts_nothing_and_goes_on_in_order(narrow: Platf
     hand = Hand(narrow)
     await hand.say(hello=True)
     await nothing_starts(hand)
-    assert narrow.dispatcher.backlog.jobs_held == 0
+    assert narrow.dispatcher.backlog.windows.jobs_held == 0
     (unheld,) = await submit(narrow, other)
     assert await run_all(hand, 1) == [unheld]
     assert await narrow.holds.resume(Hold(tenant=tenant.id))
     assert await run_all(hand, 65) == before + during
-    assert narrow.dispatcher.backlog.depth(tenant.id, [SHORT]) == 0
+    assert narrow.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 0
 
 
 async def test_what_runs_runs_on_and_what_comes_back_waits(narrow: Platform) -> None:
@@ -89,7 +89,7 @@ async def test_what_runs_runs_on_and_what_comes_back_waits(narrow: Platform) -> 
     recorded, refused = await hand.report(hand.done(first))
     assert (len(recorded), len(refused)) == (1, 0)
     await hand.say(goodbye=True)  # the second is lost with it, and is queued again
-    await until(lambda: narrow.dispatcher.backlog.depth(tenant.id, [SHORT]) == 1)
+    await until(lambda: narrow.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 1)
     heir = Hand(narrow)
     await heir.say(hello=True)
     await nothing_starts(heir)
@@ -157,10 +157,10 @@ async def test_a_pause_made_on_another_server_is_heard_of(
 ) -> None:
     async with platform_on(database_url) as other:
         await other.holds.pause(Hold(tenant=tenant.id))
-        await until(lambda: bool(platform.dispatcher.backlog.holds))
+        await until(lambda: bool(platform.dispatcher.backlog.runnable.holds))
         assert await platform.holds.pauses() == (Hold(tenant=tenant.id),)
         await other.holds.resume(Hold(tenant=tenant.id))
-        await until(lambda: not platform.dispatcher.backlog.holds)
+        await until(lambda: not platform.dispatcher.backlog.runnable.holds)
 
 
 async def test_a_pause_outlives_its_server(database_url: str) -> None:
@@ -182,9 +182,9 @@ async def test_a_slow_look_does_not_undo_a_pause(platform: Platform, tenant: Ten
         looks = [asyncio.create_task(platform.holds.run_once(0)) for _ in range(5)]
         await platform.holds.pause(Hold(tenant=tenant.id))
         await asyncio.gather(*looks)
-        assert platform.dispatcher.backlog.holds
+        assert platform.dispatcher.backlog.runnable.holds
         await platform.holds.resume(Hold(tenant=tenant.id))
-        assert not platform.dispatcher.backlog.holds
+        assert not platform.dispatcher.backlog.runnable.holds
 
 
 async def test_many_who_look_at_once_share_a_look(

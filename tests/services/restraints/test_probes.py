@@ -39,7 +39,7 @@ async def due_circuits(platform: Platform, tenant: Tenant, *types: str) -> list[
 
 def out(platform: Platform, tenant: Tenant) -> int:
     """Jobs of a tenant that may start, though all of its streams are held."""
-    return platform.dispatcher.backlog.ready(SHORT, tenant.id)
+    return platform.dispatcher.backlog.counts.ready(SHORT, tenant.id)
 
 
 async def test_a_probe_that_fails_stops_no_other_and_comes_again_soon(
@@ -57,7 +57,7 @@ async def test_a_probe_that_fails_stops_no_other_and_comes_again_soon(
     now_us, settings = platform.clock.now_us(), platform.dispatcher.failure_policy.circuit_settings
     assert broken.is_due(now_us + settings.rest_us), "nothing was proved: no long rest for that"
     assert not whole.is_due(now_us + settings.rest_us)
-    streams = platform.dispatcher.backlog.streams_of(tenant.id, [SHORT])
+    streams = platform.dispatcher.backlog.counts.streams_of(tenant.id, [SHORT])
     assert not any(stream.reading for stream in streams), "they can be read again"
 
 

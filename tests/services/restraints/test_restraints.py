@@ -152,7 +152,7 @@ async def test_the_next_owner_holds_the_same_jobs_back(database_url: str) -> Non
         await work(hand, lambda lease: AWAY, until_calls=15)
         await until(lambda: _is_told(first, tenant, "dependency_circuit_open"))
     async with owner_on(database_url) as second:
-        await until(lambda: bool(second.dispatcher.backlog.holds))
+        await until(lambda: bool(second.dispatcher.backlog.runnable.holds))
         pay = second.directory.type_ids["pay"]
         circuits = second.dispatcher.failure_policy.circuits.of_type(tenant.id, pay)
         assert circuits["stripe"].is_open

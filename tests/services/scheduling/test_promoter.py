@@ -50,7 +50,7 @@ async def test_a_round_promotes_what_is_due_and_rests_until_the_next(
     assert REST_MIN_SECONDS <= rest <= 0.5
     assert (await stored(platform, due))[0] is State.QUEUED
     assert (await stored(platform, soon))[0] is State.SCHEDULED
-    assert platform.dispatcher.backlog.ready(SHORT, tenant.id) == 1
+    assert platform.dispatcher.backlog.counts.ready(SHORT, tenant.id) == 1
 
 
 async def test_a_shard_that_is_not_ours_is_left_alone(platform: Platform, tenant: Tenant) -> None:

@@ -44,7 +44,7 @@ async def test_what_is_answered_is_on_disk_and_known_to_the_owner(
 ) -> None:
     ids = await submit(platform, tenant, new(), new("other"), new(priority=9))
     assert await count(platform) == len(set(ids)) == 3
-    assert platform.dispatcher.backlog.depth(tenant.id, [SHORT]) == 3
+    assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 3
     assert set(platform.directory.type_ids) == {"work", "other"}
 
 
@@ -77,7 +77,7 @@ async def test_a_hundred_calls_with_one_key_make_one_job(
     assert len({verdict.id for verdict in accepted}) == 1
     assert [verdict.replayed for verdict in accepted].count(False) == 1
     assert await count(platform) == 1
-    assert platform.dispatcher.backlog.depth(tenant.id, [SHORT]) == 1
+    assert platform.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 1
 
 
 async def test_a_key_with_another_body_is_refused_and_makes_nothing(
@@ -164,8 +164,8 @@ async def test_a_server_that_is_not_the_owner_rings_the_owners_bell(
         firsts = other.hints.take(0)
         assert firsts == {key: job}
         platform.dispatcher.hinted(0, firsts)
-        await until(lambda: platform.dispatcher.backlog.ready(SHORT, tenant.id) == 1)
-        assert other.dispatcher.backlog.depth(tenant.id, [SHORT]) == 0
+        await until(lambda: platform.dispatcher.backlog.counts.ready(SHORT, tenant.id) == 1)
+        assert other.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 0
         assert len(job) == 36
 
 

@@ -12,8 +12,8 @@ import pytest
 from tests.services.dispatch.test_dispatcher import SHORT, Machine
 from tests.services.platform_room import Hand, new, submit
 
-from fairway.core.backlog.backlog import WindowLimits
 from fairway.core.backlog.holds import Hold, Holds
+from fairway.core.backlog.streams import WindowLimits
 from fairway.core.failure.circuit_book import CIRCUITS_MAX, NAMED_MAX, OTHER
 from fairway.core.failure.circuits import CircuitSettings
 from fairway.core.lifecycle import State
@@ -48,7 +48,7 @@ class Crowd(Machine):
     def __init__(self) -> None:
         super().__init__()
         self.tellings = 0
-        self.dispatcher.backlog.limits = WindowLimits()
+        self.dispatcher.backlog.windows.limits = WindowLimits()
 
     def on_news(self, tenants: set[int]) -> None:
         self.tellings += 1
@@ -176,7 +176,7 @@ async def test_every_hold_is_in_force_when_the_last_was_heard(crowd: Crowd) -> N
         crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     )
     held = Holds(Hold(1, type_, 0, "circuit_open") for type_ in range(1, 31))
-    assert crowd.dispatcher.backlog.holds.says_the_same(held)
+    assert crowd.dispatcher.backlog.runnable.holds.says_the_same(held)
 
 
 async def test_holds_are_in_force_whenever_others_have_their_turn(
@@ -193,7 +193,7 @@ async def test_holds_are_in_force_whenever_others_have_their_turn(
     while not hearing.done():
         await asyncio.sleep(0)
         turns += 1
-        assert crowd.dispatcher.backlog.holds.says_the_same(crowd.open_now())
+        assert crowd.dispatcher.backlog.runnable.holds.says_the_same(crowd.open_now())
     assert turns > 50
     assert crowd.tellings == 5
 
@@ -210,7 +210,7 @@ async def test_successes_that_close_many_circuits_are_told_once(crowd: Crowd) ->
     crowd.tellings = 0
     failure_policy.succeeded(crowd.job(type=type_) for type_ in range(1, 21) for _ in range(3))
     assert crowd.tellings == 1
-    assert not crowd.dispatcher.backlog.holds
+    assert not crowd.dispatcher.backlog.runnable.holds
 
 
 async def test_who_opens_a_circuit_is_given_no_more_of_it(

@@ -11,10 +11,16 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from itertools import chain, groupby
 
-from fairway.core.backlog.runnable import RunnableWindows
-from fairway.core.backlog.streams import Firsts, Stream, StreamKey, is_same_stream, key_of
-from fairway.core.backlog.streams import WindowLimits as WindowLimits
-from fairway.core.backlog.tenant_backlog import TenantBacklog
+from fairway.core.backlog.circuit_probes import CircuitProbes
+from fairway.core.backlog.counts import BacklogCounts
+from fairway.core.backlog.priority import Firsts
+from fairway.core.backlog.reading import Reading
+from fairway.core.backlog.runnable import RunnableStreams
+from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, is_same_stream, key_of
+from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
+from fairway.core.backlog.underway import JobsUnderway
+from fairway.core.backlog.window_reads import WindowReads
+from fairway.core.backlog.windows import Windows
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.steps import in_steps
@@ -24,11 +30,18 @@ JOBS_LIKE_A_STREAM = 20  # take as long to give up as one stream takes to look a
 SETTLED_PER_TAKE = 4  # streams whose holds changed
 
 
-class Backlog(RunnableWindows):
+class Backlog:
     """All streams of the shards that one owner holds."""
 
     def __init__(self, limits: WindowLimits, is_crowded: Callable[[int], bool]) -> None:
-        super().__init__(limits, is_crowded)
+        tenants = self._tenants = TenantBacklogs()
+        windows = self.windows = Windows(tenants, limits)
+        reading = self.reading = Reading(windows, is_crowded)
+        underway = self.underway = JobsUnderway(reading)
+        runnable = self.runnable = RunnableStreams(tenants, windows, reading)
+        self.counts = BacklogCounts(tenants)
+        self.reads = WindowReads(tenants, windows, reading, runnable, underway)
+        self.probes = CircuitProbes(self.counts, windows, reading, runnable, underway)
         self.has_lanes = False  # whether any tenant gave jobs a fair_key
         self._unsure: dict[str, StreamKey] = {}  # promoted, while an end was on its way to disk
 
@@ -60,12 +73,12 @@ class Backlog(RunnableWindows):
                     stream.look_back(job.id)
             else:
                 stream.window.append(job)
-                self.jobs_held += 1
-                self.bytes_held += len(job.payload)
+                self.windows.jobs_held += 1
+                self.windows.bytes_held += len(job.payload)
                 tenant.ready += 1
                 if job.id > stream.cursor:
                     stream.cursor = job.id
-        self._ready(in_lanes, now_us)
+        self.windows.filled(in_lanes, now_us)
         return woken
 
     def promoted(
@@ -79,13 +92,13 @@ class Backlog(RunnableWindows):
         fresh: list[QueuedJob] = []
         for key, group in groupby(jobs, key=key_of):
             found = list(group)
-            fresh += self._news(found, self._known(key), held, look)
+            fresh += self.underway.news(found, self.windows.known(key), held, look)
             self._doubt({job.id for job in found}, key, look)
         return self.arrived(fresh, now_us)
 
     def _doubt(self, ids: set[str], key: StreamKey, look: int) -> None:
         """Of jobs whose run ended as they came due: which of the two was last, a read can tell."""
-        for job_id in ids & self.unrecorded_ids:
+        for job_id in ids & self.underway.unrecorded_ids:
             self._unsure[job_id] = key  # once that end is on disk
         if ended := self.reading.ended_since(look, ids):
             self._read_again(key, min(ended))
@@ -104,17 +117,17 @@ class Backlog(RunnableWindows):
         if job.payload == NO_PAYLOAD:
             self._read_again(stream.key, job.id)  # which brings it whole
         elif stream.blocked:
-            self._evict(stream)
+            self.windows.evict(stream)
         else:
             stream.window.appendleft(job)
-            self._count(job, +1)
-            self._ready([stream], now_us)
+            self.windows.count(job, +1)
+            self.windows.filled([stream], now_us)
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
-        stream = self._known(key)
+        stream = self.windows.known(key)
         if stream is None:
-            if not self._tenant(key).lets_in(key, may_run=self._may_run(key)):
+            if not self._tenant(key).lets_in(key, may_run=self.runnable.may_run(key)):
                 return
             stream = self._new_stream(key, shard_of(first))
         if first <= stream.cursor:
@@ -129,7 +142,7 @@ class Backlog(RunnableWindows):
 
     def _stream(self, key: StreamKey, job_id: str) -> Stream | None:
         """None when its tenant has too many: the sweep meets it in the store."""
-        stream = self._known(key)
+        stream = self.windows.known(key)
         if stream is None and self._tenant(key).has_place():
             return self._new_stream(key, shard_of(job_id))
         return stream
@@ -141,18 +154,17 @@ class Backlog(RunnableWindows):
         tenant = self._tenant(key)
         self.has_lanes = self.has_lanes or key.lane > 0
         stream = tenant.new_stream(key, shard)
-        self._made(stream)
+        self.runnable.made(stream)
         return stream
 
     def _is_full(self, stream: Stream) -> bool:
-        is_long = len(stream.window) >= self.limits.jobs_per_stream
-        return stream.blocked or is_long or self.is_full
+        is_long = len(stream.window) >= self.windows.limits.jobs_per_stream
+        return stream.blocked or is_long or self.windows.is_full
 
     def _leave_in_store(self, stream: Stream) -> None:
         stream.more = True
         stream.missed = stream.reading
-        if len(stream.window) <= self.low:
-            self._want(stream)
+        self.reading.want_more(stream)
 
     # -- jobs go -----------------------------------------------------------------------------
 
@@ -170,7 +182,7 @@ class Backlog(RunnableWindows):
         It skips what is leased already, and tells when a tenant's windows are empty. A next job
         that does not fit stays where it is.
         """
-        tenants, low, firsts = self._tenants, self.low, Firsts(types)
+        tenants, windows, low, firsts = self._tenants, self.windows, self.reading.low, Firsts(types)
 
         def take(tenant: int) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
@@ -185,11 +197,11 @@ class Backlog(RunnableWindows):
                 if fits is not None and not fits(stream.window[0]):
                     return None
                 job = stream.window.popleft()
-                self.jobs_held -= 1
-                self.bytes_held -= len(job.payload)
+                windows.jobs_held -= 1
+                windows.bytes_held -= len(job.payload)
                 backlog.ready = ready = backlog.ready - 1
                 if stream.more and len(stream.window) <= low:
-                    self._want(stream)
+                    self.reading.want(stream)
                 is_held = job.id in held
                 if backlog.lanes is not None:
                     backlog.lanes.taken(stream, None if is_held else job.id, now_us)
@@ -217,7 +229,7 @@ class Backlog(RunnableWindows):
             )
             if stream is None or unsettled is None or stream not in unsettled.left:
                 return stream
-            self._settle(stream, unsettled)
+            self.runnable.settle(stream, unsettled)
         return None
 
     def take(
@@ -243,7 +255,7 @@ class Backlog(RunnableWindows):
 
     def ended(self, ids: Iterable[str]) -> None:
         """The ends of these jobs' runs are on disk."""
-        self.unrecorded_ids.difference_update(ids)
+        self.underway.unrecorded_ids.difference_update(ids)
         self.reading.ended(ids)
         if self._unsure:
             for job_id in ids:
@@ -261,30 +273,34 @@ class Backlog(RunnableWindows):
         for job_id, key in jobs:
             of_stream[key].add(job_id)
         for key, ids in of_stream.items():
-            stream = self._known(key)
+            stream = self.windows.known(key)
             gone = [job for job in stream.window if job.id in ids] if stream else []
             if stream is not None and gone:
                 stream.window = deque(job for job in stream.window if job.id not in ids)
                 if not stream.window:
-                    self._drained(stream)
+                    self.windows.drained(stream)
             for job in gone:
-                self._count(job, -1)
-            if stream is not None and stream.more and len(stream.window) <= self.low:
-                self._want(stream)  # nothing is taken from it any more that would
+                self.windows.count(job, -1)
+            if stream is not None:
+                self.reading.want_more(stream)  # nothing is taken from it any more that would
             if (backlog := self._tenants.get((key.pool, key.tenant))) is not None:
                 self._left(backlog, len(ids))
 
     def forget_shard(self, shard: int) -> None:
         """The shard has another owner now."""
-        self.unrecorded_ids = {job for job in self.unrecorded_ids if shard_of(job) != shard}
-        self._unsure = {job: key for job, key in self._unsure.items() if job in self.unrecorded_ids}
+        self.underway.unrecorded_ids = {
+            job for job in self.underway.unrecorded_ids if shard_of(job) != shard
+        }
+        self._unsure = {
+            job: key for job, key in self._unsure.items() if job in self.underway.unrecorded_ids
+        }
         for (pool, tenant), backlog in list(self._tenants.items()):
             for stream in list(backlog.streams.values()):
                 if stream.shard == shard:
                     for job in stream.window:
-                        self._count(job, -1)
+                        self.windows.count(job, -1)
                     backlog.drop(stream)
-                    self._dropped(stream)
+                    self.runnable.dropped(stream)
             if not backlog.streams:
                 del self._tenants[pool, tenant]
 
@@ -294,7 +310,7 @@ class Backlog(RunnableWindows):
         The sweep has met all that have work in the store. In a crowd, those that had their turn
         give their places up, too: their jobs are in the store.
         """
-        return in_steps(chain.from_iterable(map(self._prune, self.pool_tenants())))
+        return in_steps(chain.from_iterable(map(self._prune, self.counts.pool_tenants())))
 
     def _prune(self, pool_tenant: tuple[int, int]) -> Iterator[int]:
         """Yields how much was looked at since; others may go on then."""
@@ -308,14 +324,18 @@ class Backlog(RunnableWindows):
             return  # they are in use, or will be in a moment
         for stream in list(backlog.streams.values()):
             yield 1 + len(stream.window) // JOBS_LIKE_A_STREAM
-            if stream.reading or not self._is_ours(stream) or self._is_unsettled(stream):
+            if (
+                stream.reading
+                or not self.windows.is_ours(stream)
+                or self.runnable.is_unsettled(stream)
+            ):
                 continue
             if is_crowded and (stream.blocked or (is_full and self._had_its_turn(stream))):
-                self._evict(stream)
+                self.windows.evict(stream)
             elif stream.window or stream.more:
                 continue
             backlog.drop(stream)
-            self._dropped(stream)
+            self.runnable.dropped(stream)
         if self._tenants.get(pool_tenant) is backlog:
             self._left(backlog, 0)
             if backlog.is_over:
@@ -328,9 +348,9 @@ class Backlog(RunnableWindows):
 
     def knows(self, key: StreamKey, job_id: str) -> bool:
         """Whether a head found in the store is no news: it is here, was here, or will be."""
-        if self._is_underway(job_id):
+        if job_id in self.underway:
             return True
-        stream = self._known(key)
+        stream = self.windows.known(key)
         if stream is None:
             return False
         if stream.reading or (stream.more and job_id > stream.cursor):

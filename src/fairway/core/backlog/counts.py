@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from fairway.core.backlog.streams import Stream
-from fairway.core.backlog.tenant_backlog import TenantBacklog
+from fairway.core.backlog.tenant_backlog import TenantBacklogs
 from fairway.core.job import due_ms_of
 from fairway.core.steps import in_steps
 
@@ -24,8 +24,8 @@ class Survey:
 class BacklogCounts:
     """What is known of every (pool, tenant) with streams here."""
 
-    def __init__(self) -> None:
-        self._tenants: dict[tuple[int, int], TenantBacklog] = {}
+    def __init__(self, tenants: TenantBacklogs) -> None:
+        self._tenants = tenants
 
     def depth(self, tenant: int, pools: Iterable[int]) -> int:
         """Queued jobs of a tenant over these pools."""

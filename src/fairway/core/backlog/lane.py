@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairway.core.backlog.streams import Stream, StreamGroup
+from fairway.core.backlog.priority import StreamGroup
+from fairway.core.backlog.streams import Stream
 
 MANY_STREAMS = 64  # of a lane: whether any goes on is looked up now and then only
 LOOK_US = 100_000

@@ -15,7 +15,8 @@ from fairway.core.backlog.lane import PREPAID_US as PREPAID_US
 from fairway.core.backlog.lane import Lane
 from fairway.core.backlog.lane_order import LaneOrder
 from fairway.core.backlog.lane_types import LaneTypes, Leads
-from fairway.core.backlog.streams import Firsts, Stream
+from fairway.core.backlog.priority import Firsts
+from fairway.core.backlog.streams import Stream
 
 NOT_ASKED = Leads([])
 SORT_STREAMS = 256  # so many are sorted by type in good time: nobody waits while more are

@@ -16,6 +16,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.backlog.windows import Windows
 from fairway.core.job import QueuedJob
 
 READ_JOBS_MIN = 16  # enough to be worth a read
@@ -45,11 +46,11 @@ def budget_of(wishes: Sequence[tuple[Stream, int]], room_bytes: int) -> Budget:
 
 
 class Reading:
-    def __init__(self, is_crowded: Callable[[int], bool]) -> None:
+    def __init__(self, windows: Windows, is_crowded: Callable[[int], bool]) -> None:
+        self._windows = windows
         self._is_crowded = is_crowded  # whether so many wait in a pool that more may wait outside
-        self._deferrable: set[int] = (
-            set()
-        )  # tenants whose streams are deferred while their pool is crowded
+        # tenants whose streams are deferred while their pool is crowded
+        self._deferrable: set[int] = set()
         # By tenant, in the order they began to want a read; whose turn is next comes first.
         self._wanting: dict[int, dict[StreamKey, Stream]] = {}
         self.wanting = 0  # how many want a read that need not wait outside
@@ -81,8 +82,25 @@ class Reading:
             if self.forget(stream):
                 self.want(stream)
 
+    @property
+    def jobs_per_read(self) -> int:
+        """An even part of the room for each that wants a read, and enough to be worth one."""
+        limits = self._windows.limits
+        part = (limits.jobs_total - self._windows.jobs_held) // (self.wanting + 1)
+        return min(limits.jobs_per_read, max(part, READ_JOBS_MIN))
+
+    @property
+    def low(self) -> int:
+        """A window with no more jobs than this wants a read."""
+        return self.jobs_per_read // 4
+
+    def want_more(self, stream: Stream) -> None:
+        """If the store has more of a stream, and its window is low."""
+        if stream.more and len(stream.window) <= self.low:
+            self.want(stream)
+
     def want(self, stream: Stream) -> None:
-        if stream.reading:
+        if stream.blocked or stream.reading:
             return
         key = stream.key
         if key.tenant not in self._deferrable:

@@ -15,20 +15,24 @@ resume as often: only streams that a change is about are looked at, and very man
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 
 from fairway.core.backlog.holds import Holds
-from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
-from fairway.core.backlog.tenant_backlog import Unsettled
+from fairway.core.backlog.reading import Reading
+from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.backlog.tenant_backlog import TenantBacklogs, Unsettled
 from fairway.core.backlog.windows import Windows
 
 REVIEWED_AT_ONCE = 256  # streams: half a millisecond
 EVICTED_AT_ONCE = 2_000  # jobs, likewise
 
 
-class RunnableWindows(Windows):
-    def __init__(self, limits: WindowLimits, is_crowded: Callable[[int], bool]) -> None:
-        super().__init__(limits, is_crowded)
+class RunnableStreams:
+    def __init__(self, tenants: TenantBacklogs, windows: Windows, reading: Reading) -> None:
+        self._tenants = tenants
+        self._windows = windows
+        self._reading = reading
+        self.holds = Holds()
         self._runnable: Set[int] | None = None  # job types of shared workers; None: all may run
         self._own_runnable: dict[int, Set[int]] = {}  # tenant → job types of its own workers
         self._by_type: dict[int, dict[Stream, None]] = {}  # all streams, in order
@@ -107,25 +111,29 @@ class RunnableWindows(Windows):
         return asleep, awake
 
     def _asleep(self) -> list[tuple[int, int]]:
-        asleep = [pool_tenant for pool_tenant in self._settled if not self.ready(*pool_tenant)]
+        asleep = [pool_tenant for pool_tenant in self._settled if not self._has_ready(pool_tenant)]
         for pool_tenant in asleep:
             del self._settled[pool_tenant]
         return asleep
 
+    def _has_ready(self, pool_tenant: tuple[int, int]) -> bool:
+        backlog = self._tenants.get(pool_tenant)
+        return backlog is not None and backlog.ready > 0
+
     def _review_holds(self) -> None:
-        enough = self.jobs_held - EVICTED_AT_ONCE
+        enough = self._windows.jobs_held - EVICTED_AT_ONCE
         for _ in range(REVIEWED_AT_ONCE):
-            if not self._unsettled or self.jobs_held <= enough:
+            if not self._unsettled or self._windows.jobs_held <= enough:
                 return
             self._settle_next()
 
     def _review_types(self) -> None:
-        is_tight = self.jobs_held > self.limits.jobs_total // 2
-        enough = self.jobs_held - EVICTED_AT_ONCE
+        is_tight = self._windows.jobs_held > self._windows.limits.jobs_total // 2
+        enough = self._windows.jobs_held - EVICTED_AT_ONCE
         for _ in range(min(REVIEWED_AT_ONCE, len(self._to_review))):
             stream, _nothing = self._to_review.popitem()
             self._look_at(stream, evicts=is_tight)
-            if self.jobs_held <= enough:
+            if self._windows.jobs_held <= enough:
                 return
 
     def _settle_next(self) -> None:
@@ -136,37 +144,37 @@ class RunnableWindows(Windows):
             return
         self._unsettled.rotate(-1)
         stream, _nothing = unsettled.left.popitem()
-        self._settle(stream, unsettled)
+        self.settle(stream, unsettled)
 
-    def _settle(self, stream: Stream, unsettled: Unsettled) -> None:
+    def settle(self, stream: Stream, unsettled: Unsettled) -> None:
         """Let a stream know of the holds that are in force now."""
         self._strike_off(stream, unsettled)
         self._settled[stream.key.pool, stream.key.tenant] = None
         if unsettled.is_about(stream):
             # Probes are in windows of streams that are held: only other holds put them back.
-            self._look_at(stream, evicts=self._is_held(stream.key))
+            self._look_at(stream, evicts=self.is_held(stream.key))
 
     def _strike_off(self, stream: Stream, unsettled: Unsettled) -> None:
         unsettled.left.pop(stream, None)
         if not unsettled.left:
             self._tenants[stream.key.pool, stream.key.tenant].unsettled = None
 
-    def _is_unsettled(self, stream: Stream) -> bool:
+    def is_unsettled(self, stream: Stream) -> bool:
         unsettled = self._tenants[stream.key.pool, stream.key.tenant].unsettled
         return unsettled is not None and stream in unsettled.left
 
     def _look_at(self, stream: Stream, *, evicts: bool) -> None:
-        stream.blocked = not self._may_run(stream.key)
+        stream.blocked = not self.may_run(stream.key)
         if stream.blocked:
             if evicts:
-                self._evict(stream)
-        elif stream.more and len(stream.window) <= self.low:
-            self._want(stream)
+                self._windows.evict(stream)
+        else:
+            self._reading.want_more(stream)
 
-    def _may_run(self, key: StreamKey) -> bool:
-        return self._has_worker(key) and not self._is_held(key)
+    def may_run(self, key: StreamKey) -> bool:
+        return self._has_worker(key) and not self.is_held(key)
 
-    def _is_held(self, key: StreamKey) -> bool:
+    def is_held(self, key: StreamKey) -> bool:
         return bool(self.holds) and self.holds.on(key) is not None
 
     def _has_worker(self, key: StreamKey) -> bool:
@@ -174,14 +182,14 @@ class RunnableWindows(Windows):
             return True
         return key.type in self._own_runnable.get(key.tenant, ())
 
-    def _made(self, stream: Stream) -> None:
-        stream.blocked = not self._may_run(stream.key)
+    def made(self, stream: Stream) -> None:
+        stream.blocked = not self.may_run(stream.key)
         self._pools.add(stream.key.pool)
         self._by_type.setdefault(stream.type, {})[stream] = None
 
-    def _dropped(self, stream: Stream) -> None:
+    def dropped(self, stream: Stream) -> None:
         """Its tenant has it no more."""
-        self.reading.forget(stream)
+        self._reading.forget(stream)
         self._to_review.pop(stream, None)
         unsettled = self._tenants[stream.key.pool, stream.key.tenant].unsettled
         if unsettled is not None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Set
 from fairway.core.backlog import deferred
 from fairway.core.backlog.deferred import Crowd
 from fairway.core.backlog.lanes import LaneShare
-from fairway.core.backlog.streams import Firsts, Stream, StreamGroup, StreamKey
+from fairway.core.backlog.priority import Firsts, StreamGroup
+from fairway.core.backlog.streams import Stream, StreamKey
 
 
 class Unsettled:
@@ -110,3 +111,7 @@ class TenantBacklog:
         if self.streams or self.crowd is not None:
             return False
         return self.lanes is None or self.lanes.is_quiet
+
+
+#: By (pool, tenant): every one with streams here.
+TenantBacklogs = dict[tuple[int, int], TenantBacklog]

@@ -14,10 +14,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from fairway.core.backlog.backlog import WindowLimits
+from fairway.core.backlog.backlog import Backlog
 from fairway.core.backlog.holds import Holds
-from fairway.core.backlog.probing import ProbingBacklog
-from fairway.core.backlog.streams import StreamKey
+from fairway.core.backlog.streams import StreamKey, WindowLimits
 from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
@@ -75,7 +74,7 @@ class Dispatcher:
         self.shards = OwnedShards()
         self.tombstones = Tombstones()
         self.shares = Shares(pools, settings.scheduler)
-        self.backlog = ProbingBacklog(settings.limits, self.shares.is_crowded)
+        self.backlog = Backlog(settings.limits, self.shares.is_crowded)
         self.sessions = SessionTable(clock, pools, round(settings.grace_seconds * 1e6))
         self.leases = LeaseTable(self.backlog, self.shares, self.sessions.held)
         memory = Memory(pools, self.shards, self.sessions, self.leases, self.backlog, self.shares)
@@ -167,7 +166,7 @@ class Dispatcher:
         Of one that was not opened yet nobody knows: unless it was handed over like that.
         """
         unsure = {lease.shard for lease in self.leases.values() if not lease.written}
-        unsure |= {shard_of(job_id) for job_id in self.backlog.unrecorded_ids}
+        unsure |= {shard_of(job_id) for job_id in self.backlog.underway.unrecorded_ids}
         known = self.shards.open | handed_over
         return (known & self.shards.terms.keys()) - unsure
 
@@ -175,11 +174,11 @@ class Dispatcher:
 
     def inserting(self, ids: Iterable[str]) -> None:
         """These are being written here: a read must not bring them before they are announced."""
-        self.backlog.inserting_ids.update(ids)
+        self.backlog.underway.inserting_ids.update(ids)
 
     def inserted(self, ids: Iterable[str]) -> None:
         """They are written and announced, or they are not written."""
-        self.backlog.inserting_ids.difference_update(ids)
+        self.backlog.underway.inserting_ids.difference_update(ids)
 
     def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
         """Jobs of one shard are on disk and due."""
@@ -212,7 +211,7 @@ class Dispatcher:
 
     def depth_of(self, tenant: int) -> int:
         """How many jobs of the tenant wait."""
-        return self.backlog.depth(tenant, self.pools.by_number)
+        return self.backlog.counts.depth(tenant, self.pools.by_number)
 
     def windows(self) -> WindowFeed:
         """For those that read the store into the windows."""
@@ -262,12 +261,12 @@ class Dispatcher:
 
     def is_underway(self, job: str) -> bool:
         """Whether it runs, or its end is on its way to disk: the row may show it as waiting."""
-        return job in self.leases or job in self.backlog.unrecorded_ids
+        return job in self.leases or job in self.backlog.underway.unrecorded_ids
 
     def may_judge(self, job: str) -> bool:
         """False while its end is on its way to disk, and in shards that are not (yet) known."""
         is_known = self.shards.restored_term(shard_of(job)) is not None
-        return is_known and job not in self.backlog.unrecorded_ids
+        return is_known and job not in self.backlog.underway.unrecorded_ids
 
     def is_real(self, job: str, epoch: int, token: str) -> bool:
         """Whether a server of this cluster granted such a lease."""
@@ -501,19 +500,19 @@ class Dispatcher:
         self.shares.set_entitlement(tenant, self._clock.now_us())
         for pool in self.pools.by_number:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before
-        streams = self.backlog.streams_of(tenant.id, self.pools.by_number)
+        streams = self.backlog.counts.streams_of(tenant.id, self.pools.by_number)
         self.backlog.reading.set_deferrable(tenant.id, tenant.fair_group == FREE, streams)
 
     def holds(self) -> Holds:
         """What must not start."""
-        return self.backlog.holds
+        return self.backlog.runnable.holds
 
     def set_holds(self, holds: Holds) -> None:
         """What must not start from now on; what runs, runs on."""
         now_us = self._clock.now_us()
-        for pool, tenant in self.backlog.set_holds(holds):
+        for pool, tenant in self.backlog.runnable.set_holds(holds):
             self.shares[pool].sleep(tenant, now_us)
-        if self.backlog.wants_reads or self.backlog.is_reviewing:
+        if self.backlog.reads.are_wanted or self.backlog.runnable.is_reviewing:
             self._ports.want_reads()
 
     def asks_for_policies(self, tenant: int | None, policies: Mapping[int, dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
-from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob, due_ms_of
@@ -37,7 +37,7 @@ class Memory:
     shards: OwnedShards
     sessions: SessionTable
     leases: LeaseTable
-    backlog: ProbingBacklog
+    backlog: Backlog
     shares: Shares
 
 
@@ -66,7 +66,7 @@ class Granting:
             pools.add(pool)
         for pool in pools:
             self._serve_waiting(pool, now_us)
-        if self._backlog.wants_reads:
+        if self._backlog.reads.are_wanted:
             self._ports.want_reads()
 
     def _serve_waiting(self, pool: int, now_us: int) -> None:
@@ -119,7 +119,7 @@ class Granting:
                 self._serve(session, pool, now_us)
         if session.held is not None and session.held.full:
             session.held.look_again()  # it may have more slots now, or take jobs again
-        if self._backlog.wants_reads:
+        if self._backlog.reads.are_wanted:
             self._ports.want_reads()
 
     def _serve(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
-from fairway.core.backlog.probing import ProbingBacklog
+from fairway.core.backlog.backlog import Backlog
 from fairway.core.run.lease import judge_naming
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.sessions.held_calls import HeldCalls
@@ -21,7 +21,7 @@ from fairway.services.sessions.sessions import Holding, Lease, Session
 class LeaseTable(dict[str, Lease]):
     """By the job's id."""
 
-    def __init__(self, backlog: ProbingBacklog, shares: Shares, held: HeldCalls) -> None:
+    def __init__(self, backlog: Backlog, shares: Shares, held: HeldCalls) -> None:
         super().__init__()
         self._backlog = backlog
         self._shares = shares
@@ -108,7 +108,7 @@ class LeaseTable(dict[str, Lease]):
     def end(self, leases: list[Lease], now_us: int) -> None:
         """Runs are over; until their ends are on disk the store shows the jobs as they were."""
         self.release(leases, now_us)
-        self._backlog.unrecorded_ids.update([lease.job.id for lease in leases])
+        self._backlog.underway.unrecorded_ids.update([lease.job.id for lease in leases])
 
     def release(self, leases: Iterable[Lease], now_us: int) -> None:
         shares, backlog, own = self._shares, self._backlog, self._held.own

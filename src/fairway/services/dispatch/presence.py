@@ -41,8 +41,8 @@ class Presence:
         for number, slots in changes.capacity.items():
             self._shares[number].set_capacity(slots, now_us)
         if changes.types:
-            self._backlog.set_runnable(changes.types)
-        if self._backlog.wants_reads or self._backlog.is_reviewing:
+            self._backlog.runnable.set_runnable(changes.types)
+        if self._backlog.reads.are_wanted or self._backlog.runnable.is_reviewing:
             self._want_reads()
 
     def hear_anew(self, types: set[int]) -> None:

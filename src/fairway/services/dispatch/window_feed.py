@@ -32,17 +32,17 @@ class WindowFeed:
 
     def begin_reads(self, streams_max: int) -> list[tuple[Stream, int]]:
         """Streams to read next, each with how many jobs to ask for."""
-        return self._backlog.begin_reads(streams_max, self._clock.now_us())
+        return self._backlog.reads.begin(streams_max, self._clock.now_us())
 
     def budget_of(self, wishes: Sequence[tuple[Stream, int]]) -> Budget:
         """How many bytes these reads may bring of each stream."""
-        return self._backlog.budget_of(wishes)
+        return self._backlog.reads.budget_of(wishes)
 
     def end_reads(
         self, wishes: Sequence[tuple[Stream, int]], found: Sequence[Found], budget: Budget
     ) -> list[StreamKey]:
         """What these reads brought; answers the streams that have jobs to give now."""
-        end, leases, now_us = self._backlog.end_weighed, self._leases, self._clock.now_us()
+        end, leases, now_us = self._backlog.reads.end_weighed, self._leases, self._clock.now_us()
         return [
             wish[0].key
             for wish, part in zip(wishes, found, strict=True)
@@ -55,23 +55,23 @@ class WindowFeed:
 
     def fail_read(self, stream: Stream) -> None:
         """The read did not come through: ask again later."""
-        self._backlog.fail_read(stream)
+        self._backlog.reads.fail(stream)
 
     def is_only_crowd(self) -> bool:
         """Whether nobody wants a read but those who wait outside a crowded pool."""
-        return self._backlog.reading.is_waited_for and not self._backlog.wants_reads
+        return self._backlog.reading.is_waited_for and not self._backlog.reads.are_wanted
 
     # -- what changed for very many streams ------------------------------------------------------
 
     def is_reviewing(self) -> bool:
         """Whether some streams do not know yet what changed."""
-        return self._backlog.is_reviewing
+        return self._backlog.runnable.is_reviewing
 
     def review(self) -> None:
         """Go on with that: whoever reads the store calls this."""
-        if not self._backlog.is_reviewing:
+        if not self._backlog.runnable.is_reviewing:
             return
-        asleep, awake = self._backlog.review()
+        asleep, awake = self._backlog.runnable.review()
         now_us = self._clock.now_us()
         for pool, tenant in asleep:
             self._shares[pool].sleep(tenant, now_us)
@@ -96,7 +96,7 @@ class WindowFeed:
 
     def counted(self, depths: dict[tuple[int, int], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
-        self._backlog.counted(depths)
+        self._backlog.counts.counted(depths)
 
     def pruning(self) -> Iterator[None]:
         """Forget streams with nothing in them, a step at a time."""
@@ -104,18 +104,18 @@ class WindowFeed:
 
     def surveying(self, found: Survey) -> Iterator[None]:
         """Add what waits, a step at a time."""
-        return self._backlog.surveying(found)
+        return self._backlog.counts.surveying(found)
 
     def jobs_held(self) -> int:
-        return self._backlog.jobs_held
+        return self._backlog.windows.jobs_held
 
     # -- probes ------------------------------------------------------------------------------
 
     def begin_probe(self, hold: Hold) -> list[Stream]:
         """The streams with jobs that this hold keeps back, to be read."""
-        return self._backlog.begin_probe(hold, self._pools.by_number)
+        return self._backlog.probes.begin(hold, self._pools.by_number)
 
     def end_probe(self, read: Mapping[Stream, Sequence[QueuedJob]]) -> list[QueuedJob]:
         """Let those of the jobs out that are free to start; answers them."""
-        end, leases, now_us = self._backlog.end_probe, self._leases, self._clock.now_us()
+        end, leases, now_us = self._backlog.probes.end, self._leases, self._clock.now_us()
         return [job for stream, jobs in read.items() for job in end(stream, jobs, leases, now_us)]
