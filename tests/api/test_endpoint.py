@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fairway.api.endpoint import OF_EVERY_BODY, OF_EVERY_KEY, Endpoint, endpoints_of, path, query
-from fairway.wire.many import CancelMany
+from fairway.wire.bulk import CancelMany
 
 
 @Endpoint("POST /v1/things/{id}", keys=("tenant",), body=CancelMany, problems=("NOT_FOUND",))

@@ -13,7 +13,7 @@ from tests.api.worker import HandWorker
 from tests.api.workers.test_exchange import UNKNOWN
 
 from fairway.api.endpoint import Endpoint
-from fairway.api.table import OPERATIONS
+from fairway.api.routes import OPERATIONS
 
 SENDING = [operation for operation in OPERATIONS if operation.body is not None]
 ODD_TENANTS = ["#99999999999", "#2147483648", "#-1", "#" + "9" * 5000, "#٣", "", "\x00", "#"]

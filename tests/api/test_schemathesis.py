@@ -16,7 +16,7 @@ from tests.api.house import House, open_house
 from tests.api.test_scopes import declared
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
-from fairway.api.table import OPERATIONS
+from fairway.api.routes import OPERATIONS
 
 HERE = Path(__file__).parent
 EXAMPLES = int(os.environ.get("FAIRWAY_PROPERTY_EXAMPLES", "3"))  # of an operation, made at random

@@ -11,7 +11,7 @@ from tests.api.house import NO_TLS, House, problem
 
 from fairway.api.docs.openapi import document
 from fairway.api.endpoint import Endpoint
-from fairway.api.table import OPERATIONS
+from fairway.api.routes import OPERATIONS
 
 
 class Caller(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
-from fairway.services.restraints.holds import TENANT_PAUSES_MAX
+from fairway.services.restraints.pauses import TENANT_PAUSES_MAX
 
 NEVER = "never-was"
 

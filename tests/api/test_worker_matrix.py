@@ -17,7 +17,7 @@ from tests.api.house import House
 from tests.api.worker import HandWorker
 from tests.api.worker_world import CALLERS, JOBS, Keys, World, make_keys, world_of
 
-from fairway.api.table import OPERATIONS
+from fairway.api.routes import OPERATIONS
 from fairway.wire import exchange as wire
 from fairway.wire.storage import CheckpointSave
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.explain import SENTENCES, Facts, Reason, reason_of, sentence_of, start_of
-from fairway.core.fair_share.insight import Waiting
+from fairway.core.fair_share.standings import Waiting
 from fairway.core.lifecycle import State
 
 UNSAID = (Reason.RUNNING, Reason.FINISHED, Reason.NO_WORKER)

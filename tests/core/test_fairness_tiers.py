@@ -7,7 +7,7 @@ from tests.core.fair_checks import watch_reservations
 from tests.core.fair_simulation import PLAIN, SECOND, Load, SimJob, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
-from fairway.core.fair_share.insight import Waiting
+from fairway.core.fair_share.standings import Waiting
 
 
 def always(tenant: int) -> SimJob:

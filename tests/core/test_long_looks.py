@@ -13,7 +13,7 @@ from tests.steps import lines_of
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.job import QueuedJob
-from fairway.core.steps import LOOKED_AT_ONCE
+from fairway.core.time_slices import LOOKED_AT_ONCE
 
 POOLS = (POOL, POOL + 1, POOL + 2)
 EACH = 2_000

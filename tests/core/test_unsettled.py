@@ -14,7 +14,7 @@ from tests.core.backlog.test_backlog import HOLDS, LIMITS, POOL, BacklogMachine,
 from tests.core.timed_backlog import TimedBacklog
 from tests.steps import lines_of
 
-from fairway.core import steps
+from fairway.core import time_slices
 from fairway.core.backlog import backlog as backlog_module
 from fairway.core.backlog import deferred, runnable
 from fairway.core.backlog.holds import Hold, Holds
@@ -35,7 +35,7 @@ class InParts(BacklogMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(runnable, "REVIEWED_AT_ONCE", 1)
         self.patch.setattr(backlog_module, "SETTLED_PER_TAKE", 1)
-        self.patch.setattr(steps, "LOOKED_AT_ONCE", 1)
+        self.patch.setattr(time_slices, "LOOKED_AT_ONCE", 1)
         self.pruning: Iterator[None] = iter(())
 
     @rule()

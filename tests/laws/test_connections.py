@@ -18,7 +18,7 @@ HOT = {
     "services/restraints/probes.py", "services/scheduling/promoter.py",
     "services/dispatch/refiller.py", "services/workers/rescuer.py",
     "services/dispatch/fair_share_loop.py",
-    "services/dispatch/reconciler.py", "services/scheduling/ticker.py",
+    "services/dispatch/backlog_reconciler.py", "services/scheduling/ticker.py",
     # groups: who comes meanwhile shares the next one
     "services/jobs/job_reader.py", "services/recording/row_writer.py",
     "services/submit/submission.py",
@@ -37,7 +37,7 @@ PEOPLE = {
     # groups
     "services/registry/type_names.py",
     # the house itself
-    "services/readiness.py", "services/schema.py", "services/object_storage/storage_tie.py",
+    "services/readiness.py", "services/schema.py", "services/object_storage/storage_binding.py",
     # behind a tenant's place
     "store/connections/database.py",
 }  # fmt: skip

@@ -34,5 +34,5 @@ def test_a_fence_holds_no_renewal_up() -> None:
     }
     assert locks.pop("claim_shards") == {"FOR UPDATE"}
     assert locks.pop("renew_shards") == {"FOR NO KEY UPDATE"}
-    assert locks.pop("read_owners") == locks.pop("far_terms") == set()
+    assert locks.pop("read_owners") == locks.pop("overlong_terms") == set()
     assert {name for name, lock in locks.items() if lock != {"FOR KEY SHARE"}} == set()

@@ -80,7 +80,7 @@ FOR_ALL = {
 UPKEEP = {
     "store/schema/partitions.py",
     "store/schema/partition_retirement.py",
-    "store/connections/wall_proof.py",
+    "store/connections/row_security_proof.py",
 }
 
 

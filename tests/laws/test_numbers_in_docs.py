@@ -13,7 +13,7 @@ from tests.laws.source import ROOT
 
 from fairway.api.jobs import events
 from fairway.cli import http
-from fairway.core import classifier
+from fairway.core import pool_classifier
 from fairway.core.failure import circuit_book, retry
 from fairway.core.failure.circuits import CircuitSettings
 from fairway.core.failure.quarantine import QuarantineSettings
@@ -30,7 +30,7 @@ from fairway.services.maintenance import run_times
 from fairway.services.object_storage import uploads
 from fairway.services.sessions import session_table
 from fairway.wire import bounds
-from fairway.worker.exchange import held_results, reporting
+from fairway.worker.exchange import reporting, unacknowledged_results
 from fairway.worker.pipe import pings
 from fairway.worker.runners import fleet, isolated, spares, start_failures, suspects
 
@@ -112,8 +112,11 @@ SENTENCES = [
         f"| pick-up, 99 % | {span(SHORT.pickup_target_seconds)} |"
         f" {span(MEDIUM.pickup_target_seconds)} | {LONG.pickup_target_seconds:g} s |",
     ),
-    ("POOLS", f"If more than {classifier.DRIFT_SHARE // 10} % of a type's runs outlast its pool"),
-    ("POOLS", f"more than {WORDS[classifier.VIOLATIONS_MAX]} gross overruns in an hour"),
+    (
+        "POOLS",
+        f"If more than {pool_classifier.DRIFT_SHARE // 10} % of a type's runs outlast its pool",
+    ),
+    ("POOLS", f"more than {WORDS[pool_classifier.VIOLATIONS_MAX]} gross overruns in an hour"),
     (
         "POOLS",
         f"a short job after {span(SHORT.overrun_seconds or 0)}, a medium one after"
@@ -171,8 +174,8 @@ SENTENCES = [
     ),
     (
         "OPERATING",
-        f"for {span(held_results.OVER_SECONDS)} ({span(held_results.FULL_SECONDS)} when the"
-        " worker is full)",
+        f"for {span(unacknowledged_results.OVER_SECONDS)}"
+        f" ({span(unacknowledged_results.FULL_SECONDS)} when the worker is full)",
     ),
     (
         "decisions/0013",

@@ -23,7 +23,7 @@ DATA = {
     # the dispatcher's working memory, which only the owner and its parts change (test_one_owner.py)
     "services/dispatch/": {"lease", "self.shards", "session"},
     "services/sessions/": {"lease", "session"},
-    "core/classifier.py": {"record", "self.record_of(type_id, pool)"},
+    "core/pool_classifier.py": {"record", "self.record_of(type_id, pool)"},
     "core/failure/sliding_window.py": {"last"},
     # records that their own module makes, keeps and throws away
     "api/http/protocol.py": {"connection", "self.cycle"},
@@ -41,7 +41,7 @@ DATA = {
     # messages that are filled in before they are sent, or put right once they are read
     "api/operators/pauses.py": {"wanted"},
     "cli/up.py": {"keys"},
-    "worker/exchange/ledger.py": {"report"},
+    "worker/exchange/lease_ledger.py": {"report"},
     "worker/exchange/reporting.py": {"request"},
     "worker/keeper.py": {"reply", "request"},
     "worker/pipe/message_checks.py": {"message"},

@@ -57,7 +57,7 @@ async def test_a_tenants_pauses_leave_connections_to_others(
     platform: Platform, tenant: Tenant, database_url: str
 ) -> None:
     async with held_table(database_url, "pauses") as holder:
-        flood = [asyncio.create_task(platform.holds.pauses(tenant.id)) for _ in range(FLOOD)]
+        flood = [asyncio.create_task(platform.pauses.of(tenant.id)) for _ in range(FLOOD)]
         await somebody_stands(holder, PEOPLE)
         await one_question(platform)
         assert await standing(holder, PEOPLE) <= 2

@@ -138,7 +138,7 @@ async def test_a_reservation_is_kept_and_lent_only_to_what_ends_soon(platform: P
     leases = await leases_of(hand)
     assert tenants_of(leases) == {other.id: 4}  # six are kept, though nobody needs them
     await submit(platform, other, *[new(timeout_ms=2001)] * 5)
-    await platform.holds.run_once(0)
+    await platform.pauses.run_once(0)
     news = await hand.say(wait_seconds=0.1)
     assert news is not None
     assert news.leases == []

@@ -17,7 +17,7 @@ from fairway.store.leadership import (
     CHANNEL,
     Owner,
     database_now,
-    far_terms,
+    overlong_terms,
     read_owners,
     release_shards,
     renew_shards,
@@ -196,15 +196,15 @@ async def test_a_term_that_ends_too_far_ahead_is_taken_only_as_it_was_seen(
     shards: Connection,
 ) -> None:
     held = await claim_shards(shards, "a", "", 3)
-    assert await far_terms(shards, 6) == {}
+    assert await overlong_terms(shards, 6) == {}
     await shards.execute("UPDATE shards SET expires_at = now() + interval '5 hours'")
-    seen = await far_terms(shards, 6)
+    seen = await overlong_terms(shards, 6)
     assert seen.keys() == {0, 1}
     assert await claim_shards(shards, "b", "", 3) == {}
     await renew_shards(shards, {1: held[1]}, 3)
     assert await claim_shards(shards, "a", "", 3, held=[0], unrenewed=seen) == {}
     assert await claim_shards(shards, "b", "", 3, unrenewed=seen) == {0: held[0] + 1}
-    assert await far_terms(shards, 6) == {}
+    assert await overlong_terms(shards, 6) == {}
 
 
 async def test_a_claim_that_waits_for_a_renewal_finds_the_owner_alive(
@@ -212,7 +212,7 @@ async def test_a_claim_that_waits_for_a_renewal_finds_the_owner_alive(
 ) -> None:
     held = await claim_shards(shards, "a", "", 3)
     await shards.execute("UPDATE shards SET expires_at = now() + interval '5 hours'")
-    seen = await far_terms(shards, 6)
+    seen = await overlong_terms(shards, 6)
     async with shards.transaction():
         await renew_shards(shards, held, 3)
         claim = asyncio.create_task(claim_shards(other_connection, "b", "", 3, unrenewed=seen))

@@ -11,7 +11,7 @@ from tests.postgres import connected
 from tests.store.rows import add_jobs, new_job
 
 from fairway.core.errors import Unavailable
-from fairway.services.schema import prove_walls
+from fairway.services.schema import prove_row_security
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.row_security import TENANTS_MAY
 from fairway.store.postgres.initdb import ROLE
@@ -113,7 +113,7 @@ async def test_every_row_comes_through_and_the_wall_stands(
     assert ([row[0] for row in house], [row[0] for row in by_hand]) == (["work"], ["by.hand"])
     database = await Database.open(empty_database_url)
     try:
-        await prove_walls(database)
+        await prove_row_security(database)
         async with database.quick(OURS) as asked:
             for table in sorted({*TENANTS_MAY} & {t for t in tables if "tenant" in tables[t]}):
                 rows = await asked.fetch(f"SELECT tenant FROM {table}")

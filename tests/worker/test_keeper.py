@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from fairway.wire import exchange as wire
-from fairway.worker.exchange import ledger, linger, readiness
+from fairway.worker.exchange import lease_ledger, readiness, report_delay
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
 
@@ -61,7 +61,7 @@ def lease(number: int, seconds: float) -> wire.Lease:
 
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
-    monkeypatch.setattr(linger, "LINGER_SECONDS", LINGER_SECONDS)
+    monkeypatch.setattr(report_delay, "LINGER_SECONDS", LINGER_SECONDS)
     monkeypatch.setenv("ACCEPTANCE_LEDGER", str(tmp_path / "ledger"))
     desk = Desk()
     options = WorkerOptions(
@@ -102,7 +102,7 @@ async def test_a_hello_that_was_given_up_is_said_again(desk: Desk) -> None:
 async def test_all_that_runs_is_named_now_and_then(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "NAMING_SECONDS", 0.2)
+    monkeypatch.setattr(lease_ledger, "NAMING_SECONDS", 0.2)
     async with asyncio.timeout(20):
         hello, first = await desk.calls.get()
         assert not hello.running_is_all
@@ -125,7 +125,7 @@ async def test_what_has_ended_and_was_not_heard_is_named_as_ended(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its report may be long on the way; meanwhile its time limit is nobody's business."""
-    monkeypatch.setattr(ledger, "NAMING_SECONDS", 0.2)
+    monkeypatch.setattr(lease_ledger, "NAMING_SECONDS", 0.2)
     async with asyncio.timeout(20):
         _, door = await desk.calls.get()
         leases = [lease(1, 0), lease(2, 60)]

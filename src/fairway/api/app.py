@@ -35,7 +35,7 @@ from fairway.api.http.page_streams import page_slots
 from fairway.api.jobs import events
 from fairway.api.operators import health
 from fairway.api.relay import Edge, Relay
-from fairway.api.table import ENDPOINTS, NAMED, allowed_methods
+from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
 from fairway.core.errors import FairwayError, NotFound, Unavailable
 from fairway.runtime.telemetry import logger
 from fairway.services.platform import Platform

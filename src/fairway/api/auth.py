@@ -5,7 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from fairway.api.endpoint import KeyScope
-from fairway.api.http.asgi import CONNECTION, Scope, header
+from fairway.api.http.asgi import CONNECTION, Scope
+from fairway.api.http.headers import header
 from fairway.core.backpressure.connections import address_of
 from fairway.core.errors import Forbidden
 from fairway.core.tenant import Tenant

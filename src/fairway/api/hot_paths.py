@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fairway.api.endpoint import KeyScope
 from fairway.api.relay import Edge
-from fairway.api.table import ENDPOINTS, NAMED
+from fairway.api.routes import ENDPOINTS, NAMED
 
 HOT = [one for one in ENDPOINTS if one.is_hot]
 #: Who answers, with which keys, and what stands in the path in place of its `{…}`.

@@ -17,7 +17,8 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import Response
 
-from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, header, send_bytes
+from fairway.api.http.asgi import CONNECTION, Receive, Scope, Send, send_bytes
+from fairway.api.http.headers import header
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable

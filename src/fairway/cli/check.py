@@ -12,13 +12,13 @@ from fairway.cli.up import postgres_folder
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.object_storage.storage_marker import REFUSALS, standing_of
 from fairway.runtime.settings import Settings, load
-from fairway.services.maintenance.wall_check import inspect_walls
+from fairway.services.maintenance.row_security_check import inspect_row_security
 from fairway.store.object_storage.storage import Objects
 from fairway.store.postgres.data_folder import FolderInUse
 from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, read_tie
 from fairway.store.postgres.tuning import Finding
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 
 screen = Console(highlight=False)
 
@@ -44,7 +44,7 @@ def run(*, database_url: str | None, data_dir: Path | None) -> int:
 
 def _say_levels() -> None:
     """How firmly a worker on this machine could hold jobs in processes to their limits."""
-    words = LimitEnforcement.find(os.environ.get("FAIRWAY_CGROUP")).words()
+    words = EnforcementLevel.find(os.environ.get("FAIRWAY_CGROUP")).words()
     told = "; ".join(f"{limit}: {means}" for limit, means in words.items())
     screen.print(f"[dim]limits of process jobs here[/]  {told}", soft_wrap=True)
 
@@ -64,7 +64,7 @@ async def _inspect_both(dsn: str, settings: Settings) -> list[Finding]:
     owner_dsn = settings.owner_database_url or dsn
     found = await inspect_database(owner_dsn)
     if not any(finding.what.startswith(UNREACHABLE) for finding in found):
-        found += await inspect_walls(dsn, settings)
+        found += await inspect_row_security(dsn, settings)
     return found + await _inspect_storage(await read_tie(owner_dsn), settings)
 
 

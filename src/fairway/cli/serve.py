@@ -84,7 +84,7 @@ async def serve(
 ) -> None:
     """Run a server until `stopping` is set. `ready` is called once it accepts work."""
     platform = await Platform.prepare(dsn, settings, SystemClock(), scheduler)
-    await platform.storage_tie.begin()
+    await platform.storage_binding.begin()
     await platform.start()
     api = Api(platform)
     limits = GateLimits(

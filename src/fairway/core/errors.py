@@ -15,7 +15,7 @@ HTTP statuses are decided in `wire/problems.py`, never here. The docstring is th
 
 from __future__ import annotations
 
-from fairway.core.quota import Quota
+from fairway.core.backpressure.rate_limit import Quota
 
 
 class FairwayError(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from fairway.core.fair_share.insight import Waiting
+from fairway.core.fair_share.standings import Waiting
 from fairway.core.lifecycle import State
 
 AHEAD_MAX = 10_000  # jobs of the stream that are counted; a place further back is only "beyond"

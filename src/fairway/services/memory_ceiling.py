@@ -15,7 +15,7 @@ from fairway.core.run.run_note import PROGRESS_BYTES_MAX
 from fairway.runtime.settings import Settings
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX, CHECKPOINTS_BYTES_MAX
 from fairway.services.backpressure.waiting_slots import DOWNLOADS_MAX
-from fairway.services.object_storage import checkpoints, upload_looks, uploads
+from fairway.services.object_storage import checkpoints, upload_checks, uploads
 
 AT_REST_BYTES = 256 << 20  # the program, and what it knows of tenants, types, pools and tombstones
 CONNECTION_BYTES = (64 + 64 + 64 + 64) << 10  # a head, a small body, half the next head, a reply
@@ -36,8 +36,8 @@ class Store(NamedTuple):
 
 
 def stores(settings: Settings) -> list[Store]:
-    looked_at_bytes = upload_looks.LOOKS_MAX * upload_looks.LOOK_BYTES_MAX  # and taken apart, too
-    looked_through_bytes = upload_looks.LONG_LOOKS_MAX * PIECES * PIECE_BYTES
+    looked_at_bytes = upload_checks.LOOKS_MAX * upload_checks.LOOK_BYTES_MAX  # and taken apart, too
+    looked_through_bytes = upload_checks.LONG_LOOKS_MAX * PIECES * PIECE_BYTES
     return [
         Store("the program at rest", AT_REST_BYTES),
         Store(

@@ -24,11 +24,11 @@ from fairway.services.backpressure.body_memory import BodyRooms
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.backpressure.waiting_slots import HeavyWork, waiting_room
+from fairway.services.dispatch.backlog_reconciler import BacklogReconciler
 from fairway.services.dispatch.dispatcher import Dispatcher, DispatchSettings
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
 from fairway.services.dispatch.ownership import Ownership, OwnershipPorts
 from fairway.services.dispatch.ports import LatePorts
-from fairway.services.dispatch.reconciler import BacklogReconciler
 from fairway.services.dispatch.refiller import Refiller
 from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.jobs.control import Control
@@ -36,7 +36,8 @@ from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
 from fairway.services.jobs.lookup import JobLookup
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.waiting import JobWaits
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
 from fairway.services.maintenance.gauges import Gauges
 from fairway.services.maintenance.pruner import Pruner
@@ -46,7 +47,7 @@ from fairway.services.maintenance.slow_statements import SlowStatements
 from fairway.services.object_storage.checkpoints import Checkpoints
 from fairway.services.object_storage.large_payloads import LargePayloads
 from fairway.services.object_storage.object_janitor import Janitor
-from fairway.services.object_storage.storage_tie import StorageFailures, StorageTie
+from fairway.services.object_storage.storage_binding import StorageBinding, StorageFailures
 from fairway.services.object_storage.upload_accounts import UploadLimits
 from fairway.services.object_storage.uploads import Uploads
 from fairway.services.readiness import Readiness
@@ -56,6 +57,7 @@ from fairway.services.registry.job_types import Registry
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_name_expiry import TypeNameExpiry
 from fairway.services.restraints.holds import HoldRegistry
+from fairway.services.restraints.pauses import Pauses
 from fairway.services.restraints.restraints import RestraintLoop
 from fairway.services.restraints.tenant_events import TenantEvents
 from fairway.services.scheduling.expirer import Expirer, LatenessCheck
@@ -167,7 +169,8 @@ class Platform:
         self.reclassifier = Reclassifier(
             database, self.dispatcher, self.registry, self.run_times, self.metrics
         )
-        self.holds = HoldRegistry(database, self.dispatcher)
+        self.holds = HoldRegistry(self.dispatcher)
+        self.pauses = Pauses(database, self.holds)
         self.restraints = RestraintLoop(
             database,
             self.dispatcher,
@@ -200,8 +203,8 @@ class Platform:
         storage = Storage.open(
             self.settings.storage_url, self.settings.data_dir / "objects", failures.note
         )
-        self.storage_tie = StorageTie(self.database, storage, self.cluster, failures)
-        self.objects = Objects(storage, self.storage_tie.hold)
+        self.storage_binding = StorageBinding(self.database, storage, self.cluster, failures)
+        self.objects = Objects(storage, self.storage_binding.hold)
         self.checkpoints = Checkpoints(self.database, self.objects, self.store_clock)
         limits = UploadLimits.of(self.settings)
         self.uploads = Uploads(self.objects, self.cluster, self.store_clock, limits)
@@ -265,9 +268,12 @@ class Platform:
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
         self.job_lookup = JobLookup(
-            self.database, self.dispatcher, self.watchers, self.store_clock, clock=self.clock,
+            self.database,
+            self.dispatcher,
+            self.store_clock,
             shard_count=self.cluster.shard_count,
-        )  # fmt: skip
+        )
+        self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
         self.explainer = Explainer(
             self.database, self.dispatcher, self.job_lookup, self.fair_share_loop, self.checkpoints,
             self.store_clock, self.recorder.large_results.waiting.get,
@@ -342,7 +348,7 @@ class Platform:
             "directory": self.directory.run_once,
             "registry": self.registry.run_once,
             "measuring": self.reclassifier.run_once,
-            "holds": self.holds.run_once,
+            "pauses": self.pauses.run_once,
             "fair share": self.fair_share_loop.run_once,
             "restraints": self.restraints.run_once,
             "refiller": Refiller(database, dispatcher).run_once,
@@ -361,7 +367,7 @@ class Platform:
                 database, dispatcher, self.directory.names, self.metrics, self.cluster.shard_count
             ).run_once,
             "checkpoint watch": self.checkpoint_watch.run_once,
-            "insight": self.job_lookup.run_once,
+            "waits": self.job_waits.run_once,
             "slow statements": self.slow_statements.run_once,
             "gauges": Gauges(dispatcher, self.metrics, self.store_clock).run_once,
         }
@@ -379,7 +385,7 @@ class Platform:
         await self.directory.run_once(0)
         await self.registry.run_once(0)
         await self.directory.names.load()
-        await self.holds.run_once(0)
+        await self.pauses.run_once(0)
         await self.restraints.run_once(0)
         for loop in self.loops.values():
             loop.start()

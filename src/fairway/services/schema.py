@@ -10,7 +10,7 @@ from datetime import datetime
 from fairway.core.errors import Unavailable
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
-from fairway.store.connections import wall_proof
+from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.hosts import identity_of
 from fairway.store.schema import partitions
@@ -45,7 +45,7 @@ async def opened(dsn: str, settings: Settings) -> Database:
         row_security=settings.row_security,
         wait_seconds=settings.store_wait_seconds,
     )
-    await prove_walls(database)
+    await prove_row_security(database)
     return database
 
 
@@ -57,20 +57,20 @@ async def be_one_database(dsn: str, owner_dsn: str) -> None:
         )
 
 
-async def prove_walls(database: Database) -> None:
+async def prove_row_security(database: Database) -> None:
     """Refuse to go on where a tenant's connection could see another's rows."""
     if not database.has_roles:
         async with database.hot() as connection:
-            await wall_proof.prove_owner(connection)
+            await row_security_proof.prove_owner(connection)
         return
     try:
         async with database.people(PROOF_SECONDS) as connection:
-            await wall_proof.prove(connection)
+            await row_security_proof.prove(connection)
         for use in (database.hot(), database.background()):
             async with use as connection:
-                await wall_proof.prove_server(connection)
-    except wall_proof.CANNOT_ASK as error:
-        raise wall_proof.cannot_ask(error) from error
+                await row_security_proof.prove_server(connection)
+    except row_security_proof.CANNOT_ASK as error:
+        raise row_security_proof.cannot_ask(error) from error
 
 
 async def make_partitions(connection: Connection, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Who owns which shard, and under which term. A row, never a lock: rows survive their holders.
 
 The database's clock decides when a term has run out; unless it was set back after an owner died,
-then those who wait find by their own clocks that nobody renews it (`core/far_terms.py`).
+then those who wait find by their own clocks that nobody renews it (`core/overlong_terms.py`).
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ async def read_owners(connection: Connection) -> dict[int, Owner]:
     return {row["shard"]: Owner(*row) for row in await fetch(connection, _SQL["read_owners"])}
 
 
-async def far_terms(connection: Connection, far_seconds: float) -> dict[int, datetime]:
+async def overlong_terms(connection: Connection, far_seconds: float) -> dict[int, datetime]:
     """Shard → when its term ends, of terms that last longer than this."""
     far_time = timedelta(seconds=far_seconds)
-    rows = await fetch(connection, _SQL["far_terms"], far_time=far_time)
+    rows = await fetch(connection, _SQL["overlong_terms"], far_time=far_time)
     return {row["shard"]: row["expires_at"] for row in rows}
 
 

@@ -19,16 +19,16 @@ from fairway.runtime.loops import pause, wait
 from fairway.runtime.random_ids import session_key
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
-from fairway.worker.exchange.bookkeeping import Bookkeeping
+from fairway.worker.exchange.journaled_ledger import JournaledLedger
 from fairway.worker.exchange.large_results import LIGHT_BYTES
-from fairway.worker.exchange.ledger import End, Naming
-from fairway.worker.exchange.linger import patience
+from fairway.worker.exchange.lease_ledger import End, Naming
 from fairway.worker.exchange.readiness import Readiness
+from fairway.worker.exchange.report_delay import patience
 from fairway.worker.exchange.reporting import Keeping, Reporting
 from fairway.worker.exchange.session import BYTES_PER_SECOND, NO_ROOM, Session, is_refusal
 from fairway.worker.exchange.synthetic_outcomes import returned
 from fairway.worker.limits.confine import adopt_orphans
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe.pipe import RunnerMessage
@@ -46,9 +46,9 @@ class Keeper:
         self._options = options
         self._session = Session(options.urls, options.api_key, options.name)
         self._key = session_key()
-        self._books = Bookkeeping(options.journal, self._key, options.urls, set(options.slots))
+        self._books = JournaledLedger(options.journal, self._key, options.urls, set(options.slots))
         self._ledger = self._books.ledger
-        self._enforcement = LimitEnforcement.find(options.cgroup)
+        self._enforcement = EnforcementLevel.find(options.cgroup)
         if options.owns_process:
             adopt_orphans()
         ports = FleetPorts(

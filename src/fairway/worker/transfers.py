@@ -25,7 +25,8 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import storage as wire
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.ledger import End, Ledger
+from fairway.worker.deferrals import Deferrals
+from fairway.worker.exchange.lease_ledger import End, LeaseLedger
 from fairway.worker.exchange.session import Session, is_refusal
 from fairway.worker.pipe.pipe import (
     FRAME_BYTES_MAX,
@@ -34,7 +35,6 @@ from fairway.worker.pipe.pipe import (
     CheckpointAnswer,
     RunLease,
 )
-from fairway.worker.put_offs import PutOffs
 from fairway.worker.runners.fleet import Fleet
 
 log = logger("courier")
@@ -50,7 +50,7 @@ STORAGE = "object storage"  # the name of the dependency, to whoever looks at ci
 
 class Transfers:
     def __init__(
-        self, session: Session, ledger: Ledger, fleet: Fleet, on_word: Callable[[], None]
+        self, session: Session, ledger: LeaseLedger, fleet: Fleet, on_word: Callable[[], None]
     ) -> None:
         self._session = session
         self._ledger = ledger
@@ -58,7 +58,7 @@ class Transfers:
         self._on_word = on_word  # the keeper has something to say
         self._resuming: dict[str, Lease] = {}
         self._errands: set[asyncio.Task[None]] = set()
-        self._put_offs = PutOffs(PUT_OFFS_MAX)
+        self._deferrals = Deferrals(PUT_OFFS_MAX)
 
     def prepare(self, leases: list[Lease]) -> list[Lease]:
         """Fetch what runs need and their leases do not carry, then run them; answers the others.
@@ -117,13 +117,13 @@ class Transfers:
             log.warning("job put off", job=lease.job, error=repr(error))
             self._end(lease, self._put_off(lease, error))
         else:
-            self._put_offs.forget(lease.job)
+            self._deferrals.forget(lease.job)
             if self._is_wanted(lease):
                 self._fleet.run([ready])
 
     def _put_off(self, lease: Lease, error: Exception) -> End:
         """Later, at no cost; after many times it is a failure of what the job depends on."""
-        if self._put_offs.once_more(lease.job):
+        if self._deferrals.once_more(lease.job):
             return End("snoozed", delay_ms=PUT_OFF_MS)
         message = f"Put off {PUT_OFFS_MAX} times, and still: {error}"
         return _failed("dependency", "StorageUnavailable", message, STORAGE)

@@ -22,7 +22,7 @@ from fairway.api.docs import pages
 from fairway.api.docs.openapi import document
 from fairway.api.docs.problem_notes import PROBLEM_NOTES
 from fairway.api.endpoint import Endpoint, endpoints_of
-from fairway.api.table import ENDPOINTS, OPERATIONS, allowed_methods
+from fairway.api.routes import ENDPOINTS, OPERATIONS, allowed_methods
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.problems import CODES
 

@@ -36,7 +36,7 @@ from fairway.store.checkpoints import Saved
 def wait(
     platform: Platform, tenant: Tenant, job: JobId, seconds: float, unlike: str | None = None
 ) -> asyncio.Task[JobSight]:
-    asked = platform.job_lookup.job_when(tenant.id, job, wait_seconds=seconds, unlike=unlike)
+    asked = platform.job_waits.job_when(tenant.id, job, wait_seconds=seconds, unlike=unlike)
     return asyncio.create_task(asked)
 
 

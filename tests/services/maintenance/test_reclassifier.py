@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from tests.services.platform_room import MEDIUM, SHORT, Hand, new, sight, stored, submit, until
 
-from fairway.core.classifier import RUNS_MIN
 from fairway.core.lifecycle import State
+from fairway.core.pool_classifier import RUNS_MIN
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.job_types import Registry

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from tests.services.object_storage.test_upload_looks import INLINE, SECONDS, Eye, body_of
+from tests.services.object_storage.test_upload_checks import INLINE, SECONDS, Eye, body_of
 from tests.services.platform_room import new, until
 
 from fairway.core.errors import Forbidden, LimitReached, NotFound
@@ -19,10 +19,10 @@ from fairway.core.object_storage.object_names import Seen, day_of
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.settings import Settings, replaced
-from fairway.services.object_storage import upload_looks
+from fairway.services.object_storage import upload_checks
 from fairway.services.object_storage.large_payloads import TENANT_TRANSFERS_MAX, LargePayloads
 from fairway.services.object_storage.upload_accounts import COUNTS_MAX, UploadLimits
-from fairway.services.object_storage.upload_looks import LOOK_BYTES_MAX, TENANT_GLANCES_MAX
+from fairway.services.object_storage.upload_checks import LOOK_BYTES_MAX, TENANT_GLANCES_MAX
 from fairway.services.object_storage.uploads import Address, Uploads
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.submission_group import NewJob
@@ -155,7 +155,7 @@ async def test_who_names_what_is_being_looked_at_waits_as_long_as_that_takes(
 async def test_small_looks_do_not_wait_for_long_ones(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload_looks, "LOOK_BYTES_MAX", 8)
+    monkeypatch.setattr(upload_checks, "LOOK_BYTES_MAX", 8)
     eyes = [Eye(tenant) for tenant in range(1, 5)]
     long = b'{"x":"long"}'
     looks = []

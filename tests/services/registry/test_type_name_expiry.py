@@ -183,7 +183,7 @@ async def test_schedules_pauses_and_restraints_keep_names(
 ) -> None:
     kept = ["schedule", "pause", "circuit", "quarantine", "action"]
     ids = await platform.directory.know_types([*kept, "nothing"], tenant.id)
-    await platform.holds.pause(Hold(tenant.id, ids["pause"], 0))
+    await platform.pauses.pause(Hold(tenant.id, ids["pause"], 0))
     shard = tenant.id % platform.cluster.shard_count
     async with platform.database.background() as connection:
         await connection.execute(
@@ -217,7 +217,7 @@ async def test_a_pause_of_everybodys_jobs_keeps_the_name_of_a_type(
     platform: Platform, tenant: Tenant, expiry: TypeNameExpiry
 ) -> None:
     (number,) = (await platform.directory.know_types(["held"], tenant.id)).values()
-    await platform.holds.pause(Hold(0, number, 0))
+    await platform.pauses.pause(Hold(0, number, 0))
     for _ in range(4):
         await tick(platform, expiry, days=9)
     assert not await is_let_go(platform, "held")

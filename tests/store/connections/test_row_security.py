@@ -10,8 +10,8 @@ from tests.postgres import Server, fresh_database
 from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
-from fairway.services.schema import prove_walls
-from fairway.store.connections import wall_proof
+from fairway.services.schema import prove_row_security
+from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.row_security import (
     SERVER,
@@ -54,7 +54,7 @@ async def filled(database: Database) -> Database:
 
 async def tables_with_tenants(connection: Connection) -> list[str]:
     rows = await connection.fetch(
-        f"SELECT name FROM ({wall_proof._PRESENT}) AS t WHERE has_tenants"
+        f"SELECT name FROM ({row_security_proof._PRESENT}) AS t WHERE has_tenants"
     )
     return [row["name"] for row in rows]
 
@@ -152,7 +152,7 @@ async def test_a_server_changes_no_table(filled: Database, use: str) -> None:
 
 
 async def test_a_server_starts_behind_its_walls(filled: Database) -> None:
-    await prove_walls(filled)
+    await prove_row_security(filled)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ async def test_a_breach_is_told_and_nothing_starts(
         await connection.execute(breach)
     try:
         with pytest.raises(Unavailable, match=said) as refusal:
-            await prove_walls(filled)
+            await prove_row_security(filled)
         assert refusal.value.code == "NO_ROW_SECURITY"
     finally:
         async with filled.upkeep() as connection:
@@ -284,7 +284,7 @@ async def test_an_owner_that_is_no_superuser_makes_what_it_needs(postgres_server
         try:
             await migrate_at(modest_url)
             database = await Database.open(modest_url)
-            await prove_walls(database)
+            await prove_row_security(database)
             async with database.hot() as connection:
                 await insert_jobs(connection, SHARD, [new_job(tenant=OURS)])
             await database.close()
@@ -303,7 +303,7 @@ async def test_a_login_that_was_given_no_role_is_told_so(
     database = await Database.open(database_url.replace(f"{ROLE}@", "stranger@"))
     try:
         with pytest.raises(Unavailable, match="GRANT fairway_server, fairway_tenant") as refusal:
-            await prove_walls(database)
+            await prove_row_security(database)
         assert refusal.value.code == "NO_ROW_SECURITY"
     finally:
         database.terminate()
@@ -316,7 +316,7 @@ async def test_without_roles_only_the_owner_may_serve(owner: Connection, databas
     database = await Database.open(guest_url, row_security=False)
     try:
         with pytest.raises(Unavailable, match="does not own"):
-            await prove_walls(database)
+            await prove_row_security(database)
     finally:
         database.terminate()
         await owner.execute("DROP ROLE guest")
@@ -325,7 +325,7 @@ async def test_without_roles_only_the_owner_may_serve(owner: Connection, databas
 async def test_without_walls_a_server_asks_as_it_logged_in(database_url: str) -> None:
     database = await Database.open(database_url, row_security=False)
     try:
-        await prove_walls(database)
+        await prove_row_security(database)
         async with database.quick(OURS) as connection:
             user = await connection.fetchval("SELECT current_user")
             assert user == await connection.fetchval("SELECT session_user")
@@ -340,7 +340,7 @@ async def test_servers_may_log_in_as_one_that_owns_nothing(
     visitor_url = database_url.replace(f"{ROLE}@", "visitor@")
     database = await Database.open(visitor_url, owner_dsn=database_url)
     try:
-        await prove_walls(database)
+        await prove_row_security(database)
         async with database.hot() as connection:
             await insert_jobs(connection, SHARD, [new_job(tenant=OURS) for _ in range(30)])
         async with database.upkeep() as connection:

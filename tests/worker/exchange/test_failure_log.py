@@ -8,9 +8,9 @@ from msgspec import Raw
 from structlog.testing import capture_logs
 
 from fairway.wire.exchange import NULL, Lease
-from fairway.worker.exchange.bookkeeping import Bookkeeping
 from fairway.worker.exchange.failure_log import LINES_PER_SECOND, FailureLines
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.journaled_ledger import JournaledLedger
+from fairway.worker.exchange.lease_ledger import End
 
 STACK = 'Traceback:\n  File "lib.py", line 3, in call\n  File "shop.py", line 12, in order\nbad'
 
@@ -27,7 +27,7 @@ def failed(**error: str) -> End:
 
 
 def test_a_failure_is_told_with_what_and_where() -> None:
-    books = Bookkeeping(None, "0" * 32, [], {"short"})
+    books = JournaledLedger(None, "0" * 32, [], {"short"})
     books.ledger.received([lease(), lease("j2")])
     with capture_logs() as lines:
         books.ledger.ended("j1", failed(type="ValueError", message="no card", stack=STACK))

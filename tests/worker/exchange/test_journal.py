@@ -13,10 +13,10 @@ from tests.worker.platform import ignore
 
 from fairway.wire.exchange import Lease, Report
 from fairway.worker.exchange import journal as journals
-from fairway.worker.exchange.bookkeeping import Bookkeeping
 from fairway.worker.exchange.journal import SUFFIX, Journal, read
+from fairway.worker.exchange.journaled_ledger import JournaledLedger
 from fairway.worker.exchange.large_results import LIGHT_BYTES
-from fairway.worker.exchange.ledger import End, Ledger
+from fairway.worker.exchange.lease_ledger import End, LeaseLedger
 
 URLS = ["http://one:8700", "http://two:8700"]
 
@@ -186,7 +186,7 @@ def test_an_end_with_something_left_to_say_leaves_the_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("pool", "noted"), [("short", 0), ("medium", 1), ("long", 1)])
 def test_only_jobs_that_are_worth_it_are_noted(pool: str, noted: int) -> None:
-    ledger = Ledger(("medium", "long"), on_failure=ignore)
+    ledger = LeaseLedger(("medium", "long"), on_failure=ignore)
     ledger.received([lease("a", pool)])
     ledger.ended("a", End("succeeded"))
     assert len(ledger.take_for_journal()) == noted
@@ -194,7 +194,7 @@ def test_only_jobs_that_are_worth_it_are_noted(pool: str, noted: int) -> None:
 
 
 def test_inherited_reports_get_numbers_of_this_life_and_are_said_with_hello() -> None:
-    ledger = Ledger(on_failure=ignore)
+    ledger = LeaseLedger(on_failure=ignore)
     ledger.received([lease("mine", "long")])
     ledger.ended("mine", End("succeeded"))
     (left,) = ledger.inherit([report(1, "theirs")])
@@ -208,7 +208,7 @@ def test_inherited_reports_get_numbers_of_this_life_and_are_said_with_hello() ->
 
 def test_a_lease_of_an_earlier_life_is_named_only_beside_its_report() -> None:
     """To the platform it is another session's until the report proves the right to it."""
-    ledger = Ledger(on_failure=ignore)
+    ledger = LeaseLedger(on_failure=ignore)
     mine = [lease("a", "long"), lease("b", "long")]
     ledger.received(mine)
     ledger.ended("a", End("succeeded"))
@@ -220,7 +220,7 @@ def test_a_lease_of_an_earlier_life_is_named_only_beside_its_report() -> None:
 
 
 def test_the_last_progress_of_a_run_goes_out_before_its_end() -> None:
-    ledger = Ledger(on_failure=ignore)
+    ledger = LeaseLedger(on_failure=ignore)
     ledger.received([lease("a", "long")])
     ledger.progressed("a", Raw(b'{"done":3}'))
     ledger.ended("a", End("cancelled"))
@@ -231,7 +231,7 @@ def test_the_last_progress_of_a_run_goes_out_before_its_end() -> None:
 
 def test_what_was_heard_before_it_was_journaled_is_not_kept(tmp_path: Path) -> None:
     """Else it is pending for ever, and the file never begins anew."""
-    books = Bookkeeping(tmp_path, "one", URLS, {"medium"})
+    books = JournaledLedger(tmp_path, "one", URLS, {"medium"})
     empty = (tmp_path / f"one{SUFFIX}").stat().st_size
     books.ledger.received([lease("a", "medium")])
     books.ledger.ended("a", End("succeeded"))

@@ -26,7 +26,7 @@ from tests.worker.exchange.two_sides import (
 from tests.worker.platform import ignore
 
 from fairway.wire.exchange import ExchangeReply
-from fairway.worker.exchange.ledger import End, Ledger
+from fairway.worker.exchange.lease_ledger import End, LeaseLedger
 
 CALLS_MAX = 2  # as the keeper
 JOBS_MAX = 8
@@ -41,7 +41,7 @@ class Exchange(RuleBasedStateMachine):
         super().__init__()
         self.calls: list[Call] = []
         self.server = Server()
-        self.worker = Worker(Ledger([JOURNALED], on_failure=ignore), self.calls)
+        self.worker = Worker(LeaseLedger([JOURNALED], on_failure=ignore), self.calls)
         self.owed: dict[Run, str] = {}  # ends that must be said until they are heard → kind
 
     @initialize(pools=st.lists(POOLS, min_size=1, max_size=3))
@@ -213,7 +213,7 @@ class Exchange(RuleBasedStateMachine):
         self.owed = {run: kind for run, kind in self.owed.items() if run in kept | heard}
         self.calls.clear()
         self.server.crash()  # of this session
-        self.worker = Worker(Ledger([JOURNALED], on_failure=ignore), self.calls)
+        self.worker = Worker(LeaseLedger([JOURNALED], on_failure=ignore), self.calls)
         self.worker.journal = {one.n: one for one in self.worker.ledger.inherit(left)}
         self.worker.parcel = {one.n for one in self.worker.ledger.take_heavy()}
         unnamed = set(self.server.leased.items()) - kept

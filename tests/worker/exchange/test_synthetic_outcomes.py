@@ -7,7 +7,7 @@ import pytest
 
 from fairway.core.run.process_limits import over_limit, timed_out
 from fairway.wire.exchange import NULL
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.exchange.synthetic_outcomes import cancelled, crashed, judged, returned
 
 

@@ -17,7 +17,7 @@ from tests.worker.platform import job_id, lease
 
 from fairway.wire.exchange import ExchangeReply, ExchangeRequest, Hello, Holding, Lease, Report
 from fairway.worker.exchange.large_results import LIGHT_BYTES, is_heavy
-from fairway.worker.exchange.ledger import End, Ledger
+from fairway.worker.exchange.lease_ledger import End, LeaseLedger
 
 Run = tuple[str, int]  # a job and the epoch of the lease under which it ran
 
@@ -154,7 +154,7 @@ class Server:
 class Worker:
     """The keeper's use of a ledger, without processes and without a network."""
 
-    def __init__(self, ledger: Ledger, calls: list[Call]) -> None:
+    def __init__(self, ledger: LeaseLedger, calls: list[Call]) -> None:
         self.ledger, self.calls = ledger, calls
         self.runs: dict[str, int] = {}  # what runners do: job → epoch
         self.strays: list[Run] = []  # stopped without a report, and not dead yet

@@ -17,7 +17,7 @@ import pytest
 from fairway.core.run.process_limits import RunLimits
 from fairway.worker.limits import cgroups
 from fairway.worker.limits.cgroups import Home, Room, find_homes
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 
 V2 = "cgroup2 {root} cgroup2 rw,nosuid 0 0\n"
 V1 = "cgroup {root}/memory cgroup rw,memory 0 0\ncgroup {root}/pids cgroup rw,pids 0 0\n"
@@ -83,7 +83,7 @@ def test_each_controller_is_found_where_it_is(machine: Machine) -> None:
 def test_nothing_is_assumed_where_there_are_no_groups(machine: Machine) -> None:
     machine.has("", "")
     assert find_homes() == []
-    words = LimitEnforcement([], is_measurable=False, is_linux=False).words()
+    words = EnforcementLevel([], is_measurable=False, is_linux=False).words()
     assert words["processes"] in ("nothing", "rlimit of the user")
     assert words["memory"] == "rlimit of each process"
 

@@ -12,11 +12,11 @@ from tests.worker.platform import ignore, lease
 from fairway.core.errors import InvalidRequest
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.exchange.lease_ledger import End
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.pipe.pipe import Ended, RunnerMessage
 from fairway.worker.runners.fleet import Fleet, FleetPorts
-from fairway.worker.runners.runners import Death, Listener, RunnerProcess
+from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 
 APP = "tests.worker.odd_jobs:app"
 
@@ -33,7 +33,7 @@ class House:
             on_quiet=ignore,
             on_unable=ignore,
         )
-        self.fleet = Fleet(APP, 2, LimitEnforcement.find(None), RunLimits(), ports, None)
+        self.fleet = Fleet(APP, 2, EnforcementLevel.find(None), RunLimits(), ports, None)
 
     def _hear(self, words: RunnerMessage) -> None:
         for ended in words.ended:

@@ -15,12 +15,12 @@ from tests.worker.platform import fact, job_id, lease
 from fairway.core.errors import InvalidRequest
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.exchange.lease_ledger import End
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.pipe.pipe import Declared, Ended, RunnerMessage
 from fairway.worker.runners import isolated
 from fairway.worker.runners.isolated import IsolatedRuns
-from fairway.worker.runners.runners import RunnerProcess
+from fairway.worker.runners.runner_process import RunnerProcess
 from fairway.worker.runners.spares import Spares
 
 LONE = Declared(name="lone", mode="process", is_mode_chosen=True)
@@ -37,7 +37,7 @@ class House:
         self.spares = Spares()
         self.ready = self._ready  # how runners start; a test may change it
         self.runs = IsolatedRuns(
-            "tests.worker.odd_jobs:app", LimitEnforcement([], is_measurable=True, is_linux=True),
+            "tests.worker.odd_jobs:app", EnforcementLevel([], is_measurable=True, is_linux=True),
             RunLimits(), self._hear, self._end,
             ready=lambda runner: self.ready(runner), cannot_start=self._cannot_start,
         )  # fmt: skip

@@ -10,12 +10,12 @@ from tests.worker.platform import ignore, job_id, lease
 
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.exchange.lease_ledger import End
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.pipe.pipe import Declared, RunnerMessage
 from fairway.worker.runners import suspects
 from fairway.worker.runners.isolated import IsolatedRuns
-from fairway.worker.runners.runners import RunnerProcess
+from fairway.worker.runners.runner_process import RunnerProcess
 from fairway.worker.runners.suspects import SHARED_DELIVERIES, SUSPECTS_MAX, Suspects
 
 NAP = Declared(name="nap", mode="loop")
@@ -30,7 +30,7 @@ class House:
 
     def __init__(self) -> None:
         self.ends: list[tuple[Lease, End]] = []
-        levels, heard = LimitEnforcement.find(None), list[RunnerMessage]()
+        levels, heard = EnforcementLevel.find(None), list[RunnerMessage]()
         isolated = IsolatedRuns(
             "nobody:app", levels, RunLimits(), heard.append, self._end,
             ready=_never, cannot_start=ignore,

@@ -9,9 +9,9 @@ import pytest
 from tests.worker.platform import job_id, lease
 
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Declared
-from fairway.worker.runners.runners import Listener, RunnerProcess
+from fairway.worker.runners.runner_process import Listener, RunnerProcess
 from fairway.worker.runners.time_limits import GRACE_SECONDS
 from fairway.worker.runners.watchdog import ANSWER_SECONDS_MAX, Watchdog
 

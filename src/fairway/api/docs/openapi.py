@@ -16,7 +16,7 @@ from fairway.api.docs.problem_notes import PROBLEM_NOTES
 from fairway.api.docs.schemas import REF, components
 from fairway.api.endpoint import Endpoint, Parameter, Reply, ReplyHeader
 from fairway.api.endpoint_parts import RETRY_AFTER
-from fairway.api.table import GROUPS, OPERATIONS
+from fairway.api.routes import GROUPS, OPERATIONS
 from fairway.wire.problems import CODES, CONTENT_TYPE, Problem, type_of
 
 Node: TypeAlias = dict[str, Any]

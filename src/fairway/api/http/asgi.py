@@ -9,22 +9,19 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable
 from functools import partial
-from math import ceil
 from typing import Any, TypeAlias
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from fairway.api.http.headers import Header, header, rate_limit, retry_after
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached, Unavailable
-from fairway.core.quota import Quota
 from fairway.services.backpressure.body_memory import SMALL_BYTES, BodyReservation, Counted
 from fairway.wire import problems
 
 Scope: TypeAlias = Any
 Receive: TypeAlias = Any
 Send: TypeAlias = Any
-Header: TypeAlias = tuple[bytes, bytes]
 
-HEADERS = "fairway.headers"  # in a scope: by name
 CONNECTION = "fairway.connection"  # in a scope: what carries the request
 BODY_BYTES = "fairway.body_bytes"  # in a scope: of its body, once that is read
 # in a scope: the room that its body has, if that is counted
@@ -40,14 +37,6 @@ BODY_BYTES_PER_SECOND_MIN = 64 << 10
 
 class ClientGone(Exception):
     """Nobody is there to be answered any more."""
-
-
-def header(scope: Scope, name: bytes) -> bytes | None:
-    """A request's header; of several with one name, the first."""
-    known: dict[bytes, bytes] | None = scope.get(HEADERS)
-    if known is None:  # a request is asked for half a dozen of them
-        known = scope[HEADERS] = dict(reversed(scope["headers"]))
-    return known.get(name)
 
 
 async def read_body(
@@ -195,8 +184,7 @@ def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes
     problem = problems.problem_of(error, request_id=request_id or secrets.token_hex(8))
     headers: list[Header] = [(b"content-type", problems.CONTENT_TYPE.encode()), NO_SNIFF]
     if isinstance(error, LimitReached | Unavailable):
-        # Rounded up: who comes back when told to must not be too early.
-        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_seconds))).encode()))
+        headers.append(retry_after(error.retry_after_seconds))
     if isinstance(error, LimitReached) and error.quota is not None:
         headers += rate_limit(error.quota)
     if problem.status == 401:
@@ -204,14 +192,6 @@ def problem_reply(error: FairwayError, request_id: str = "") -> tuple[int, bytes
     if problem.status == 408:
         headers.append(CLOSE)  # nobody waits for the rest of the body
     return problem.status, problems.encode(problem), headers
-
-
-def rate_limit(quota: Quota) -> tuple[Header, Header]:
-    """`RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), in jobs."""
-    return (
-        (b"ratelimit-policy", b'"jobs";q=%d;w=%d' % (quota.burst, quota.window_seconds)),
-        (b"ratelimit", b'"jobs";r=%d;t=%d' % (quota.left, quota.full_in_seconds)),
-    )
 
 
 async def send_problem(send: Send, error: FairwayError, request_id: str = "") -> None:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from fairway.api.http.asgi import read_body
 from fairway.core.errors import InvalidRequest
 from fairway.services.backpressure.body_memory import Counted
-from fairway.wire.pattern_words import in_words
+from fairway.wire.pattern_messages import in_words
 
 #: Everything that the codec raises on bytes that are no message of ours.
 UNDECODABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)

@@ -1,16 +1,34 @@
-"""Request headers with a meaning: Prefer, Idempotency-Key, If-None-Match."""
+"""Headers with a meaning: Prefer, Idempotency-Key, If-None-Match; RateLimit, Retry-After, ETag."""
 
 from __future__ import annotations
 
 import re
+from math import ceil
+from typing import TypeAlias
 
-from fairway.api.http.asgi import Scope, header
+from starlette.types import Scope
+
+from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import InvalidRequest
 
+Header: TypeAlias = tuple[bytes, bytes]
+
+HEADERS = "fairway.headers"  # in a scope: by name
 WAIT_MAX_SECONDS = 60
 KEY_LENGTH_MAX = 255
 
 _WAIT = re.compile(rb"(?:^|[,;\s])wait=(\d{1,4})")
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """A request's header; of several with one name, the first."""
+    known: dict[bytes, bytes] | None = scope.get(HEADERS)
+    if known is None:  # a request is asked for half a dozen of them
+        known = scope[HEADERS] = dict(reversed(scope["headers"]))
+    return known.get(name)
+
+
+# -- of requests ---------------------------------------------------------------------------------
 
 
 def wait_seconds(scope: Scope) -> int:
@@ -37,10 +55,6 @@ def idempotency_key(scope: Scope) -> str | None:
     return key
 
 
-def etag(version: str) -> bytes:
-    return f'W/"{version}"'.encode()
-
-
 def known_versions(scope: Scope) -> list[str]:
     """The versions in `If-None-Match`: what the client has already, or `*` for any."""
     value = header(scope, b"if-none-match")
@@ -48,3 +62,23 @@ def known_versions(scope: Scope) -> list[str]:
         return []
     tags = value.decode("latin-1").split(",")
     return [tag.strip().removeprefix("W/").strip('"') for tag in tags]
+
+
+# -- of replies ----------------------------------------------------------------------------------
+
+
+def etag(version: str) -> bytes:
+    return f'W/"{version}"'.encode()
+
+
+def retry_after(seconds: float) -> Header:
+    """Rounded up: who comes back when told to must not be too early."""
+    return (b"retry-after", str(max(1, ceil(seconds))).encode())
+
+
+def rate_limit(quota: Quota) -> tuple[Header, Header]:
+    """`RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers), in jobs."""
+    return (
+        (b"ratelimit-policy", b'"jobs";q=%d;w=%d' % (quota.burst, quota.window_seconds)),
+        (b"ratelimit", b'"jobs";r=%d;t=%d' % (quota.left, quota.full_in_seconds)),
+    )

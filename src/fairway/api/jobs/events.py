@@ -18,7 +18,8 @@ from starlette.responses import Response
 from fairway.api import endpoint_parts as parts
 from fairway.api.auth import caller_of, platform_and_tenant
 from fairway.api.endpoint import Endpoint, Parameter, Reply
-from fairway.api.http.asgi import Receive, Scope, Send, header
+from fairway.api.http.asgi import Receive, Scope, Send
+from fairway.api.http.headers import header
 from fairway.api.jobs import views
 from fairway.api.jobs.jobs import job_id
 from fairway.core.errors import FairwayError, Forbidden
@@ -148,7 +149,7 @@ class JobEvents(Response):
 
     async def _tell(self, send: Send) -> None:
         sight, known, told = self._sight, self._known, 0
-        look, event = self._platform.job_lookup.job_when, self._texts.event
+        look, event = self._platform.job_waits.job_when, self._texts.event
         try:
             while True:
                 is_news = sight.version != known

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fairway.api import endpoint_parts as parts
 from fairway.api.auth import tenant_in_force
 from fairway.api.endpoint import Endpoint, Reply
-from fairway.api.http.asgi import JSON, Header, Receive, Scope, Send, read_body, send_bytes
+from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.http.headers import etag, known_versions, wait_seconds
+from fairway.api.http.headers import Header, etag, known_versions, wait_seconds
 from fairway.api.jobs import views
 from fairway.api.jobs.times import due_wish
 from fairway.api.relay import Edge
@@ -64,16 +64,18 @@ class GetJob:
     ) -> None:
         tenant, job = tenant_in_force(caller, self._platform.directory).id, job_id(text)
         wait, known = wait_seconds(scope), known_versions(scope)
-        job_lookup, waiting = self._platform.job_lookup, self._platform.waiting
+        waiting = self._platform.waiting
         if wait and not waiting.has_slot("waits", tenant):
             wait = 0  # a preference, not a demand: who cannot wait here hears how things stand
         if wait:
             unlike = known[0] if len(known) == 1 else None
             with waiting.slot("waits", tenant):
                 async with self._platform.revocation.held(caller.key_id):
-                    sight = await job_lookup.job_when(tenant, job, wait_seconds=wait, unlike=unlike)
+                    sight = await self._platform.job_waits.job_when(
+                        tenant, job, wait_seconds=wait, unlike=unlike
+                    )
         else:
-            sight = await job_lookup.job(tenant, job)
+            sight = await self._platform.job_lookup.job(tenant, job)
         headers = [JSON, (b"etag", etag(sight.version)), (b"cache-control", b"no-cache")]
         if wait:
             headers.append((b"preference-applied", f"wait={wait}".encode()))

@@ -14,18 +14,16 @@ from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import (
     BODY_BYTES,
     JSON,
-    Header,
     Receive,
     Scope,
     Send,
     give_back_room,
-    rate_limit,
     read_body,
     send_bytes,
     send_whole,
 )
 from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.http.headers import etag, idempotency_key, wait_seconds
+from fairway.api.http.headers import Header, etag, idempotency_key, rate_limit, wait_seconds
 from fairway.api.jobs import views
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
@@ -39,8 +37,8 @@ from fairway.api.payloads.body_cost import (
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.backlog.lanes import lane_of
+from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
-from fairway.core.quota import Quota
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.job_types import Registry
@@ -205,8 +203,8 @@ class SubmitJob:
         """The job when it has ended or the wait is over; None if its key was revoked meanwhile."""
         try:
             async with self._platform.revocation.held(key_id):
-                job_lookup = self._platform.job_lookup
-                return await job_lookup.job_when(tenant.id, verdict.id, wait_seconds=wait)
+                waits = self._platform.job_waits
+                return await waits.job_when(tenant.id, verdict.id, wait_seconds=wait)
         except Forbidden:
             return None  # the job is on disk all the same, and that is all there is to say
 

@@ -12,18 +12,9 @@ import msgspec
 from fairway.api import endpoint_parts as parts
 from fairway.api.auth import tenant_in_force
 from fairway.api.endpoint import Endpoint, Reply
-from fairway.api.http.asgi import (
-    BODY_BYTES,
-    JSON,
-    Receive,
-    Scope,
-    Send,
-    rate_limit,
-    read_body,
-    send_whole,
-)
+from fairway.api.http.asgi import BODY_BYTES, JSON, Receive, Scope, Send, read_body, send_whole
 from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.http.headers import idempotency_key
+from fairway.api.http.headers import idempotency_key, rate_limit
 from fairway.api.jobs.batch_reply import all_replayed, reply_of
 from fairway.api.jobs.submit import (
     EMAIL,
@@ -49,7 +40,6 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.submit.submission_group import NewJob
 from fairway.wire import messages
-from fairway.wire.heft import BATCH_VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.payload import (
     DEPTH_MAX,
@@ -57,6 +47,7 @@ from fairway.wire.payload import (
     check_carefully,
     is_strict,
 )
+from fairway.wire.value_count import BATCH_VALUES_MAX
 
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
 SPLIT_IT = "Send several smaller batches, and large payloads to where POST /v1/uploads says."

@@ -15,7 +15,7 @@ from fairway.api.payloads.text_checks import look_through
 from fairway.core.errors import Forbidden, InvalidRequest
 from fairway.core.object_storage.upload_facts import NO_FIT
 from fairway.core.tenant import Tenant
-from fairway.services.object_storage.upload_looks import LOOK_BYTES_MAX, Look
+from fairway.services.object_storage.upload_checks import LOOK_BYTES_MAX, Look
 from fairway.services.platform import Platform
 from fairway.services.submit.submission_group import NewJob, Verdict
 from fairway.wire.payload import check_carefully, check_payload, is_plain

@@ -49,7 +49,7 @@ async def list_pauses(request: Request) -> Response:
     An operator sees all pauses, a tenant its own.
     """
     platform, principal = platform_of(request), caller_of(request)
-    found = await platform.holds.pauses(_asker(principal))
+    found = await platform.pauses.of(_asker(principal))
     return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
 
 
@@ -73,7 +73,7 @@ async def pause(request: Request) -> Response:
     hold = await _hold(platform, principal, wanted)
     if wanted.type:
         hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
-    await platform.holds.pause(hold, asker)
+    await platform.pauses.pause(hold, asker)
     return json_reply(wanted, 201)
 
 
@@ -92,7 +92,7 @@ async def resume(request: Request) -> Response:
     platform, principal = platform_of(request), caller_of(request)
     wanted = converted(request.query_params, Pause)
     hold = await _hold(platform, principal, wanted)
-    if hold.type == NO_TYPE or not await platform.holds.resume(hold, _asker(principal)):
+    if hold.type == NO_TYPE or not await platform.pauses.resume(hold, _asker(principal)):
         raise NotFound("This was not paused.")
     return json_reply(wanted)
 
@@ -132,7 +132,7 @@ async def _named_type(platform: Platform, asker: int | None, name: str, known: i
     if asker is None and known != NO_TYPE and name in names.ids:  # else it may be let go
         return known
     if asker is not None and not names.is_named_by(Namer(asker), name):
-        await platform.holds.check_room(asker)  # else a pause that is refused would make one
+        await platform.pauses.check_room(asker)  # else a pause that is refused would make one
     return (await names.know(asker, [name]))[name]
 
 

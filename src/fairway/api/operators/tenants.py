@@ -16,7 +16,6 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.wire.heft import BATCH_VALUES_MAX, VALUES_MAX
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
     Limits,
@@ -28,6 +27,7 @@ from fairway.wire.tenancy import (
     TierTerms,
     TierView,
 )
+from fairway.wire.value_count import BATCH_VALUES_MAX, VALUES_MAX
 
 _ACME: dict[str, Any] = {
     "id": 7,

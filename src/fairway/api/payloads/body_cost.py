@@ -13,7 +13,7 @@ import codecs
 
 from fairway.api.http.asgi import Scope, declared_bytes
 from fairway.core.errors import InvalidRequest
-from fairway.wire.heft import VALUES_MAX, values_at_most
+from fairway.wire.value_count import VALUES_MAX, values_at_most
 
 LIGHT_BYTES = 256 << 10  # looked at in between other requests
 CAREFUL_BYTES_MAX = 16 << 10  # looked at with care in between other requests

@@ -23,7 +23,7 @@ from fairway.core.backlog.window_reads import WindowReads
 from fairway.core.backlog.windows import Windows
 from fairway.core.ids import shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
-from fairway.core.steps import in_steps
+from fairway.core.time_slices import in_steps
 
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
 JOBS_LIKE_A_STREAM = 20  # take as long to give up as one stream takes to look at

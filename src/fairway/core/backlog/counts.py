@@ -10,7 +10,7 @@ from itertools import chain
 from fairway.core.backlog.streams import Stream
 from fairway.core.backlog.tenant_backlog import TenantBacklogs
 from fairway.core.job import due_ms_of
-from fairway.core.steps import in_steps
+from fairway.core.time_slices import in_steps
 
 
 class Survey:

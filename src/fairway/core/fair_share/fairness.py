@@ -27,9 +27,9 @@ from fairway.core.fair_share.choice import Choice
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.estimates import Estimates
-from fairway.core.fair_share.insight import ShareInsight
 from fairway.core.fair_share.ledger import Ledger
 from fairway.core.fair_share.node import DONE, LENT, OWN, RESERVED, Running, ShareNode
+from fairway.core.fair_share.standings import ShareStandings
 
 __all__ = ["Entitlement", "Grantable", "PoolShare", "Running", "ShareSettings"]
 
@@ -60,7 +60,7 @@ class PoolShare:
         self._competitors = Competitors(settings)
         self._choice = Choice(self._competitors)
         self._ledger = Ledger(self._competitors, self._estimates)
-        self.insight = ShareInsight(self._competitors, self._estimates)
+        self.insight = ShareStandings(self._competitors, self._estimates)
 
     # ---- what the dispatcher tells
 

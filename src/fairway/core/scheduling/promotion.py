@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairway.core.backpressure.admission import Bucket
+from fairway.core.backpressure.rate_limit import Bucket
 
 BURST_PER_SECOND = 10  # a bucket holds what its rate gives in a tenth of a second
 

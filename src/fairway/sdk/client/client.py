@@ -23,7 +23,6 @@ from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.settings import ClientSettings
 from fairway.sdk.client.sse import Event, EventParser
 from fairway.sdk.client.transport import NOT_NOW, NotNow, Question, RefusedRepeat, Transport
-from fairway.wire.heft import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,
@@ -37,6 +36,7 @@ from fairway.wire.messages import (
 from fairway.wire.problems import error_of, naming_its_field
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 from fairway.wire.storage import UploadMade
+from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
 
 PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request

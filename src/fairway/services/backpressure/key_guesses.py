@@ -8,7 +8,7 @@ ever, so nobody is shut out by a neighbour behind the same address.
 
 from __future__ import annotations
 
-from fairway.core.backpressure.admission import Bucket
+from fairway.core.backpressure.rate_limit import Bucket
 from fairway.runtime.telemetry import Instruments
 
 GUESSES_AT_ONCE = 100

@@ -20,7 +20,7 @@ from fairway.core.backlog.streams import StreamKey, WindowLimits
 from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
-from fairway.core.fair_share.insight import ShareInsight
+from fairway.core.fair_share.standings import ShareStandings
 from fairway.core.ids import shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.pools import PoolTable
@@ -533,7 +533,7 @@ class Dispatcher:
 
     # -- fair share ----------------------------------------------------------------------------
 
-    def share_of(self, pool: int) -> ShareInsight:
+    def share_of(self, pool: int) -> ShareStandings:
         """What there is to know of how a pool is shared out."""
         return self.shares[pool].insight
 

@@ -19,8 +19,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.far_terms import FAR_TERMS, PATIENCE_TERMS, FarTerms
 from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
 from fairway.core.pools import SHORT
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import pause
@@ -77,7 +77,7 @@ class Ownership:
         self._letting_go: dict[int, int] = {}  # shard → term
         self._written: set[int] = set()  # of those, whole on disk
         self.owners: dict[int, Owner] = {}
-        self._far_terms = FarTerms()
+        self._overlong_terms = OverlongTerms()
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
         self._ports = ports
@@ -191,9 +191,9 @@ class Ownership:
     async def _unrenewed(self, connection: Connection) -> dict[int, datetime]:
         """Shards of owners that died while the database's clock was ahead."""
         term_seconds, asked_us = self._settings.term_seconds, self._clock.now_us()
-        far = await store.far_terms(connection, FAR_TERMS * term_seconds)
+        far = await store.overlong_terms(connection, OVERLONG_TERMS * term_seconds)
         patience_us = round(PATIENCE_TERMS * term_seconds * 1e6)
-        return self._far_terms.look(far, asked_us, self._clock.now_us(), patience_us)
+        return self._overlong_terms.look(far, asked_us, self._clock.now_us(), patience_us)
 
     def _took_over(self, task: asyncio.Task[None]) -> None:
         self._takeovers.discard(task)

@@ -17,7 +17,7 @@ from fairway.runtime.loops import in_slices, pause
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.lookup import JobLookup, JobSight
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import history, outcomes, promotion

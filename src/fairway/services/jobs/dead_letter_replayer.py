@@ -16,7 +16,7 @@ from fairway.core.job import QueuedJob
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.dead_letters import DeadLetters
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.store import dead_letter_actions as actions
 from fairway.store import dead_letters as store

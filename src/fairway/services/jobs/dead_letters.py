@@ -16,7 +16,7 @@ from fairway.core.job import JobRecord
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.runtime.random_ids import session_key
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import dead_letter_actions as actions

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.fair_share.history import Recent
-from fairway.core.fair_share.insight import ShareStanding
+from fairway.core.fair_share.standings import ShareStanding
 from fairway.core.ids import JobId, shard_of
 from fairway.core.lifecycle import State
 from fairway.services.dispatch.dispatcher import Dispatcher

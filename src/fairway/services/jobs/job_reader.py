@@ -17,8 +17,8 @@ from fairway.core.errors import Unavailable
 from fairway.core.ids import JobId, shard_of
 from fairway.core.job import JobRecord
 from fairway.core.pools import Pool
+from fairway.services.group_waiters import GroupWaiters
 from fairway.services.transient_errors import again
-from fairway.services.waiters import Waiters
 from fairway.store import checkpoints, history
 from fairway.store.checkpoints import Saved
 from fairway.store.connections.database import DISCONNECTED, Database
@@ -41,7 +41,7 @@ class JobReader:
         self._database = database
         self._pool_of = pool_of  # a pool by its number, as it is now
         self._asked: dict[int, dict[JobId, Answer]] = {}  # by tenant; whose turn is next is first
-        self._waiters = Waiters(database.wait_seconds, Unavailable)
+        self._waiters = GroupWaiters(database.wait_seconds, Unavailable)
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self, tenant: int, job: JobId) -> StoredJob | None:

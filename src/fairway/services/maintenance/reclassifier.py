@@ -4,15 +4,15 @@ A run that outlasts its pool by far keeps its lease, and counts against the pool
 in as soon as its worker has a free slot there, so that the one it held is free for others; a worker
 never holds more than it has slots. A job type whose runs do not fit
 its pool is moved, for the jobs that come from then on; its tenants hear of it and it is audited.
-What a type deserves is decided in `core/classifier.py`.
+What a type deserves is decided in `core/pool_classifier.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairway.core.classifier import STICKY_US, Move
 from fairway.core.event import NewEvent
+from fairway.core.pool_classifier import STICKY_US, Move
 from fairway.core.pools import Pool
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.dispatcher import Dispatcher

@@ -1,15 +1,15 @@
 """How long runs of a job type take, as the recorder and the registry tell it.
 
 It only listens: what becomes of a type whose runs do not fit its pool is `reclassifier.py`, and
-what it deserves is decided in `core/classifier.py`.
+what it deserves is decided in `core/pool_classifier.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairway.core.classifier import Classifier, Span
 from fairway.core.job_type import JobType
+from fairway.core.pool_classifier import PoolClassifier, Span
 from fairway.core.pools import SHORT, Pool
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -26,7 +26,7 @@ class RunTimes:
         self._dispatcher = dispatcher
         self._store_clock = store_clock
         self._clock = clock
-        self.classifier = Classifier(tuple(map(_span, dispatcher.pools.of_duration())))
+        self.classifier = PoolClassifier(tuple(map(_span, dispatcher.pools.of_duration())))
 
     def observe(self, ends: Sequence[End]) -> None:
         """Runs that ended well are on disk; of many, some are looked at.

@@ -27,7 +27,7 @@ from fairway.core.object_storage.reference import refer, referred
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import logger
 from fairway.services.backpressure.owner_slots import OwnerSlots
-from fairway.services.object_storage.upload_looks import Look
+from fairway.services.object_storage.upload_checks import Look
 from fairway.services.object_storage.uploads import Uploads
 from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock

@@ -36,9 +36,9 @@ from fairway.core.object_storage.upload_quota import (
     charge_bytes,
 )
 from fairway.runtime.telemetry import logger
-from fairway.services.object_storage import upload_looks
+from fairway.services.object_storage import upload_checks
 from fairway.services.object_storage.upload_accounts import Account, UploadAccounts, UploadLimits
-from fairway.services.object_storage.upload_looks import Look, UploadLooks
+from fairway.services.object_storage.upload_checks import Look, UploadChecks
 from fairway.services.store_clock import StoreClock
 from fairway.store.object_storage.storage import Objects
 from fairway.store.tenants import Cluster
@@ -87,7 +87,7 @@ class Uploads:
         self.limits = limits
         self._accounts = UploadAccounts(objects, store_clock, limits)
         self._flying = 0  # of all tenants
-        self._looks = UploadLooks(objects)
+        self._looks = UploadChecks(objects)
 
     # -- on the way in -----------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class Uploads:
 
     async def look_at(self, tenant: int, upload: str, look: Look) -> UploadSeen:
         """Size and digest of what was uploaded, once it is known that it can be a payload."""
-        names = upload_looks.Names(
+        names = upload_checks.Names(
             tenant, _name(tenant, upload, BODY), _name(tenant, upload, FACTS)
         )
         found = await self._looks.glance(names)

@@ -13,7 +13,7 @@ from fairway.core.ids import JobId
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.refused_outcomes import lease_refusal
 from fairway.services.recording.row_writer import RowWriter
 from fairway.services.sessions.sessions import Lease

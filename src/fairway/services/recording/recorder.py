@@ -22,7 +22,7 @@ from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
 from fairway.services.recording.outcome_rows import settlement_of
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite

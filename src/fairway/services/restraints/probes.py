@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from fairway.core.backlog.holds import Hold
 from fairway.core.backlog.reading import READ_BYTES_MAX
 from fairway.core.backlog.streams import Stream, key_of
-from fairway.core.backpressure.turns import in_turn
+from fairway.core.backpressure.round_robin import in_turn
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.runtime.clock import Clock

@@ -22,7 +22,7 @@ from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ports import Sorted
 from fairway.services.failure.failure_policy import tally_of
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.sessions import End, Lease
 from fairway.services.store_clock import StoreClock

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairway.core.backpressure.admission import Bucket
+from fairway.core.backpressure.rate_limit import Bucket, Quota
 from fairway.core.errors import LimitReached, Unavailable
-from fairway.core.quota import Quota
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher

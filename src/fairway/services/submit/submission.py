@@ -22,6 +22,7 @@ from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit
+from fairway.services.group_waiters import GroupWaiters
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
@@ -42,7 +43,6 @@ from fairway.services.submit.submission_group import (
     verdicts_of,
 )
 from fairway.services.transient_errors import again, not_known, refusal_of
-from fairway.services.waiters import Waiters
 from fairway.store import submissions as store
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.submissions import KeyHolder
@@ -80,7 +80,7 @@ class Submissions:
         self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
         self.ids = JobIdFactory(store_clock)
         self._groups: dict[tuple[int, bool], GroupCommit[Submission]] = {}  # by shard and weight
-        self._waiters = Waiters(database.wait_seconds, not_known)
+        self._waiters = GroupWaiters(database.wait_seconds, not_known)
         self._on_scheduled, self._hints = ports
 
     def admit(self, tenant: Tenant, count: int) -> None:

@@ -20,7 +20,7 @@ from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.jobs.watch import Watchers
+from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.type_names import Brought, Namer
 from fairway.services.sessions.calls import Call, Reported, Success

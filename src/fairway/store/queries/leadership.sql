@@ -44,7 +44,7 @@ SELECT shard, pg_notify(:channel, '') FROM gone
 -- name: read_owners
 SELECT shard, term, owner, owner_url FROM shards WHERE expires_at >= now()
 
--- name: far_terms
+-- name: overlong_terms
 -- Terms that end later than anybody would write now: the clock was ahead when they were written.
 SELECT shard, expires_at FROM shards WHERE expires_at > now() + :far_time::interval
 

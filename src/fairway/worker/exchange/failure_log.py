@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Ended
 
 log = logger("worker")

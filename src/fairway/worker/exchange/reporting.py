@@ -28,10 +28,10 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.bounds import UNHEARD_MAX
 from fairway.wire.exchange import NULL, ExchangeReply, ExchangeRequest, Report
-from fairway.worker.exchange.held_results import HeldResults, without_result
 from fairway.worker.exchange.large_results import LIGHT_BYTES, request_text, weight_of
-from fairway.worker.exchange.ledger import Ledger
+from fairway.worker.exchange.lease_ledger import LeaseLedger
 from fairway.worker.exchange.session import NO_ROOM, Session, is_refusal
+from fairway.worker.exchange.unacknowledged_results import UnacknowledgedResults, without_result
 
 log = logger("worker")
 
@@ -57,7 +57,7 @@ class Keeping(NamedTuple):
 
 
 class Reporting:
-    def __init__(self, session: Session, key: str, ledger: Ledger, keeping: Keeping) -> None:
+    def __init__(self, session: Session, key: str, ledger: LeaseLedger, keeping: Keeping) -> None:
         self._session = session
         self._key = key
         self._ledger = ledger
@@ -73,7 +73,7 @@ class Reporting:
         self._greetings = 0
         self._broken_in_row = 0
         self._task: asyncio.Task[None] | None = None
-        self._held = HeldResults(HELD_BYTES_MAX)
+        self._held = UnacknowledgedResults(HELD_BYTES_MAX)
         self._watch: asyncio.Task[None] | None = None
         self._is_stopped = False
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.core.run.process_limits import Verdict
 from fairway.wire.exchange import NULL
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 
 
 def crashed(how: str, ran_us: int = 0) -> End:

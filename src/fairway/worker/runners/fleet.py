@@ -23,13 +23,13 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, TypeTerms
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.ledger import End
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.exchange.lease_ledger import End
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, KeeperMessage, RunnerMessage
 from fairway.worker.pipe.run_messages import terms_of
 from fairway.worker.runners.isolated import IsolatedRuns
-from fairway.worker.runners.runners import Death, Listener, RunnerProcess
+from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 from fairway.worker.runners.spares import Spares
 from fairway.worker.runners.start_failures import AppNotLoaded, StartFailures, pause_seconds
 from fairway.worker.runners.suspects import SHARED_DELIVERIES, Suspects
@@ -59,7 +59,7 @@ class Fleet:
         self,
         target: str,
         slots: int,
-        enforcement: LimitEnforcement,
+        enforcement: EnforcementLevel,
         ceiling: RunLimits,
         ports: FleetPorts,
         orphans: Orphans | None,

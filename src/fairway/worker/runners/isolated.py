@@ -33,11 +33,11 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.limits import usage
-from fairway.worker.limits.enforcement import LimitEnforcement
+from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.pipe.pipe import Declared, Ended, KeeperMessage, RunnerMessage
-from fairway.worker.runners.runners import Death, Listener, RunnerProcess
+from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 from fairway.worker.runners.start_failures import HAND_BACK_SECONDS, pause_seconds
 from fairway.worker.runners.time_limits import limit_of
 
@@ -89,7 +89,7 @@ class IsolatedRuns:
     def __init__(
         self,
         target: str,
-        enforcement: LimitEnforcement,
+        enforcement: EnforcementLevel,
         ceiling: RunLimits,
         on_runner_message: Callable[[RunnerMessage], None],
         on_end: Callable[[Lease, End], None],

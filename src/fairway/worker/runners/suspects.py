@@ -15,7 +15,7 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Declared
 from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.start_failures import HAND_BACK_SECONDS

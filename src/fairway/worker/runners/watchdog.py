@@ -13,9 +13,9 @@ from fairway.core.run.process_limits import timed_out
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.ledger import End
+from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Declared, KeeperMessage
-from fairway.worker.runners.runners import RunnerProcess
+from fairway.worker.runners.runner_process import RunnerProcess
 from fairway.worker.runners.time_limits import OverdueJobs, limit_of
 
 log = logger("fleet")

@@ -1,0 +1,90 @@
+"""Pauses of a tenant, a job type or a pool: made, ended, listed, and told to the holds here.
+
+A pause made on another server is seen within `REFRESH_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairway.core.backlog.holds import Hold
+from fairway.core.errors import LimitReached
+from fairway.runtime.telemetry import logger
+from fairway.services.registry.type_names import NO_TYPE
+from fairway.services.restraints.holds import HoldRegistry
+from fairway.services.transient_errors import told_if_away
+from fairway.store import tiers as store
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+
+log = logger("pauses")
+
+REFRESH_SECONDS = 2.0
+PAUSES = "pauses"
+TENANT_PAUSES_MAX = 100  # made by itself: every server reads all pauses, again and again
+
+
+class Pauses:
+    def __init__(self, database: Database, holds: HoldRegistry) -> None:
+        self._database = database
+        self._holds = holds
+        self._one_reads = asyncio.Lock()
+        self._looks_asked = 0
+        self._looks_done = 0  # of those asked for
+
+    async def run_once(self, now_us: int) -> float:
+        self._looks_asked += 1
+        mine = self._looks_asked
+        # One at a time: what was read before a pause must not be told after it. Who finds that a
+        # look began after it came has nothing to add: however many pause, others' are heard soon.
+        async with self._one_reads:
+            if self._looks_done < mine:
+                begun = self._looks_asked
+                async with self._database.background() as connection:
+                    self._holds.replace(PAUSES, await store.all_pauses(connection))
+                self._looks_done = begun
+        return REFRESH_SECONDS
+
+    async def of(self, asker: int | None = None) -> tuple[Hold, ...]:
+        """A tenant's own; all, when it is not a tenant that asks."""
+        async with told_if_away, self._database.asked(asker) as connection:
+            if asker is None:
+                return tuple(await store.all_pauses(connection))
+            return tuple(await store.pauses_of(connection, asker))
+
+    async def pause(self, hold: Hold, asker: int | None = None) -> None:
+        """No job of these streams starts; those that run, run on. A tenant may have so many."""
+        async with told_if_away, self._database.asked(asker) as connection:
+            if asker is not None:
+                await _check_room(connection, hold)
+            await store.pause(connection, hold.tenant, hold.type, hold.pool)
+        await self._told()
+
+    async def check_room(self, asker: int) -> None:
+        """Raises when this tenant may not make one more."""
+        async with told_if_away, self._database.asked(asker) as connection:
+            await _check_room(connection, Hold(asker, NO_TYPE))
+
+    async def resume(self, hold: Hold, asker: int | None = None) -> bool:
+        """Whether it was paused."""
+        async with told_if_away, self._database.asked(asker) as connection:
+            was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)
+        if was_paused:
+            await self._told()
+        return was_paused
+
+    async def _told(self) -> None:
+        """It is on disk; should the store go away just now, the loop tells of it later."""
+        try:
+            await self.run_once(0)
+        except DISCONNECTED as error:
+            log.warning("a change of pauses is told later", error=repr(error))
+
+
+async def _check_room(connection: Connection, hold: Hold) -> None:
+    others = await store.count_other_pauses(connection, hold)
+    if others >= TENANT_PAUSES_MAX:
+        raise LimitReached(
+            f"There are {others} pauses already, as many as a tenant may have. Resume some, or"
+            " pause all of a pool.",
+            code="TOO_MANY_PAUSES",
+        )

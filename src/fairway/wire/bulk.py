@@ -1,0 +1,28 @@
+"""Actions on many jobs at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from fairway.wire.doc import doc
+
+
+class CancelMany(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Cancel every job that matches the filters of the address."""
+
+    dry_run: Annotated[bool, doc("Count them, cancel nothing.")] = False
+
+
+class CancelledMany(Struct, kw_only=True):
+    """What became of a page of them; go on with `next_cursor` until it is null."""
+
+    matched: Annotated[
+        int, doc("Jobs of this page that matched; of a dry run, all, up to 100 000.")
+    ]
+    cancelled: Annotated[int, doc("Waited, and are cancelled now.")]
+    asked_to_stop: Annotated[int, doc("Run; they end as cancelled, or as they would have.")]
+    next_cursor: Annotated[
+        str | None, doc("Send the same request with it for the next page; null when all are done.")
+    ] = None
