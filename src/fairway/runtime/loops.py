@@ -93,8 +93,8 @@ class Effort:
     def __init__(self) -> None:
         self._began = time.monotonic()
 
-    def rest_seconds(self, at_least: float) -> float:
-        return max(at_least, 4 * (time.monotonic() - self._began))
+    def rest_seconds(self, at_least: float, *, times: float = 4) -> float:
+        return max(at_least, times * (time.monotonic() - self._began))
 
 
 Step: TypeAlias = Callable[[int], Awaitable[float]]  # now in µs → seconds to rest
