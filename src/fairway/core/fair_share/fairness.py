@@ -222,6 +222,8 @@ class PoolShare:
                 break
             estimate = estimates.get(job.type) or self._estimates.of(job.type)
             granted.append((job, start(node, estimate, now_us)))
+        if node.queue.goes_on(node):
+            node.queue.end_turn(node)
         return len(granted) - before
 
     def _grant_headroom(

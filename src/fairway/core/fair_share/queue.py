@@ -124,12 +124,22 @@ class ShareQueue:
         moment = (node.v if key == ABSENT else key) - node.tenant
         if moment > self.v:
             self.v = moment
-        node.v = v = node.v + charge
+        node.v += charge
         node.running += 1
         node.busy_us -= now_us
-        if heap and heap[0] == key and v - key > self._turn_us * node.stride:
+        if heap and heap[0] == key:
+            self.end_turn(node)
+
+    def end_turn(self, node: ShareNode) -> None:
+        """Off the head, if its turn is over, or if it may start no more just now.
+
+        The latter would have to be held at the next look, and let go when one of its jobs ends:
+        where tenants outnumber slots, that were most of what a decision costs.
+        """
+        v = node.v
+        if v - node.key > self._turn_us * node.stride or self.crowded(node):
             node.key = v
-            heapreplace(heap, v)
+            heapreplace(self.heap, v)
 
     def goes_on(self, node: ShareNode) -> bool:
         """Whether a plain node that was just served is still in its turn."""
