@@ -17,7 +17,7 @@ from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.core.run.process_limits import UNLIMITED, RunLimits
 from fairway.sdk.handler.alarm import alarm
 from fairway.sdk.handler.context import RunFacts, SilentSink
-from fairway.sdk.handler.outcomes import TimeLimitPassed, run_end
+from fairway.sdk.handler.outcomes import TimeLimitPassed, outcome_of
 from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.limits import bytes_of
 from fairway.sdk.run import run_job, run_job_here
@@ -63,7 +63,7 @@ def work() -> None:
     ],
 )
 def test_errors_of_a_limit_are_of_their_class(error: Exception, failure: FailureClass) -> None:
-    assert run_end(error=error).failure is failure
+    assert outcome_of(error=error).failure is failure
 
 
 # -- time limits -------------------------------------------------------------------------------

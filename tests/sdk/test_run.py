@@ -13,9 +13,8 @@ import msgspec
 import pytest
 
 from fairway import App, Ctx, Fail, Job, Snooze
-from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.handler.context import RunFacts
-from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.job import RunMode
 from fairway.sdk.run import run_job, run_job_here
 
@@ -31,7 +30,7 @@ def ctx_for(job: Job[..., Any], timeout_seconds: float | None = None) -> Ctx:
 
 async def run(
     handler: Callable[..., Any], payload: bytes = b"{}", timeout_seconds: float | None = None
-) -> RunEnd:
+) -> Outcome:
     job = job_of(handler, "loop" if asyncio.iscoroutinefunction(handler) else "thread")
     return await run_job(job, payload, ctx_for(job, timeout_seconds))
 

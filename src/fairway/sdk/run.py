@@ -1,4 +1,4 @@
-"""One run of a handler, from payload to `RunEnd`: decode, call, limit the time, conclude.
+"""One run of a handler, from payload to `Outcome`: decode, call, limit the time, conclude.
 
 Workers and tests both run handlers through here, so a test sees what production does. It never
 raises for what a handler does. It neither reports nor retries: the caller does.
@@ -10,17 +10,17 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.handler.alarm import alarm
 from fairway.sdk.handler.context import Ctx, enter, leave
-from fairway.sdk.handler.outcomes import RunEnd, TimeLimitPassed, run_end
+from fairway.sdk.handler.outcomes import TimeLimitPassed, outcome_of
 from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.job import Job
 
 T = TypeVar("T")
 
 
-async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
+async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
     """Run in the current loop, or in a thread when the handler is a function of that mode.
 
     Child processes are the worker's affair: a job of that mode runs here like a thread's. Who
@@ -45,7 +45,7 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
     return conclude(job, ctx, value)
 
 
-def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
+def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
     """Run to the end in this thread. A time limit holds in the main thread only."""
     try:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
@@ -66,19 +66,19 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> RunEnd:
 
 def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
-) -> RunEnd:
+) -> Outcome:
     """What this value or error means for this job at this attempt."""
-    end = run_end(value, error, job.encode_result, job.retry, ctx.attempt)
+    end = outcome_of(value, error, job.encode_result, job.retry, ctx.attempt)
     return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
 
 
-def _handed_back(ctx: Ctx, end: RunEnd) -> RunEnd:
+def _handed_back(ctx: Ctx, end: Outcome) -> Outcome:
     """A job stops because it was asked to; else handing it back would run it for ever."""
     if ctx.cancelled():
-        return RunEnd(OutcomeKind.CANCELLED)
+        return Outcome(OutcomeKind.CANCELLED)
     if ctx.draining():
-        return RunEnd(OutcomeKind.RETURNED)
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=end.error)
+        return Outcome(OutcomeKind.RETURNED)
+    return Outcome(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=end.error)
 
 
 def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[str, Any]:

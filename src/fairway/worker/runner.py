@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.log_lines import write_unclaimed_as_json
 from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.app import App
 from fairway.sdk.handler.context import Ctx, RunFacts
-from fairway.sdk.handler.outcomes import RunEnd, TimeLimitPassed, encode_error
+from fairway.sdk.handler.outcomes import TimeLimitPassed, encode_error
 from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.job import Job
 from fairway.sdk.loading import LoadError
@@ -147,7 +147,7 @@ class Runner:
     def _ask_to_stop(self, job: str) -> None:
         """Coroutines are cancelled; functions in threads must look at `ctx.cancelled()`."""
         if waiting := self._timed.pop(job, None):
-            self._say(ended_of(waiting[1], RunEnd(OutcomeKind.CANCELLED), 0))
+            self._say(ended_of(waiting[1], Outcome(OutcomeKind.CANCELLED), 0))
         run = self._runs.get(job)
         if run is None or run.ctx.cancelled():
             return
@@ -160,7 +160,7 @@ class Runner:
     def _insist(self, run: Run) -> None:
         """It was asked to stop, and its grace is over."""
         if self._runs.get(run.lease.job) is run:
-            self._end_for(run, RunEnd(OutcomeKind.CANCELLED))
+            self._end_for(run, Outcome(OutcomeKind.CANCELLED))
 
     def _end_overdue(self, job: str) -> None:
         """The keeper says that it should have ended. Any word in answer shows that we live."""
@@ -169,12 +169,12 @@ class Runner:
             error = TimeLimitPassed("the time limit passed, and the handler did not stop")
             failure = FailureClass.TIMEOUT
             self._end_for(
-                run, RunEnd(OutcomeKind.FAILED, failure=failure, error=encode_error(error))
+                run, Outcome(OutcomeKind.FAILED, failure=failure, error=encode_error(error))
             )
         elif self._pipe is not None:
             self._pipe.send(RunnerMessage())
 
-    def _end_for(self, run: Run, end: RunEnd) -> None:
+    def _end_for(self, run: Run, end: Outcome) -> None:
         """Say how it ended in its place, and let it be."""
         self._give_up(run.lease.job)
         self._say(ended_of(run.lease, end, (time.monotonic_ns() - run.began_ns) // 1000))
@@ -219,7 +219,7 @@ class Runner:
         try:
             end = await run_job(job, bytes(lease.payload), ctx)
         except asyncio.CancelledError:
-            end = RunEnd(OutcomeKind.CANCELLED if ctx.cancelled() else OutcomeKind.RETURNED)
+            end = Outcome(OutcomeKind.CANCELLED if ctx.cancelled() else OutcomeKind.RETURNED)
         except BaseException as error:  # a defect of ours must not lose the job
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000

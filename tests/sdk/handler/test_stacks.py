@@ -13,8 +13,8 @@ import pytest
 
 import fairway
 from fairway import App, Ctx
+from fairway.core.run.outcome import Outcome
 from fairway.sdk.handler.context import RunFacts
-from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.handler.stacks import place_of, stack_of
 from fairway.sdk.run import run_job
 
@@ -66,7 +66,7 @@ async def stack(name: str, payload: bytes = b"{}") -> str:
     return told(await run_job(job, payload, Ctx(facts)))
 
 
-def told(end: RunEnd) -> str:
+def told(end: Outcome) -> str:
     error: dict[str, str] = msgspec.json.decode(end.error or b"{}")
     return error["stack"]
 

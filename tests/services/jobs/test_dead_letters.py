@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 from tests.services.platform_room import (
     Hand,
     add_tenant,
@@ -97,7 +98,7 @@ async def test_a_job_tells_every_run(platform: Platform, tenant: Tenant) -> None
     hand = Hand(platform)
     hand.build = "r42"
     (lease,) = await hand.take()
-    at_once = fatal("first")._replace(failure=FailureClass.APP_ERROR, delay_ms=1)
+    at_once = replace(fatal("first"), failure=FailureClass.APP_ERROR, delay_ms=1)
     await hand.report(hand.done(lease, at_once))
     (lease,) = await hand.take()
     await hand.report(hand.done(lease, Outcome(OutcomeKind.RETURNED, 7)))

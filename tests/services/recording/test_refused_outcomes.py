@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 from tests.postgres import connected
 from tests.services.platform_room import (
     MEDIUM,
@@ -80,7 +81,7 @@ async def test_sums_stop_where_numbers_end(platform: Platform, tenant: Tenant) -
             "UPDATE jobs SET unbilled_us = 9223372036854775807, billed_us = 9223372036854775800"
         )
     hand = Hand(platform, short=1)
-    for outcome in (RETURNED, FATAL._replace(ran_us=MOST_US)):
+    for outcome in (RETURNED, replace(FATAL, ran_us=MOST_US)):
         (lease,) = await hand.take()
         assert await hand.report(hand.done(lease, outcome)) == ({hand.number}, set())
     record = (await sight(platform, tenant, job)).record

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.worker.odd_jobs import app
 from tests.worker.platform import lease
 
-from fairway.core.run.outcome import FailureClass, OutcomeKind
-from fairway.sdk.handler.outcomes import RunEnd
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL
 from fairway.worker.pipe.pipe import Declared, RunnerMessage
@@ -34,14 +33,14 @@ JSON = st.recursive(
 @given(JSON)
 def test_a_result_comes_as_it_was_returned(value: object) -> None:
     text = msgspec.json.encode(value)
-    ended = ended_of(lease(1), RunEnd(OutcomeKind.SUCCEEDED, result=text), 5)
+    ended = ended_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=text), 5)
     assert (ended.kind, ended.failure, ended.ran_us) == ("succeeded", None, 5)
     assert bytes(ended.result) == text
 
 
 @given(st.binary(max_size=40))
 def test_whatever_bytes_a_handler_returns_the_frame_can_be_read(foreign: bytes) -> None:
-    ended = ended_of(lease(1), RunEnd(OutcomeKind.SUCCEEDED, result=foreign), 5)
+    ended = ended_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=foreign), 5)
     frame = msgspec.json.encode(RunnerMessage(ended=[ended]))
     (read,) = msgspec.json.decode(frame, type=RunnerMessage).ended
     assert read.kind in ("succeeded", "failed")
@@ -52,7 +51,7 @@ def test_whatever_bytes_a_handler_returns_the_frame_can_be_read(foreign: bytes) 
 
 def test_a_result_that_is_too_large_is_a_failure_with_a_reason() -> None:
     text = b'"%s"' % (b"x" * (RESULT_BYTES_MAX - 1))
-    ended = ended_of(lease(1), RunEnd(OutcomeKind.SUCCEEDED, result=text), 5)
+    ended = ended_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=text), 5)
     assert (ended.kind, ended.failure, ended.result) == ("failed", "permanent", NULL)
     assert f"{RESULT_BYTES_MAX + 1} bytes" in msgspec.json.decode(ended.error)["message"]
 
@@ -68,7 +67,7 @@ def test_what_is_nested_too_deep_for_a_frame_is_no_json() -> None:
     [(5, 5), (-1, 0), (DELAY_MS_MAX + 1, DELAY_MS_MAX), ("soon", 0), (None, 0), (1.5, 0)],
 )
 def test_a_delay_is_kept_within_bounds_whatever_it_is(said: object, kept: int) -> None:
-    end = RunEnd(OutcomeKind.SNOOZED, delay_ms=said)  # type: ignore[arg-type]  # that is the point
+    end = Outcome(OutcomeKind.SNOOZED, delay_ms=said)  # type: ignore[arg-type]  # that is the point
     assert ended_of(lease(1), end, 0).delay_ms == kept
 
 

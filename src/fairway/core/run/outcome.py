@@ -1,12 +1,14 @@
 """Everything a run can mean. A closed set: only these can be recorded.
 
-An outcome is what a worker reports; what becomes of the job is decided in `core/failure/retry.py`.
+The SDK, the worker and the services share it. Between a worker and the platform it is a `Report`
+(`wire/exchange.py`); what becomes of the job is decided in `core/failure/retry.py`.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class OutcomeKind(StrEnum):
@@ -27,11 +29,11 @@ class FailureClass(StrEnum):
     RUNAWAY = "runaway"  # burns processor time and gives no sign of progress
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True, gc=False):
     """One run's end. `result` and `error` are JSON text."""
 
     kind: OutcomeKind
-    ran_us: int
+    ran_us: int = 0  # measured by whoever ran it
     result: bytes | None = None
     failure: FailureClass | None = None
     error: bytes | None = None

@@ -8,8 +8,9 @@
     return HandBack()                asked to stop, so I do: another worker goes on (or raised)
     raise anything else              failed; tried again by the job's `Retry`
 
-`run_end` is the one place that reads this table. It is pure: it neither logs nor looks at a clock,
-and it never lets an error of its own escape: a result that cannot be encoded is a failure too.
+`outcome_of` is the one place that reads this table. It is pure: it neither logs nor looks at a
+clock, and it never lets an error of its own escape: a result that cannot be encoded is a failure
+too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
@@ -125,30 +125,17 @@ def _checked_bounds(most: Mapping[str, int]) -> dict[str, int]:
     return dict(most)
 
 
-class RunEnd(Struct, frozen=True, gc=False):
-    """How a run ended, ready for the wire. `result` and `error` are JSON text."""
-
-    kind: OutcomeKind
-    result: bytes | None = None
-    failure: FailureClass | None = None
-    error: bytes | None = None
-    delay_ms: int = 0
-
-    def outcome(self, ran_us: int) -> Outcome:
-        return Outcome(self.kind, ran_us, self.result, self.failure, self.error, self.delay_ms)
-
-
 _PLATFORM_POLICY = Retry()
 _OVER_A_LIMIT = (errno.EFBIG, errno.EMFILE)  # a file too large, too many open files
 
 
-def run_end(
+def outcome_of(
     value: Any = None,
     error: BaseException | None = None,
     encode: Callable[[Any], bytes] = msgspec.json.encode,
     retry: Retry = _PLATFORM_POLICY,
     attempt: int = 1,
-) -> RunEnd:
+) -> Outcome:
     """What a returned value, or an exception when there is one, means for the job."""
     said = value if error is None else error
     if isinstance(said, ControlFlow):
@@ -170,25 +157,26 @@ def encode_error(error: BaseException) -> bytes:
     return msgspec.json.encode(document)
 
 
-def _said(control: ControlFlow) -> RunEnd:
+def _said(control: ControlFlow) -> Outcome:
     if isinstance(control, Snooze):
-        return RunEnd(OutcomeKind.SNOOZED, delay_ms=control.delay_ms)
+        return Outcome(OutcomeKind.SNOOZED, delay_ms=control.delay_ms)
     if isinstance(control, HandBack):
-        return RunEnd(OutcomeKind.RETURNED, error=encode_error(control))
-    return RunEnd(OutcomeKind.CANCELLED, error=encode_error(control))
+        return Outcome(OutcomeKind.RETURNED, error=encode_error(control))
+    return Outcome(OutcomeKind.CANCELLED, error=encode_error(control))
 
 
-def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> RunEnd:
+def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> Outcome:
     try:
-        return RunEnd(OutcomeKind.SUCCEEDED, encode(value))
+        return Outcome(OutcomeKind.SUCCEEDED, 0, encode(value))
     except Exception as error:  # the user's types may raise anything while they are encoded
-        return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=encode_error(error))
+        text = encode_error(error)
+        return Outcome(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
 
 
-def _failed(error: BaseException, retry: Retry, attempt: int) -> RunEnd:
+def _failed(error: BaseException, retry: Retry, attempt: int) -> Outcome:
     failure = _failure_class(error, retry)
     asked_ms = error.delay_ms if isinstance(error, DependencyFailed) else 0
-    return RunEnd(
+    return Outcome(
         OutcomeKind.FAILED,
         failure=failure,
         error=encode_error(error),

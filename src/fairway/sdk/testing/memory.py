@@ -14,11 +14,11 @@ from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.core.ids import make_job_id
 from fairway.core.lifecycle import LIVE, State
+from fairway.core.run.outcome import Outcome
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
-from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
@@ -106,7 +106,7 @@ class MemoryDoor:
             return State.EXPIRED.label
         return (await self.run_once(record)).kind.value
 
-    async def run_once(self, record: Enqueued) -> RunEnd:
+    async def run_once(self, record: Enqueued) -> Outcome:
         if len(record.ends) >= RUNS_MAX:
             raise RuntimeError(f"{record.type} has not ended after {RUNS_MAX} runs")
         ctx = Ctx(record.facts(), sink=record)
@@ -161,11 +161,10 @@ _BOUNDS = {
 }
 
 
-def decision_after(record: Enqueued, end: RunEnd) -> Decision:
+def decision_after(record: Enqueued, end: Outcome) -> Decision:
     most: dict[str, Any] = {_BOUNDS[name]: number for name, number in record.job.retry.most.items()}
     policy = RetryPolicy(attempts_max=record.job.attempts_max, **most)
-    outcome = end.outcome(ran_us=0)
-    return decide(policy, record.tally, outcome, MIDDLE_SAMPLE)
+    return decide(policy, record.tally, end, MIDDLE_SAMPLE)
 
 
 def _same(known: Enqueued, submission: Submission) -> Enqueued:

@@ -8,10 +8,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from fairway.core.failure.retry import Counters, Decision, Tally
-from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.handler.context import Ctx
-from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
@@ -57,7 +56,7 @@ async def aperform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any
     return _performed(record, end)
 
 
-def _performed(record: Enqueued, end: RunEnd) -> Performed[Any]:
+def _performed(record: Enqueued, end: Outcome) -> Performed[Any]:
     decision = decision_after(record, end)
     return Performed(
         outcome=end.kind,

@@ -15,10 +15,10 @@ from msgspec import Raw
 
 from fairway.core.failure.retry import NOTHING_YET, Decision, Tally
 from fairway.core.lifecycle import State
+from fairway.core.run.outcome import Outcome
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.checkpoint import already_saved
 from fairway.sdk.handler.context import Ctx, RunFacts
-from fairway.sdk.handler.outcomes import RunEnd
 from fairway.sdk.job import Job
 from fairway.wire.messages import JobRequest, JobView
 
@@ -43,7 +43,7 @@ class Enqueued:
     due_at: float
     state: State = State.QUEUED
     tally: Tally = NOTHING_YET
-    ends: list[RunEnd] = field(default_factory=list)
+    ends: list[Outcome] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
     progress_said: list[Any] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Enqueued:
             checkpoint=self.checkpoints[-1] if self.checkpoints else None,
         )
 
-    def take(self, end: RunEnd, decision: Decision, unix_seconds: float) -> None:
+    def take(self, end: Outcome, decision: Decision, unix_seconds: float) -> None:
         """Write down a run's end and what was decided about the job."""
         self.ends.append(end)
         self.tally = decision.tally

@@ -76,7 +76,7 @@ class RunEnds:
         """Nobody runs them any more: costs a delivery, never an attempt."""
         now_us, lost = self._clock.now_us(), list(leases)
         for lease in lost:
-            outcome = _LOST._replace(ran_us=max(now_us - lease.granted_us, 0), error=error)
+            outcome = replace(_LOST, ran_us=max(now_us - lease.granted_us, 0), error=error)
             end = self._failure_policy.end_of(lease, None, outcome)
             self._leases.end([lease], now_us)
             self._record_ends([end])

@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.app import App
-from fairway.sdk.handler.outcomes import RunEnd, encode_error
+from fairway.sdk.handler.outcomes import encode_error
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL, Lease, TypeTerms
 from fairway.wire.payload import DEPTH_MAX, brackets
@@ -23,7 +23,7 @@ _AROUND = b"[" * 50, b"]" * 50  # more than is around it in a frame, whose reade
 _parse = msgspec.json.Decoder(Raw).decode
 
 
-def ended_of(lease: Lease, end: RunEnd, ran_us: int) -> Ended:
+def ended_of(lease: Lease, end: Outcome, ran_us: int) -> Ended:
     if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
         end = _too_large(len(end.result))
     if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
@@ -59,10 +59,10 @@ def parsed(text: bytes) -> Raw:
         raise ValueError("it is nested too deep") from None
 
 
-def _no_json(error: ValueError) -> RunEnd:
+def _no_json(error: ValueError) -> Outcome:
     document = {"type": "ResultInvalid", "message": f"The result is no JSON: {error}", "stack": ""}
     text = msgspec.json.encode(document)
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
+    return Outcome(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
 
 
 def unreadable(job: str, epoch: int, why: str) -> Ended:
@@ -79,16 +79,16 @@ def _within_bounds(delay_ms: object) -> int:
     return min(max(delay_ms, 0), DELAY_MS_MAX) if isinstance(delay_ms, int) else 0
 
 
-def _too_large(size: int) -> RunEnd:
+def _too_large(size: int) -> Outcome:
     message = (
         f"The result has {size} bytes; at most {RESULT_BYTES_MAX} are kept: store it elsewhere."
     )
     error = msgspec.json.encode({"type": "ResultTooLarge", "message": message, "stack": ""})
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=error)
+    return Outcome(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=error)
 
 
-def defect(error: BaseException) -> RunEnd:
-    return RunEnd(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=encode_error(error))
+def defect(error: BaseException) -> Outcome:
+    return Outcome(OutcomeKind.FAILED, failure=FailureClass.APP_ERROR, error=encode_error(error))
 
 
 def declared_by(app: App) -> list[Declared]:
