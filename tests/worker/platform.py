@@ -13,6 +13,7 @@ import msgspec
 from fairway.wire import exchange as wire
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
+from fairway.worker.pipe.pipe import RunReport
 
 HOLD_SECONDS = 0.05  # how long a call is held at most: tests are in a hurry
 BEAT_MS = 1000
@@ -28,6 +29,11 @@ def lease(
         job=job_id(number), epoch=1, token="0" * 32, type=job_type, pool=pool, tenant="acme",
         attempt=1, delivery=1, payload=msgspec.Raw(msgspec.json.encode(payload or {})), **more,
     )  # fmt: skip
+
+
+def ended(job: str, kind: str = "succeeded", epoch: int = 1, **more: Any) -> RunReport:
+    """As a runner says it; of the lease above unless it names another epoch."""
+    return RunReport(job=job, epoch=epoch, kind=kind, ran_us=1, **more)
 
 
 def job_id(number: int) -> str:

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 from msgspec import Raw
 from tests.worker.pipe.test_pipe import SPLICE
-from tests.worker.platform import Platform, job_id, lease, said_of, until, working
+from tests.worker.platform import Platform, ended, job_id, lease, said_of, until, working
 from tests.worker.test_processes import has_begun, result_of, runners
 
 from fairway.wire.exchange import Lease
 from fairway.worker import transfers
 from fairway.worker.exchange.large_results import in_frames
 from fairway.worker.pipe import pipe
-from fairway.worker.pipe.pipe import _LENGTH, Ended, RunnerMessage
+from fairway.worker.pipe.pipe import _LENGTH, RunnerMessage
 
 ODD = {"target": "tests.worker.odd_jobs:app", "slots": {"short": 8, "medium": 8, "long": 2}}
 MB = 1 << 20
@@ -44,9 +44,7 @@ def saying(number: int, written: str, **more: Any) -> Lease:
         _LENGTH.pack(5) + b"no {}",
         _LENGTH.pack(pipe.WORDS_BYTES_MAX + 1) + b"{",
         b"\xff" * 64,
-        bytes.fromhex(
-            framed(RunnerMessage(ended=[Ended(job=job_id(2), epoch=1, kind="won", ran_us=1)]))
-        ),
+        bytes.fromhex(framed(RunnerMessage(ended=[ended(job_id(2), "won")]))),
     ],
     ids=["no json", "too long", "noise", "no end"],
 )
@@ -69,7 +67,7 @@ async def test_a_runner_that_says_garbage_costs_only_itself(
 
 async def test_a_runner_cannot_speak_for_a_job_of_another(platform: Platform) -> None:
     forged = RunnerMessage(
-        ended=[Ended(job=job_id(1), epoch=1, kind="succeeded", ran_us=1, result=Raw(b'"forged"'))],
+        ended=[ended(job_id(1), result=Raw(b'"forged"'))],
         progress=[pipe.Progress(job=job_id(1), progress=Raw(b'"forged"'))],
     )
     platform.leases = [lease(1, "lone", "long", {"seconds": 1.0})]
@@ -160,10 +158,7 @@ async def test_a_state_that_the_platform_refuses_ends_its_job(platform: Platform
 def test_much_that_ends_at_once_goes_in_several_frames() -> None:
     """Far less each than a keeper hears in one."""
     text = b'"%b"' % (b"x" * (12 * MB))
-    ends = [
-        Ended(job=str(number), epoch=1, kind="succeeded", ran_us=1, result=Raw(text))
-        for number in range(4)
-    ]
+    ends = [ended(str(number), result=Raw(text)) for number in range(4)]
     frames = list(in_frames(ends, [pipe.Progress(job="0", progress=Raw(b"1"))], []))
     assert [one.job for words in frames for one in words.ended] == ["0", "1", "2", "3"]
     assert max(len(msgspec.json.encode(words)) for words in frames) < pipe.WORDS_BYTES_MAX // 4

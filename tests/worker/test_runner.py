@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 from tests.worker.platform import fact, job_id, lease
 
+from fairway.wire.exchange import Report
 from fairway.worker.pipe.pipe import (
-    Ended,
     KeeperMessage,
     Pipe,
     PipeHandlers,
@@ -47,7 +47,7 @@ class Keeper:
         self.say(leases=cast(list[RunLease], list(leases)))
 
     @property
-    def ended(self) -> dict[str, Ended]:
+    def ended(self) -> dict[str, Report]:
         return {one.job: one for words in self.words for one in words.ended}
 
     def has_begun(self, number: int) -> bool:

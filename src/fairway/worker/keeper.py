@@ -15,13 +15,14 @@ import time
 from typing import Any
 
 from fairway.core.errors import FairwayError, Forbidden, Unavailable
+from fairway.core.run.outcome import Outcome
 from fairway.runtime.loops import pause, wait
 from fairway.runtime.random_ids import session_key
 from fairway.runtime.telemetry import logger
 from fairway.wire import exchange as wire
 from fairway.worker.exchange.journaled_ledger import JournaledLedger
 from fairway.worker.exchange.large_results import LIGHT_BYTES
-from fairway.worker.exchange.lease_ledger import End, Naming
+from fairway.worker.exchange.lease_ledger import Naming
 from fairway.worker.exchange.readiness import Readiness
 from fairway.worker.exchange.report_delay import patience
 from fairway.worker.exchange.reporting import Keeping, Reporting
@@ -32,6 +33,7 @@ from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.options import WorkerOptions
 from fairway.worker.pipe.pipe import RunnerMessage
+from fairway.worker.pipe.run_messages import report_of
 from fairway.worker.runners.fleet import Fleet, FleetPorts
 from fairway.worker.transfers import Transfers
 
@@ -299,8 +301,8 @@ class Keeper:
 
     def _receive_from_runner(self, words: RunnerMessage) -> None:
         note_end = self._ledger.ended
-        for ended in words.ended:
-            note_end(ended.job, ended, ended.epoch)
+        for report in words.ended:
+            note_end(report)
         for one in words.progress:
             self._ledger.progressed(one.job, one.progress)
         for wanted in words.checkpoints:
@@ -313,9 +315,9 @@ class Keeper:
         self._reporting.add(self._ledger.take_heavy())
         self._has_word.set()
 
-    def _run_ended(self, lease: wire.Lease, end: End) -> None:
+    def _run_ended(self, lease: wire.Lease, end: Outcome) -> None:
         """A run that could not say so itself; the platform hears of it at once."""
-        self._ledger.ended(lease.job, end, lease.epoch)
+        self._ledger.ended(report_of(lease, end, end.ran_us))
         self._noted()
 
     # -- the end -----------------------------------------------------------------------------
@@ -337,8 +339,8 @@ class Keeper:
         log.info("drained", settled=self._ledger.is_settled)
 
     def _hand_back(self) -> None:
-        for job in list(self._ledger.running):
-            self._ledger.ended(job, returned())
+        for lease in list(self._ledger.running.values()):
+            self._ledger.ended(report_of(lease, returned(), 0))
         self._noted()
         self._fleet.kill_all()
 

@@ -38,7 +38,6 @@ from fairway.worker.limits import confine, reaper
 from fairway.worker.pending_checkpoints import PendingCheckpoints, checkpoint
 from fairway.worker.pipe.pings import answer_pings
 from fairway.worker.pipe.pipe import (
-    Ended,
     KeeperMessage,
     Pipe,
     PipeHandlers,
@@ -46,9 +45,10 @@ from fairway.worker.pipe.pipe import (
     RunLease,
     RunnerMessage,
     RunnerSetup,
+    RunReport,
     first_word,
 )
-from fairway.worker.pipe.run_messages import declared_by, defect, ended_of, parsed
+from fairway.worker.pipe.run_messages import declared_by, defect, parsed, report_of
 from fairway.worker.pipe.unreadable_leases import readable_in
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
@@ -75,7 +75,7 @@ class Runner:
         self._given_up: set[asyncio.Task[None]] = set()
         self._timed: dict[str, tuple[Job[..., Any], Lease, RunFacts]] = {}  # wait for their turn
         self._lost_threads: set[ThreadRun] = set()
-        self._ended: list[Ended] = []
+        self._ended: list[RunReport] = []
         self._progress: dict[str, Raw] = {}
         self._pending_checkpoints = PendingCheckpoints()
         self._lines = JobLines(is_json=not sys.stderr.isatty())
@@ -96,7 +96,7 @@ class Runner:
             try:
                 self._start(lease)
             except Exception as error:  # a type that is not in this app, say: its job's own affair
-                self._say(ended_of(lease, defect(error), 0))
+                self._say(report_of(lease, defect(error), 0))
         for answer in orders.saved:
             self._pending_checkpoints.resolve(answer)
         for job in orders.cancel:
@@ -114,7 +114,7 @@ class Runner:
             self._say(ended)
         self._obey(orders)
 
-    def _say(self, ended: Ended) -> None:
+    def _say(self, ended: RunReport) -> None:
         self._ended.append(ended)
         self._flush_soon()
 
@@ -147,7 +147,7 @@ class Runner:
     def _ask_to_stop(self, job: str) -> None:
         """Coroutines are cancelled; functions in threads must look at `ctx.cancelled()`."""
         if waiting := self._timed.pop(job, None):
-            self._say(ended_of(waiting[1], Outcome(OutcomeKind.CANCELLED), 0))
+            self._say(report_of(waiting[1], Outcome(OutcomeKind.CANCELLED), 0))
         run = self._runs.get(job)
         if run is None or run.ctx.cancelled():
             return
@@ -177,7 +177,7 @@ class Runner:
     def _end_for(self, run: Run, end: Outcome) -> None:
         """Say how it ended in its place, and let it be."""
         self._give_up(run.lease.job)
-        self._say(ended_of(run.lease, end, (time.monotonic_ns() - run.began_ns) // 1000))
+        self._say(report_of(run.lease, end, (time.monotonic_ns() - run.began_ns) // 1000))
 
     def _give_up(self, job: str) -> None:
         self._timed.pop(job, None)
@@ -197,7 +197,7 @@ class Runner:
         except BaseException as error:
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
-        self._ended.append(ended_of(lease, end, ran_us))
+        self._ended.append(report_of(lease, end, ran_us))
         self._flush_soon()
 
     def _run_in_turn(self, job: Job[..., Any], lease: Lease, facts: RunFacts) -> None:
@@ -230,7 +230,7 @@ class Runner:
             self._given_up.discard(task)
             return
         del self._runs[lease.job]
-        self._ended.append(ended_of(lease, end, ran_us))
+        self._ended.append(report_of(lease, end, ran_us))
         self._flush_soon()
 
     # -- threads that do not stop ------------------------------------------------------------

@@ -21,12 +21,13 @@ import msgspec
 from msgspec import Raw
 
 from fairway.core.errors import Gone, InvalidRequest, NotFound, Unavailable
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire import storage as wire
 from fairway.wire.exchange import Lease
 from fairway.worker.deferrals import Deferrals
-from fairway.worker.exchange.lease_ledger import End, LeaseLedger
+from fairway.worker.exchange.lease_ledger import LeaseLedger
 from fairway.worker.exchange.session import Session, is_refusal
 from fairway.worker.pipe.pipe import (
     FRAME_BYTES_MAX,
@@ -35,6 +36,7 @@ from fairway.worker.pipe.pipe import (
     CheckpointAnswer,
     RunLease,
 )
+from fairway.worker.pipe.run_messages import report_of
 from fairway.worker.runners.fleet import Fleet
 
 log = logger("courier")
@@ -81,8 +83,8 @@ class Transfers:
     def cancel(self, jobs: list[str]) -> None:
         """Of these, the ones whose checkpoint is still on its way end here and now."""
         for job in jobs:
-            if self._resuming.pop(job, None) is not None:
-                self._ledger.ended(job, End("cancelled"))
+            if (lease := self._resuming.pop(job, None)) is not None:
+                self._ledger.ended(report_of(lease, Outcome(OutcomeKind.CANCELLED), 0))
                 self._on_word()
 
     async def stop(self) -> None:
@@ -109,10 +111,10 @@ class Transfers:
                 ready = _with_checkpoint(ready, await self._fetch(lease))
         except (NotFound, Gone) as error:
             is_gone = isinstance(error, Gone) or is_refusal(error)  # not a lost address in between
-            gone = _failed("permanent", "PayloadGone", error.message)
+            gone = _failed(FailureClass.PERMANENT, "PayloadGone", error.message)
             self._end(lease, gone if is_gone else self._put_off(lease, error))
         except _NoPayload as error:
-            self._end(lease, _failed("permanent", "PayloadInvalid", str(error)))
+            self._end(lease, _failed(FailureClass.PERMANENT, "PayloadInvalid", str(error)))
         except Exception as error:  # an answer that is none of ours, too: nobody else ends this run
             log.warning("job put off", job=lease.job, error=repr(error))
             self._end(lease, self._put_off(lease, error))
@@ -121,16 +123,16 @@ class Transfers:
             if self._is_wanted(lease):
                 self._fleet.run([ready])
 
-    def _put_off(self, lease: Lease, error: Exception) -> End:
+    def _put_off(self, lease: Lease, error: Exception) -> Outcome:
         """Later, at no cost; after many times it is a failure of what the job depends on."""
         if self._deferrals.once_more(lease.job):
-            return End("snoozed", delay_ms=PUT_OFF_MS)
+            return Outcome(OutcomeKind.SNOOZED, delay_ms=PUT_OFF_MS)
         message = f"Put off {PUT_OFFS_MAX} times, and still: {error}"
-        return _failed("dependency", "StorageUnavailable", message, STORAGE)
+        return _failed(FailureClass.DEPENDENCY, "StorageUnavailable", message, STORAGE)
 
-    def _end(self, lease: Lease, end: End) -> None:
+    def _end(self, lease: Lease, end: Outcome) -> None:
         if self._is_wanted(lease):
-            self._ledger.ended(lease.job, end)
+            self._ledger.ended(report_of(lease, end, 0))
             self._on_word()
 
     async def _with_payload(self, lease: Lease) -> Lease:
@@ -228,8 +230,10 @@ class _Garbled(Exception):
     """What was fetched is not what was sent."""
 
 
-def _failed(failure: str, kind: str, message: str, dependency: str | None = None) -> End:
+def _failed(
+    failure: FailureClass, kind: str, message: str, dependency: str | None = None
+) -> Outcome:
     error = {"type": kind, "message": message, "stack": ""}
     if dependency is not None:
         error["dependency"] = dependency
-    return End("failed", failure=failure, error=Raw(msgspec.json.encode(error)))
+    return Outcome(OutcomeKind.FAILED, failure=failure, error=msgspec.json.encode(error))

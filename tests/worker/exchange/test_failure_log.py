@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from msgspec import Raw
 from structlog.testing import capture_logs
+from tests.worker.platform import ended
 
-from fairway.wire.exchange import NULL, Lease
+from fairway.wire.exchange import NULL, Lease, Report
 from fairway.worker.exchange.failure_log import LINES_PER_SECOND, FailureLines
 from fairway.worker.exchange.journaled_ledger import JournaledLedger
-from fairway.worker.exchange.lease_ledger import End
 
 STACK = 'Traceback:\n  File "lib.py", line 3, in call\n  File "shop.py", line 12, in order\nbad'
 
@@ -22,16 +22,16 @@ def lease(job: str = "j1") -> Lease:
     )  # fmt: skip
 
 
-def failed(**error: str) -> End:
-    return End("failed", 5, failure="app_error", error=Raw(msgspec.json.encode(error)))
+def failed(**error: str) -> Report:
+    return ended("j1", "failed", failure="app_error", error=Raw(msgspec.json.encode(error)))
 
 
 def test_a_failure_is_told_with_what_and_where() -> None:
     books = JournaledLedger(None, "0" * 32, [], {"short"})
     books.ledger.received([lease(), lease("j2")])
     with capture_logs() as lines:
-        books.ledger.ended("j1", failed(type="ValueError", message="no card", stack=STACK))
-        books.ledger.ended("j2", End("succeeded", 5))
+        books.ledger.ended(failed(type="ValueError", message="no card", stack=STACK))
+        books.ledger.ended(ended("j2"))
     assert lines == [
         {
             "event": "run failed", "log_level": "warning", "job": "j1", "type": "order.pay",
@@ -44,7 +44,7 @@ def test_a_failure_is_told_with_what_and_where() -> None:
 @pytest.mark.parametrize("error", [NULL, Raw(b"[1]"), Raw(b'"text"'), Raw(b'{"type": 5}')])
 def test_an_error_that_is_none_of_ours_is_no_trouble(error: Raw) -> None:
     with capture_logs() as lines:
-        FailureLines().tell(lease(), End("failed", failure="timeout", error=error))
+        FailureLines().tell(lease(), ended("j1", "failed", failure="timeout", error=error))
     assert [line["error"] for line in lines] == [""]
 
 

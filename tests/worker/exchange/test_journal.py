@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from msgspec import Raw, structs
-from tests.worker.platform import ignore
+from tests.worker.platform import ended, ignore
 
 from fairway.wire.exchange import Lease, Report
 from fairway.worker.exchange import journal as journals
 from fairway.worker.exchange.journal import SUFFIX, Journal, read
 from fairway.worker.exchange.journaled_ledger import JournaledLedger
 from fairway.worker.exchange.large_results import LIGHT_BYTES
-from fairway.worker.exchange.lease_ledger import End, LeaseLedger
+from fairway.worker.exchange.lease_ledger import LeaseLedger
 
 URLS = ["http://one:8700", "http://two:8700"]
 
@@ -188,7 +188,7 @@ def test_an_end_with_something_left_to_say_leaves_the_file(tmp_path: Path) -> No
 def test_only_jobs_that_are_worth_it_are_noted(pool: str, noted: int) -> None:
     ledger = LeaseLedger(("medium", "long"), on_failure=ignore)
     ledger.received([lease("a", pool)])
-    ledger.ended("a", End("succeeded"))
+    ledger.ended(ended("a", epoch=7))
     assert len(ledger.take_for_journal()) == noted
     assert ledger.take_for_journal() == []
 
@@ -196,7 +196,7 @@ def test_only_jobs_that_are_worth_it_are_noted(pool: str, noted: int) -> None:
 def test_inherited_reports_get_numbers_of_this_life_and_are_said_with_hello() -> None:
     ledger = LeaseLedger(on_failure=ignore)
     ledger.received([lease("mine", "long")])
-    ledger.ended("mine", End("succeeded"))
+    ledger.ended(ended("mine", epoch=7))
     (left,) = ledger.inherit([report(1, "theirs")])
     assert left.n == 2
     reports = ledger.take_unheard()
@@ -211,7 +211,7 @@ def test_a_lease_of_an_earlier_life_is_named_only_beside_its_report() -> None:
     ledger = LeaseLedger(on_failure=ignore)
     mine = [lease("a", "long"), lease("b", "long")]
     ledger.received(mine)
-    ledger.ended("a", End("succeeded"))
+    ledger.ended(ended("a", epoch=7))
     (left,) = ledger.inherit([report(1, "theirs")])
     assert {one.job for one in ledger.everything([])} == {"a", "b"}
     assert {one.job for one in ledger.everything([left])} == {"a", "b", "theirs-1"}
@@ -223,7 +223,7 @@ def test_the_last_progress_of_a_run_goes_out_before_its_end() -> None:
     ledger = LeaseLedger(on_failure=ignore)
     ledger.received([lease("a", "long")])
     ledger.progressed("a", Raw(b'{"done":3}'))
-    ledger.ended("a", End("cancelled"))
+    ledger.ended(ended("a", "cancelled", epoch=7))
     (said,) = ledger.take_progress() or []
     assert (said.job, bytes(said.progress)) == ("a", b'{"done":3}')
     assert ledger.take_progress() is None
@@ -234,7 +234,7 @@ def test_what_was_heard_before_it_was_journaled_is_not_kept(tmp_path: Path) -> N
     books = JournaledLedger(tmp_path, "one", URLS, {"medium"})
     empty = (tmp_path / f"one{SUFFIX}").stat().st_size
     books.ledger.received([lease("a", "medium")])
-    books.ledger.ended("a", End("succeeded"))
+    books.ledger.ended(ended("a", epoch=7))
     books.heard([1])
     books.note()
     assert (tmp_path / f"one{SUFFIX}").stat().st_size == empty

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from msgspec import Raw
-from tests.worker.platform import job_id, lease
+from tests.worker.platform import ended, job_id, lease
 
 from fairway.wire.exchange import Report
 from fairway.worker.exchange.journal import HEAVY_SUFFIX, Journal
 from fairway.worker.exchange.journaled_ledger import JournaledLedger
 from fairway.worker.exchange.large_results import LIGHT_BYTES
-from fairway.worker.exchange.lease_ledger import End
 
 URLS = ["http://platform"]
+SEVEN = Raw(b"7")
 HEAVY = Raw(b'"%s"' % (b"x" * LIGHT_BYTES))
 
 
@@ -24,9 +24,9 @@ def books(folder: Path | None, life: str, *pools: str) -> JournaledLedger:
     return JournaledLedger(folder, life, URLS, set(pools or ("short", "medium")))
 
 
-def run(book: JournaledLedger, number: int, pool: str = "medium", end: End | None = None) -> None:
+def run(book: JournaledLedger, number: int, pool: str = "medium", result: Raw = SEVEN) -> None:
     book.ledger.received([lease(number, pool=pool)])
-    book.ledger.ended(job_id(number), end or End("succeeded", 5, Raw(b"7")), 1)
+    book.ledger.ended(ended(job_id(number), result=result))
     book.note()
 
 
@@ -96,7 +96,7 @@ async def test_a_large_result_is_written_beside_the_loop_and_waited_for(
 
     monkeypatch.setattr(Journal, "note_beside", slowly)
     book = books(tmp_path, "1" * 32)
-    run(book, 1, end=End("succeeded", 5, HEAVY))
+    run(book, 1, result=HEAVY)
     waiting = asyncio.create_task(book.written([1]))
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -113,7 +113,7 @@ async def test_a_large_result_is_written_beside_the_loop_and_waited_for(
 async def test_what_was_heard_before_it_was_noted_is_not_written(tmp_path: Path) -> None:
     book = books(tmp_path, "1" * 32)
     book.ledger.received([lease(1, pool="medium")])
-    book.ledger.ended(job_id(1), End("succeeded"), 1)
+    book.ledger.ended(ended(job_id(1)))
     book.heard([1])
     book.note()
     await book.close()

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from tests.worker import platform
 
 from fairway.wire import exchange as wire
 from fairway.worker.exchange.large_results import (
@@ -16,7 +17,7 @@ from fairway.worker.exchange.large_results import (
     text_of,
     words_text,
 )
-from fairway.worker.pipe.pipe import Ended, RunnerMessage
+from fairway.worker.pipe.pipe import RunnerMessage, RunReport
 
 RESULTS = st.sampled_from([b"null", b'{"a":1}', b'"%s"' % (b"x" * LIGHT_BYTES)])
 SESSION = "5" * 32
@@ -29,8 +30,8 @@ def report(number: int, result: bytes) -> wire.Report:
     )  # fmt: skip
 
 
-def ended(number: int, result: bytes) -> Ended:
-    return Ended(job=str(number), epoch=1, kind="succeeded", ran_us=5, result=Raw(result))
+def ended(number: int, result: bytes) -> RunReport:
+    return platform.ended(str(number), result=Raw(result))
 
 
 @given(st.lists(RESULTS, max_size=4), st.booleans())

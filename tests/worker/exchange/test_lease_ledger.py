@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.worker.platform import ignore, job_id, lease
+from tests.worker.platform import ended, ignore, job_id, lease
 
 from fairway.worker.exchange import lease_ledger
-from fairway.worker.exchange.lease_ledger import End, LeaseLedger
+from fairway.worker.exchange.lease_ledger import LeaseLedger
 
 
 def told(book: LeaseLedger, number: int) -> None:
     """A whole run: received, ended, and heard of."""
     assert book.received([lease(number)])
-    book.ended(job_id(number), End("succeeded"))
+    book.ended(ended(job_id(number)))
     book.heard([one.n for one in book.take_fresh()])
 
 
@@ -45,7 +45,7 @@ def test_what_has_ended_is_named_as_ended() -> None:
     book = LeaseLedger(on_failure=ignore)
     book.received([lease(1), lease(2)])
     book.progressed(job_id(1), lease(1).payload)
-    book.ended(job_id(1), End("failed"))
+    book.ended(ended(job_id(1), "failed"))
     expected = {job_id(1): True, job_id(2): False}
     assert {one.job: one.ended for one in book.everything([])} == expected
     named = book.with_all_held(book.take_progress() or [])
@@ -78,7 +78,16 @@ def test_a_lease_that_comes_after_a_newer_one_is_not_begun() -> None:
     newer = replace(late, epoch=2)
     book.received([newer])
     assert book.received([late]) == []
-    book.ended(newer.job, End("succeeded"))
+    book.ended(ended(newer.job, epoch=newer.epoch))
     assert book.received([late]) == []
     book.heard([one.n for one in book.take_fresh()])
     assert book.received([late]) == []
+
+
+def test_whose_a_run_was_its_lease_says_and_not_its_runner() -> None:
+    """A runner shares its process with user code, which may write any report."""
+    book = LeaseLedger(on_failure=ignore)
+    book.received([lease(1)])
+    book.ended(ended(job_id(1), n=99, tenant="another", token="f" * 32))
+    (said,) = book.take_fresh()
+    assert (said.n, said.tenant, said.token) == (1, lease(1).tenant, lease(1).token)

@@ -25,15 +25,15 @@ from tests.worker.exchange.two_sides import (
 )
 from tests.worker.platform import ignore
 
-from fairway.wire.exchange import ExchangeReply
-from fairway.worker.exchange.lease_ledger import End, LeaseLedger
+from fairway.wire.exchange import NULL, ExchangeReply
+from fairway.worker.exchange.lease_ledger import LeaseLedger
 
 CALLS_MAX = 2  # as the keeper
 JOBS_MAX = 8
 PLACES = st.integers(0, 7)
 POOLS = st.sampled_from([JOURNALED, UNJOURNALED])
 SELDOM = st.sampled_from([False, False, False, False, True])  # or nothing is ever under way
-ENDS = {"well": End("succeeded"), "large": End("succeeded", result=HEAVY), "bad": End("failed")}
+ENDS = {"well": ("succeeded", NULL), "large": ("succeeded", HEAVY), "bad": ("failed", NULL)}
 
 
 class Exchange(RuleBasedStateMachine):
@@ -88,14 +88,14 @@ class Exchange(RuleBasedStateMachine):
     def run_ends(self, place: int, how: str) -> None:
         runs = list(self.worker.runs.items())
         job, epoch = runs[place % len(runs)]
-        self.owed[job, epoch] = ENDS[how].kind
-        self.worker.end(job, ENDS[how])
+        self.owed[job, epoch] = ENDS[how][0]
+        self.worker.end(job, *ENDS[how])
 
     @precondition(lambda self: self.worker.runs)
     @rule(place=PLACES)
     def run_progresses(self, place: int) -> None:
         runs = list(self.worker.runs)
-        self.worker.ledger.progressed(runs[place % len(runs)], End("").result)
+        self.worker.ledger.progressed(runs[place % len(runs)], NULL)
 
     @precondition(lambda self: self.worker.strays)
     @rule(place=PLACES)
@@ -267,7 +267,7 @@ class Exchange(RuleBasedStateMachine):
     def _round(self) -> None:
         for job, epoch in list(self.worker.runs.items()):
             self.owed[job, epoch] = "succeeded"
-            self.worker.end(job, End("succeeded"))
+            self.worker.end(job)
         if not any(not one.is_parcel for one in self._open_calls()):
             self.worker.speak(naming=False)
         is_free = self.worker.parcel and not any(c.is_parcel for c in self._open_calls())

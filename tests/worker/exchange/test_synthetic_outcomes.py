@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import over_limit, timed_out
-from fairway.wire.exchange import NULL
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.exchange.synthetic_outcomes import cancelled, crashed, judged, returned
 
 
@@ -21,16 +20,16 @@ from fairway.worker.exchange.synthetic_outcomes import cancelled, crashed, judge
         (returned(7), "returned", None),
     ],
 )
-def test_the_kind_says_what_it_costs(end: End, kind: str, failure: str | None) -> None:
+def test_the_kind_says_what_it_costs(end: Outcome, kind: str, failure: str | None) -> None:
     assert (end.kind, end.failure, end.ran_us) == (kind, failure, 7)
-    assert (end.result, end.delay_ms) == (NULL, 0)
-    assert (end.error is NULL) == (failure is None), "who failed says why, nobody else"
+    assert (end.result, end.delay_ms) == (None, 0)
+    assert (end.error is None) == (failure is None), "who failed says why, nobody else"
 
 
 def test_the_error_is_a_document_for_people() -> None:
-    found = msgspec.json.decode(crashed("killed by SIGSEGV").error)
+    found = msgspec.json.decode(crashed("killed by SIGSEGV").error or b"")
     assert found["type"] == "WorkerCrash"
     assert found["message"] == "The runner was killed by SIGSEGV while it ran this job."
-    assert msgspec.json.decode(judged(timed_out(1500), 0).error)["message"].startswith(
+    assert msgspec.json.decode(judged(timed_out(1500), 0).error or b"")["message"].startswith(
         "The time limit of 1.5 s passed"
     )

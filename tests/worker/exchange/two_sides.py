@@ -13,11 +13,19 @@ from dataclasses import dataclass, field
 
 from msgspec import Raw
 from msgspec.structs import replace
-from tests.worker.platform import job_id, lease
+from tests.worker.platform import ended, job_id, lease
 
-from fairway.wire.exchange import ExchangeReply, ExchangeRequest, Hello, Holding, Lease, Report
+from fairway.wire.exchange import (
+    NULL,
+    ExchangeReply,
+    ExchangeRequest,
+    Hello,
+    Holding,
+    Lease,
+    Report,
+)
 from fairway.worker.exchange.large_results import LIGHT_BYTES, is_heavy
-from fairway.worker.exchange.lease_ledger import End, LeaseLedger
+from fairway.worker.exchange.lease_ledger import LeaseLedger
 
 Run = tuple[str, int]  # a job and the epoch of the lease under which it ran
 
@@ -167,13 +175,13 @@ class Worker:
 
     # -- runs ----------------------------------------------------------------------------------
 
-    def end(self, job: str, end: End) -> None:
-        self.ledger.ended(job, end, self.runs.pop(job))
+    def end(self, job: str, kind: str = "succeeded", result: Raw = NULL) -> None:
+        self.ledger.ended(ended(job, kind, epoch=self.runs.pop(job), result=result))
         self._note()
 
     def stray_end(self, run: Run) -> None:
         """A run that was given up says its end all the same."""
-        self.ledger.ended(run[0], End("succeeded"), run[1])
+        self.ledger.ended(ended(run[0], epoch=run[1]))
         self._note()
 
     def _note(self) -> None:

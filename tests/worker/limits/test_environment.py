@@ -46,6 +46,6 @@ async def test_no_job_finds_the_workers_key(
         house.fleet.run([lease(1, job_type, pool)])
         end = await asyncio.wait_for(house.end, 20)
         assert end.kind == "succeeded"
-        found: dict[str, str] = msgspec.json.decode(end.result)
+        found: dict[str, str] = msgspec.json.decode(end.result or b"")
     assert KEEPERS.keys() & found.keys() == JOBS_MAY_SEE
     assert not [name for name, value in found.items() if WORKER_KEY in value]

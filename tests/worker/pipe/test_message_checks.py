@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 from msgspec import Raw
+from tests.worker.platform import ended
 
 from fairway.worker.pipe.message_checks import checked_message
-from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, RunnerMessage
+from fairway.worker.pipe.pipe import Checkpoint, Progress, RunnerMessage, RunReport
 from fairway.worker.pipe.run_messages import parsed
 
 OURS = {"a": 1, "b": 1}
-
-
-def ended(job: str, kind: str = "succeeded", **more: Any) -> Ended:
-    return Ended(job=job, epoch=1, kind=kind, ran_us=1, **more)
 
 
 def progress(job: str, text: bytes = b"1") -> Progress:
@@ -25,7 +20,7 @@ def progress(job: str, text: bytes = b"1") -> Progress:
 
 def test_an_end_under_a_lost_lease_does_not_speak_for_the_next() -> None:
     """The same job came back to the same runner: what it says of the first run is no end of it."""
-    early, late = ended("a"), Ended(job="a", epoch=2, kind="succeeded", ran_us=1)
+    early, late = ended("a"), ended("a", epoch=2)
     assert checked_message(RunnerMessage(ended=[early, late]), {"a": 2}).ended == [late]
     assert checked_message(RunnerMessage(ended=[early]), {"a": 2}).ended == []
 
@@ -46,7 +41,7 @@ def test_words_about_other_jobs_are_left_out() -> None:
     [ended("a", "exploded"), ended("a", "failed"), ended("a", "failed", failure="bad luck"),
      ended("a", "cancelled", failure="timeout")],
 )  # fmt: skip
-def test_an_end_that_there_is_not_is_garbage(end: Ended) -> None:
+def test_an_end_that_there_is_not_is_garbage(end: RunReport) -> None:
     with pytest.raises(ValueError):
         checked_message(RunnerMessage(ended=[end]), OURS)
 

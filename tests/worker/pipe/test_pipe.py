@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
-from tests.worker.platform import job_id, lease
+from tests.worker.platform import ended, job_id, lease
 
 from fairway.worker.pipe.pipe import (
     _LENGTH,
     FRAME_BYTES_MAX,
     LARGE_BYTES,
-    Ended,
     KeeperMessage,
     Pipe,
     PipeHandlers,
@@ -30,9 +29,7 @@ SIZES = st.sampled_from([0, 1, 1000, LARGE_BYTES - 200, LARGE_BYTES, 3 * LARGE_B
 
 def words(number: int, size: int) -> RunnerMessage:
     result = Raw(b'"' + b"x" * size + b'"')
-    return RunnerMessage(
-        ended=[Ended(job=str(number), epoch=1, kind="succeeded", ran_us=1, result=result)]
-    )
+    return RunnerMessage(ended=[ended(str(number), result=result)])
 
 
 @given(st.lists(SIZES, min_size=1, max_size=6), st.data())

@@ -16,8 +16,8 @@ from fairway.worker.pipe.pipe import Declared, RunnerMessage
 from fairway.worker.pipe.run_messages import (
     declared_by,
     defect,
-    ended_of,
     parsed,
+    report_of,
     terms_of,
     unreadable,
 )
@@ -33,14 +33,14 @@ JSON = st.recursive(
 @given(JSON)
 def test_a_result_comes_as_it_was_returned(value: object) -> None:
     text = msgspec.json.encode(value)
-    ended = ended_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=text), 5)
+    ended = report_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=text), 5)
     assert (ended.kind, ended.failure, ended.ran_us) == ("succeeded", None, 5)
     assert bytes(ended.result) == text
 
 
 @given(st.binary(max_size=40))
 def test_whatever_bytes_a_handler_returns_the_frame_can_be_read(foreign: bytes) -> None:
-    ended = ended_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=foreign), 5)
+    ended = report_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=foreign), 5)
     frame = msgspec.json.encode(RunnerMessage(ended=[ended]))
     (read,) = msgspec.json.decode(frame, type=RunnerMessage).ended
     assert read.kind in ("succeeded", "failed")
@@ -51,7 +51,7 @@ def test_whatever_bytes_a_handler_returns_the_frame_can_be_read(foreign: bytes) 
 
 def test_a_result_that_is_too_large_is_a_failure_with_a_reason() -> None:
     text = b'"%s"' % (b"x" * (RESULT_BYTES_MAX - 1))
-    ended = ended_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=text), 5)
+    ended = report_of(lease(1), Outcome(OutcomeKind.SUCCEEDED, result=text), 5)
     assert (ended.kind, ended.failure, ended.result) == ("failed", "permanent", NULL)
     assert f"{RESULT_BYTES_MAX + 1} bytes" in msgspec.json.decode(ended.error)["message"]
 
@@ -68,11 +68,11 @@ def test_what_is_nested_too_deep_for_a_frame_is_no_json() -> None:
 )
 def test_a_delay_is_kept_within_bounds_whatever_it_is(said: object, kept: int) -> None:
     end = Outcome(OutcomeKind.SNOOZED, delay_ms=said)  # type: ignore[arg-type]  # that is the point
-    assert ended_of(lease(1), end, 0).delay_ms == kept
+    assert report_of(lease(1), end, 0).delay_ms == kept
 
 
 def test_an_error_of_ours_and_orders_that_cannot_be_read_are_told_apart() -> None:
-    ours = ended_of(lease(1), defect(KeyError("nobody")), 0)
+    ours = report_of(lease(1), defect(KeyError("nobody")), 0)
     assert ours.failure == FailureClass.APP_ERROR
     never = unreadable(lease(1).job, 3, "no good")
     assert (never.failure, never.epoch, never.ran_us) == ("permanent", 3, 0)

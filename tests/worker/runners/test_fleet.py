@@ -10,11 +10,11 @@ import pytest
 from tests.worker.platform import ignore, lease
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import RunLimits
-from fairway.wire.exchange import Lease
-from fairway.worker.exchange.lease_ledger import End
+from fairway.wire.exchange import Lease, Report
 from fairway.worker.limits.enforcement_level import EnforcementLevel
-from fairway.worker.pipe.pipe import Ended, RunnerMessage
+from fairway.worker.pipe.pipe import RunnerMessage
 from fairway.worker.runners.fleet import Fleet, FleetPorts
 from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 
@@ -25,7 +25,7 @@ class House:
     """A fleet without a keeper, and how its one run ended."""
 
     def __init__(self) -> None:
-        self.end: asyncio.Future[End | Ended] = asyncio.get_running_loop().create_future()
+        self.end: asyncio.Future[Outcome | Report] = asyncio.get_running_loop().create_future()
         ports = FleetPorts(
             on_runner_message=self._hear,
             on_end=self._run_ended,
@@ -39,7 +39,7 @@ class House:
         for ended in words.ended:
             self.end.set_result(ended)
 
-    def _run_ended(self, lease: Lease, end: End) -> None:
+    def _run_ended(self, lease: Lease, end: Outcome) -> None:
         self.end.set_result(end)
 
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from tests.worker.platform import fact, job_id, lease
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import RunLimits
-from fairway.wire.exchange import Lease
-from fairway.worker.exchange.lease_ledger import End
+from fairway.wire.exchange import Lease, Report
 from fairway.worker.limits.enforcement_level import EnforcementLevel
-from fairway.worker.pipe.pipe import Declared, Ended, RunnerMessage
+from fairway.worker.pipe.pipe import Declared, RunnerMessage
 from fairway.worker.runners import isolated
 from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.runner_process import RunnerProcess
@@ -30,7 +30,7 @@ class House:
     """Isolated runs without a fleet: how each ended, and whether it has begun."""
 
     def __init__(self) -> None:
-        self.ends: dict[str, End | Ended] = {}
+        self.ends: dict[str, Outcome | Report] = {}
         self.begun: set[str] = set()
         self.failures = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -46,7 +46,7 @@ class House:
         self.begun |= {one.job for one in words.progress}
         self.ends |= {one.job: one for one in words.ended}
 
-    def _end(self, lease: Lease, end: End) -> None:
+    def _end(self, lease: Lease, end: Outcome) -> None:
         self.ends[lease.job] = end
 
     async def _ready(self, runner: RunnerProcess) -> list[Declared]:
@@ -64,7 +64,7 @@ class House:
         self._tasks.add(task)
         return task
 
-    async def ended(self, number: int) -> End | Ended:
+    async def ended(self, number: int) -> Outcome | Report:
         await fact(lambda: job_id(number) in self.ends)
         return self.ends[job_id(number)]
 
@@ -87,8 +87,8 @@ async def test_a_runner_that_ended_calmly_serves_the_next_job(house: House) -> N
     first = await house.ended(1)
     house.begin(2)
     second = await house.ended(2)
-    assert isinstance(first, Ended)
-    assert isinstance(second, Ended)
+    assert isinstance(first, Report)
+    assert isinstance(second, Report)
     assert bytes(first.result) == bytes(second.result) != b"null", "one process, one after another"
     assert len(house.runs.pids) == 1
 
@@ -147,7 +147,7 @@ async def test_a_newer_lease_is_not_ended_by_the_death_of_the_old_run(house: Hou
     newer = replace(lease(1, "lone", "long"), epoch=2)
     house.begin_lease(newer)
     end = await house.ended(1)
-    assert isinstance(end, Ended)
+    assert isinstance(end, Report)
     assert (end.kind, end.epoch) == ("succeeded", 2)
 
 
@@ -161,7 +161,7 @@ async def test_a_run_that_dies_is_a_crash_and_the_next_of_its_type_waits(
     runner.kill()
     end = await house.ended(1)
     assert (end.kind, end.failure) == ("failed", "worker_crash")
-    assert "SIGKILL" in msgspec.json.decode(end.error)["message"]
+    assert "SIGKILL" in msgspec.json.decode(end.error or b"")["message"]
     assert house.runs._deaths == {"lone": 1}
     house.begin(2)
     assert (await house.ended(2)).kind == "succeeded"

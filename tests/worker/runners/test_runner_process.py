@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from tests.worker.platform import fact, job_id, lease
 
-from fairway.worker.pipe.pipe import Ended, KeeperMessage, RunnerMessage
+from fairway.wire.exchange import Report
+from fairway.worker.pipe.pipe import KeeperMessage, RunnerMessage
 from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 from fairway.worker.runners.spares import Spares
 
@@ -31,7 +32,7 @@ class House:
         self.spares = Spares()
 
     @property
-    def ended(self) -> list[Ended]:
+    def ended(self) -> list[Report]:
         return [one for words in self.words for one in words.ended]
 
     @property

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from tests.worker.platform import ignore, job_id, lease
 
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.pipe.pipe import Declared, RunnerMessage
 from fairway.worker.runners import suspects
@@ -29,7 +29,7 @@ class House:
     """Suspects whose turns are all taken: whoever waits here never begins."""
 
     def __init__(self) -> None:
-        self.ends: list[tuple[Lease, End]] = []
+        self.ends: list[tuple[Lease, Outcome]] = []
         levels, heard = EnforcementLevel.find(None), list[RunnerMessage]()
         isolated = IsolatedRuns(
             "nobody:app", levels, RunLimits(), heard.append, self._end,
@@ -37,7 +37,7 @@ class House:
         )  # fmt: skip
         self.suspects = Suspects(isolated, self._end)
 
-    def _end(self, lease: Lease, end: End) -> None:
+    def _end(self, lease: Lease, end: Outcome) -> None:
         self.ends.append((lease, end))
 
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.worker.platform import job_id, lease
 
+from fairway.core.run.outcome import Outcome
 from fairway.wire.exchange import Lease
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Declared
 from fairway.worker.runners.runner_process import Listener, RunnerProcess
 from fairway.worker.runners.time_limits import GRACE_SECONDS
@@ -23,7 +23,7 @@ class House:
     """A watch, and a runner that never got a process: it neither hears nor answers."""
 
     def __init__(self) -> None:
-        self.ends: list[tuple[str, End]] = []
+        self.ends: list[tuple[str, Outcome]] = []
         self.watch = Watchdog(lambda lease, end: self.ends.append((lease.job, end)))
         self.runner = RunnerProcess("nobody:app", 1, Listener(lambda *_: None, lambda *_: None))
         self.running: dict[str, Lease] = {}

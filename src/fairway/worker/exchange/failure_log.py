@@ -14,9 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from fairway.runtime.telemetry import logger
-from fairway.wire.exchange import Lease
-from fairway.worker.exchange.lease_ledger import End
-from fairway.worker.pipe.pipe import Ended
+from fairway.wire.exchange import Lease, Report
 
 log = logger("worker")
 
@@ -39,7 +37,7 @@ class FailureLines:
         self._said = 0  # in that second
         self._left_out = 0
 
-    def tell(self, lease: Lease, end: End | Ended) -> None:
+    def tell(self, lease: Lease, report: Report) -> None:
         second = int(self._seconds())
         if second != self._second:
             if self._left_out:
@@ -51,7 +49,7 @@ class FailureLines:
         self._said += 1
         log.warning(
             "run failed", job=lease.job, type=lease.type, attempt=lease.attempt,
-            failure=end.failure, **_words(bytes(end.error)),
+            failure=report.failure, **_words(bytes(report.error)),
         )  # fmt: skip
 
 

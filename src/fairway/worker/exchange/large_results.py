@@ -13,7 +13,7 @@ import msgspec
 
 from fairway.wire import exchange as wire
 from fairway.wire.exchange import NULL, ExchangeRequest, Report
-from fairway.worker.pipe.pipe import Checkpoint, Ended, Progress, RunnerMessage
+from fairway.worker.pipe.pipe import Checkpoint, Progress, RunnerMessage, RunReport
 from fairway.worker.pipe.pipe import Parts as Parts  # what the texts here are
 
 LIGHT_BYTES = 256 << 10  # what may travel with a heartbeat
@@ -21,7 +21,7 @@ REPORT_BYTES = 300  # of one report besides its result and its error
 FRAME_BYTES = 32 << 20  # what goes into one frame of words; a single large one may be longer
 
 
-def is_heavy(one: Report | Ended) -> bool:
+def is_heavy(one: Report) -> bool:
     return len(one.result) > LIGHT_BYTES
 
 
@@ -29,7 +29,7 @@ def weight_of(report: Report) -> int:
     return len(report.result) + len(report.error) + REPORT_BYTES
 
 
-def text_of(one: Report | Ended) -> Parts:
+def text_of(one: Report) -> Parts:
     if not is_heavy(one):
         return [msgspec.json.encode(one)]
     rest = msgspec.json.encode(msgspec.structs.replace(one, result=NULL))
@@ -51,7 +51,7 @@ def words_text(words: RunnerMessage) -> Parts:
 
 
 def in_frames(
-    ended: list[Ended], progress: list[Progress], checkpoints: list[Checkpoint]
+    ended: list[RunReport], progress: list[Progress], checkpoints: list[Checkpoint]
 ) -> Iterator[RunnerMessage]:
     """All of it in one frame, as most often; in several where that would grow too long."""
     size = sum([len(one.result) for one in ended]) + sum([len(one.state) for one in checkpoints])
@@ -61,7 +61,7 @@ def in_frames(
     yield RunnerMessage(progress=progress)  # before the ends of their runs
     for wanted in checkpoints:
         yield RunnerMessage(checkpoints=[wanted])
-    some: list[Ended] = []
+    some: list[RunReport] = []
     size = 0
     for one in ended:
         size += len(one.result) + len(one.error)
@@ -72,7 +72,7 @@ def in_frames(
     yield RunnerMessage(ended=some)
 
 
-def _with_list(name: bytes, items: Sequence[Report | Ended], rest: bytes) -> Parts:
+def _with_list(name: bytes, items: Sequence[Report], rest: bytes) -> Parts:
     """The object whose other fields are `rest`, with these in a list."""
     listed = [part for one in items for part in (b",", *text_of(one))]
     return [b'{"%s":[' % name, *listed[1:], b"]," if len(rest) > 2 else b"]", rest[1:]]

@@ -9,29 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
 
 from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.exchange.large_results import is_heavy
-from fairway.worker.pipe.pipe import Ended
 
 NAMING_SECONDS = 15.0  # between two lists of all that runs
 DONE_MAX = 8192  # runs heard of: so many are remembered at least, and twice as many at most
 NEWEST = (1 << 63) - 1  # no lease has a newer epoch
-
-
-class End(NamedTuple):
-    """How a run ended, in the words of the wire."""
-
-    kind: str
-    ran_us: int = 0
-    result: Raw = NULL
-    failure: str | None = None
-    error: Raw = NULL
-    delay_ms: int = 0
 
 
 class Naming:
@@ -57,7 +44,7 @@ class LeaseLedger:
         self,
         journaled_pools: Iterable[str] = (),
         *,
-        on_failure: Callable[[Lease, End | Ended], None],
+        on_failure: Callable[[Lease, Report], None],
     ) -> None:
         self._on_failure = on_failure  # of a run that failed, before it is reported
         self._journaled_pools = frozenset(journaled_pools)
@@ -101,25 +88,21 @@ class LeaseLedger:
             return True
         return epoch <= max(self._done.get(job, 0), self._done_before.get(job, 0))
 
-    def ended(self, job: str, end: End | Ended, epoch: int | None = None) -> None:
-        """A run is over; `epoch` is that of its lease, or None for whichever holds the job now."""
+    def ended(self, report: Report) -> None:
+        """A run is over. Whose it was its lease says, whatever stands in the report."""
+        job = report.job
         lease = self.running.pop(job, None)
         if lease is None:
             return  # revoked meanwhile: nobody may hear of it
-        if epoch is not None and epoch != lease.epoch:
+        if report.epoch != lease.epoch:
             self.running[job] = lease  # another run of the job, under a newer lease, goes on
             return
         if self._progress and (progress := self._progress.pop(job, None)) is not None:
             self._last_words.append(_holding(lease, progress, ended=True))  # before the report
-        self._number += 1
-        report = Report(
-            n=self._number, job=job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
-            kind=end.kind, ran_us=end.ran_us, result=end.result,
-        )  # fmt: skip
-        if end.failure is not None or end.delay_ms or end.error is not NULL:
-            report.failure, report.error, report.delay_ms = end.failure, end.error, end.delay_ms
-        if end.failure is not None:
-            self._on_failure(lease, end)
+        report.n = self._number = self._number + 1
+        report.tenant, report.token = lease.tenant, lease.token
+        if report.failure is not None:
+            self._on_failure(lease, report)
         if lease.pool in self._journaled_pools:
             self._for_journal.append(report)
         self._keep(report)

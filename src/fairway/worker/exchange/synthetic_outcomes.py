@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw
 
-from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import Verdict
-from fairway.wire.exchange import NULL
-from fairway.worker.exchange.lease_ledger import End
 
 
-def crashed(how: str, ran_us: int = 0) -> End:
+def crashed(how: str, ran_us: int = 0) -> Outcome:
     """The runner died under it; costs a delivery, no attempt."""
     error = _error("WorkerCrash", f"The runner was {how} while it ran this job.")
-    return End(OutcomeKind.FAILED, ran_us, NULL, FailureClass.WORKER_CRASH, error)
+    return Outcome(OutcomeKind.FAILED, ran_us, None, FailureClass.WORKER_CRASH, error)
 
 
-def judged(verdict: Verdict, ran_us: int) -> End:
+def judged(verdict: Verdict, ran_us: int) -> Outcome:
     """It was ended from outside, for a reason."""
     error = _error(verdict.type, verdict.message)
-    return End(verdict.kind, ran_us, NULL, verdict.failure, error)
+    return Outcome(verdict.kind, ran_us, None, verdict.failure, error)
 
 
-def cancelled(ran_us: int = 0) -> End:
-    return End(OutcomeKind.CANCELLED, ran_us)
+def cancelled(ran_us: int = 0) -> Outcome:
+    return Outcome(OutcomeKind.CANCELLED, ran_us)
 
 
-def returned(ran_us: int = 0) -> End:
-    return End(OutcomeKind.RETURNED, ran_us)
+def returned(ran_us: int = 0) -> Outcome:
+    return Outcome(OutcomeKind.RETURNED, ran_us)
 
 
-def _error(kind: str, message: str) -> Raw:
-    return Raw(msgspec.json.encode({"type": kind, "message": message, "stack": ""}))
+def _error(kind: str, message: str) -> bytes:
+    return msgspec.json.encode({"type": kind, "message": message, "stack": ""})

@@ -12,7 +12,8 @@ from msgspec import Raw
 
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.wire.bounds import shown_progress
-from fairway.worker.pipe.pipe import Ended, Progress, RunnerMessage
+from fairway.wire.exchange import Report
+from fairway.worker.pipe.pipe import Progress, RunnerMessage
 
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 _KINDS = frozenset(one.value for one in OutcomeKind)
@@ -39,7 +40,7 @@ def checked_message(message: RunnerMessage, jobs: Mapping[str, int]) -> RunnerMe
     return message
 
 
-def _check_end(one: Ended) -> None:
+def _check_end(one: Report) -> None:
     if one.kind not in _KINDS:
         raise ValueError(f"{one.kind[:64]!r} is no end of a run")
     if (one.failure is None) == (one.kind == OutcomeKind.FAILED):

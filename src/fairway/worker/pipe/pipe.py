@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from fairway.core.run.process_limits import CANCEL_GRACE_MS, UNLIMITED, RunLimits
-from fairway.wire.exchange import NULL, DelayMilliseconds, Epoch, Lease, RanMicroseconds
+from fairway.wire.exchange import NULL, Epoch, Lease, Report
 from fairway.wire.messages import EMPTY_OBJECT
 from fairway.wire.storage import CheckpointNumber
 
@@ -122,17 +122,12 @@ class Declared(Struct, kw_only=True):
     schema: dict[str, Any] | None = None
 
 
-class Ended(Struct, kw_only=True, omit_defaults=True, gc=False):
-    """One run's end."""
+class RunReport(Report, kw_only=True, omit_defaults=True, gc=False):
+    """A run's end as its runner says it: what the keeper knows better is left out."""
 
-    job: str
-    epoch: Epoch  # of the lease it ran under: a lost one must not speak for its successor
-    kind: str
-    ran_us: RanMicroseconds
-    result: Raw = NULL
-    failure: str | None = None
-    error: Raw = NULL
-    delay_ms: DelayMilliseconds = 0
+    n: int = 0
+    tenant: str = ""
+    token: str = ""
 
 
 class Progress(Struct, kw_only=True, gc=False):
@@ -154,7 +149,7 @@ class RunnerMessage(Struct, kw_only=True, omit_defaults=True):
 
     declared: list[Declared] | None = None  # the first word of every runner
     pid: int = 0  # goes with it: the keeper started the reaper above
-    ended: list[Ended] = []
+    ended: list[RunReport] = []
     progress: list[Progress] = []
     checkpoints: list[Checkpoint] = []
     stuck: bool = False  # too many of its threads are lost to jobs that would not stop

@@ -16,26 +16,26 @@ from fairway.sdk.handler.outcomes import encode_error
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL, Lease, TypeTerms
 from fairway.wire.payload import DEPTH_MAX, brackets
-from fairway.worker.pipe.pipe import Declared, Ended
+from fairway.worker.pipe.pipe import Declared, RunReport
 
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 _AROUND = b"[" * 50, b"]" * 50  # more than is around it in a frame, whose reader may be deep, too
 _parse = msgspec.json.Decoder(Raw).decode
 
 
-def ended_of(lease: Lease, end: Outcome, ran_us: int) -> Ended:
+def report_of(lease: Lease, end: Outcome, ran_us: int) -> RunReport:
     if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
         end = _too_large(len(end.result))
     if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
-        ended = Ended(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
+        report = RunReport(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
         if end.result == b"null":  # what many return, and what is left out on the way
-            return ended
+            return report
         try:
-            ended.result = parsed(end.result)
-            return ended
+            report.result = parsed(end.result)
+            return report
         except ValueError as error:
             end = _no_json(error)
-    return Ended(
+    return RunReport(
         job=lease.job,
         epoch=lease.epoch,
         kind=end.kind.value,
@@ -65,10 +65,10 @@ def _no_json(error: ValueError) -> Outcome:
     return Outcome(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
 
 
-def unreadable(job: str, epoch: int, why: str) -> Ended:
+def unreadable(job: str, epoch: int, why: str) -> RunReport:
     """A job whose orders could not be read: it never began."""
     document = {"type": "OrdersUnreadable", "message": why, "stack": ""}
-    return Ended(
+    return RunReport(
         job=job, epoch=epoch, kind=OutcomeKind.FAILED.value, ran_us=0,
         failure=FailureClass.PERMANENT.value, error=Raw(msgspec.json.encode(document)),
     )  # fmt: skip

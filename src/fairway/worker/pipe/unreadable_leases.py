@@ -11,7 +11,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from fairway.worker.pipe.pipe import Ended, KeeperMessage, RunLease
+from fairway.worker.pipe.pipe import KeeperMessage, RunLease, RunReport
 from fairway.worker.pipe.run_messages import unreadable
 
 _HEAD = re.compile(rb'"job":"([0-9a-f-]{36})","epoch":([0-9]{1,19})[,}]')
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(_Apart).decode
 _decode_lease = msgspec.json.Decoder(RunLease).decode
 
 
-def readable_in(text: bytes, error: Exception) -> tuple[KeeperMessage, list[Ended]]:
+def readable_in(text: bytes, error: Exception) -> tuple[KeeperMessage, list[RunReport]]:
     """What can be made of a frame's text: orders, and how those jobs ended that never began."""
     try:
         texts, heads = [bytes(one) for one in _decode(text).leases], 1

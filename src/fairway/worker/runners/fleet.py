@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, TypeTerms
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, KeeperMessage, RunnerMessage
@@ -48,7 +48,7 @@ class FleetPorts(NamedTuple):
     """Whoever holds the leases: what runs are for, and who hears how they go."""
 
     on_runner_message: Callable[[RunnerMessage], None]
-    on_end: Callable[[Lease, End], None]
+    on_end: Callable[[Lease, Outcome], None]
     running: Callable[[], Mapping[str, Lease]]  # what it holds
     on_quiet: Callable[[], None]  # whether the shared runner answers has changed
     on_unable: Callable[[], None]  # nothing can be run here any more

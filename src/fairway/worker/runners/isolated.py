@@ -19,6 +19,7 @@ import msgspec
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import (
     UNLIMITED,
     RunLimits,
@@ -33,10 +34,9 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.limits import usage
 from fairway.worker.limits.enforcement_level import EnforcementLevel
-from fairway.worker.pipe.pipe import Declared, Ended, KeeperMessage, RunnerMessage
+from fairway.worker.pipe.pipe import Declared, KeeperMessage, RunnerMessage, RunReport
 from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 from fairway.worker.runners.start_failures import HAND_BACK_SECONDS, pause_seconds
 from fairway.worker.runners.time_limits import limit_of
@@ -92,7 +92,7 @@ class IsolatedRuns:
         enforcement: EnforcementLevel,
         ceiling: RunLimits,
         on_runner_message: Callable[[RunnerMessage], None],
-        on_end: Callable[[Lease, End], None],
+        on_end: Callable[[Lease, Outcome], None],
         *,
         ready: Callable[[RunnerProcess], Awaitable[list[Declared]]],
         cannot_start: Callable[[], None],
@@ -277,17 +277,17 @@ class IsolatedRuns:
         for one in ended:
             self._after(runner, self._runs.pop(one.job), one)
 
-    def _is_current(self, runner: RunnerProcess, ended: Ended) -> bool:
+    def _is_current(self, runner: RunnerProcess, ended: RunReport) -> bool:
         run = self._runs.get(ended.job)
         return run is not None and run.runner is runner and run.lease.epoch == ended.epoch
 
-    def _explained(self, runner: RunnerProcess, ended: Ended) -> Ended:
+    def _explained(self, runner: RunnerProcess, ended: RunReport) -> RunReport:
         """A handler that failed when it was refused a process, say, failed for want of it."""
         if ended.failure == "app_error" and _met_a_limit(runner):
             return msgspec.structs.replace(ended, failure="resource")
         return ended
 
-    def _after(self, runner: RunnerProcess, run: IsolatedRun, ended: Ended) -> None:
+    def _after(self, runner: RunnerProcess, run: IsolatedRun, ended: RunReport) -> None:
         """A clean runner waits for the next job; one that may still do something is killed."""
         self._deaths.pop(run.lease.type, None)
         left = runner.kill_strays()
@@ -317,7 +317,7 @@ class IsolatedRuns:
             self._deaths[run.lease.type] += 1
             self._forget(run, _end_of(run, death))
 
-    def _forget(self, run: IsolatedRun, end: End) -> None:
+    def _forget(self, run: IsolatedRun, end: Outcome) -> None:
         if self._runs.get(run.lease.job) is not run:
             return  # given up meanwhile: nobody may hear of it
         del self._runs[run.lease.job]
@@ -330,7 +330,7 @@ def _met_a_limit(runner: RunnerProcess) -> bool:
     return room is not None and bool(room.refused_processes() or room.kills_for_memory())
 
 
-def _end_of(run: IsolatedRun, death: Death) -> End:
+def _end_of(run: IsolatedRun, death: Death) -> Outcome:
     """Why the process died: we killed it, it passed a limit, or it crashed."""
     if run.verdict is not None:
         return synthetic_outcomes.judged(run.verdict, run.ran_us)

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
+from fairway.core.run.outcome import Outcome
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Declared
 from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.start_failures import HAND_BACK_SECONDS
@@ -28,7 +28,7 @@ LOOK_SECONDS = 0.05
 
 
 class Suspects:
-    def __init__(self, isolated: IsolatedRuns, on_end: Callable[[Lease, End], None]) -> None:
+    def __init__(self, isolated: IsolatedRuns, on_end: Callable[[Lease, Outcome], None]) -> None:
         self._isolated = isolated
         self._on_end = on_end
         self._waiting: dict[str, Lease] = {}

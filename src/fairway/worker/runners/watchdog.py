@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import timed_out
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
-from fairway.worker.exchange.lease_ledger import End
 from fairway.worker.pipe.pipe import Declared, KeeperMessage
 from fairway.worker.runners.runner_process import RunnerProcess
 from fairway.worker.runners.time_limits import OverdueJobs, limit_of
@@ -24,7 +24,7 @@ ANSWER_SECONDS_MAX = 10.0  # a runner with an overdue job that is silent for lon
 
 
 class Watchdog:
-    def __init__(self, on_end: Callable[[Lease, End], None]) -> None:
+    def __init__(self, on_end: Callable[[Lease, Outcome], None]) -> None:
         self._on_end = on_end
         self._overdue = OverdueJobs()
         self._unanswered: dict[RunnerProcess, tuple[float, dict[str, Lease]]] = {}
