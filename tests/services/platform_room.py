@@ -9,7 +9,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fairway.runtime.settings import Settings
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory
-from fairway.services.sessions.calls import Call, Reported
+from fairway.services.sessions.calls import Call
 from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeDeclaration
 from fairway.services.submit.submission_group import Accepted, NewJob
 from fairway.store.connections.database import Database
@@ -147,13 +147,14 @@ class Word:
     outcome: Outcome | None = None
     ran_us: int = 1000
     result: bytes = b"null"
+    kind: str = field(init=False)
 
     @property
     def number(self) -> int:
         return self.n
 
-    def reported(self) -> Reported:
-        return Reported(self.n, self.job, self.tenant, self.epoch, self.token, self.outcome)
+    def __post_init__(self) -> None:
+        self.kind = "succeeded" if self.outcome is None else self.outcome.kind.value
 
 
 class Hand:
@@ -188,7 +189,7 @@ class Hand:
             Call(
                 self.key, self.call, "hand", self.tenant, greeting, running,
                 [word for word in reports if word.outcome is None],
-                [word.reported() for word in reports if word.outcome is not None],
+                [(word, word.outcome) for word in reports if word.outcome is not None],
                 wait_seconds, draining, goodbye, self.names_all, api_key=self.api_key,
             )
         )  # fmt: skip

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.services.dispatch.test_dispatcher import SHORT, Machine
-from tests.services.platform_room import Hand, new, submit
+from tests.services.platform_room import Hand, Word, new, submit
 
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
@@ -22,7 +22,6 @@ from fairway.core.tenant import Tenant
 from fairway.runtime import loops
 from fairway.services.platform import Platform
 from fairway.services.restraints.probes import holds_of
-from fairway.services.sessions.calls import Reported
 from fairway.services.sessions.sessions import Lease, Session
 from fairway.services.workers.failure_reports import receive_failures
 
@@ -35,9 +34,9 @@ def failed(failure: FailureClass, error: bytes = b"{}") -> Outcome:
     return Outcome(OutcomeKind.FAILED, 10, failure=failure, error=error)
 
 
-def said(leases: Sequence[Lease], outcome: Outcome) -> list[Reported]:
+def said(leases: Sequence[Lease], outcome: Outcome) -> list[tuple[Word, Outcome]]:
     return [
-        Reported(number, lease.job.id, "acme", lease.epoch, lease.token, outcome)
+        (Word(number, lease.job.id, "acme", lease.epoch, lease.token, outcome), outcome)
         for number, lease in enumerate(leases, 1)
     ]
 
@@ -110,8 +109,8 @@ async def test_ten_thousand_failures_hold_nobody_up(crowd: Crowd) -> None:
         assert await receive_failures(crowd.dispatcher, worker, reports) == []
     assert stretch[0] < 0.1  # a hundredth; it was seconds
     assert crowd.tellings < 500, "not once for each of a thousand circuits"
-    assert [end.number for end in crowd.ends] == [report.number for report in reports]
-    assert worker.recording == {report.number for report in reports}
+    assert [end.number for end in crowd.ends] == [report.n for report, _ in reports]
+    assert worker.recording == {report.n for report, _ in reports}
 
 
 async def test_very_many_dependencies_make_no_more_circuits_than_a_tenant_may_have(
@@ -121,8 +120,8 @@ async def test_very_many_dependencies_make_no_more_circuits_than_a_tenant_may_ha
     failure_policy.circuit_settings = CircuitSettings(calls_min=1)
     worker, leases = crowd.run(types=2 * CIRCUITS_MAX, each=1)
     reports = [
-        report._replace(outcome=failed(FailureClass.DEPENDENCY, b'{"dependency":"d%d"}' % number))
-        for number, report in enumerate(said(leases, failed(FailureClass.DEPENDENCY)))
+        (report, failed(FailureClass.DEPENDENCY, b'{"dependency":"d%d"}' % number))
+        for number, (report, _) in enumerate(said(leases, failed(FailureClass.DEPENDENCY)))
     ]
     await receive_failures(crowd.dispatcher, worker, reports)
     assert failure_policy.circuits.count(1) == CIRCUITS_MAX
@@ -252,7 +251,7 @@ async def test_a_lease_that_was_lost_meanwhile_is_not_ended_twice(
     hearing = asyncio.create_task(receive_failures(crowd.dispatcher, worker, reports))
     await asyncio.sleep(0)
     crowd.dispatcher.lost([leases[3]])
-    assert await hearing == [reports[3]], "the store judges it"
+    assert await hearing == [reports[3][0]], "the store judges it"
     assert [end.number for end in crowd.ends] == [1, None, 2, 3, 5]
 
 

@@ -24,7 +24,7 @@ from fairway.api.payloads.body_cost import LIGHT_BYTES, check_text, weigh
 from fairway.api.payloads.payload_schema import compiled, sized_text
 from fairway.api.payloads.text_checks import flaws_in
 from fairway.api.relay import Edge
-from fairway.api.workers.reports import job_of, reported, text_of, unreadable
+from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
 from fairway.core.job_type import TypeFacts
@@ -34,7 +34,7 @@ from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
 from fairway.services.registry.tenants_and_keys import Principal
-from fairway.services.sessions.calls import Call, Success
+from fairway.services.sessions.calls import Call, Report
 from fairway.services.sessions.sessions import (
     Hello,
     Holding,
@@ -203,8 +203,9 @@ class Exchange:
 
     async def _call(self, principal: Principal, worker: str, request: wire.ExchangeRequest) -> Call:
         tenant = principal.tenant
-        work, running, reports = WorkInParts(), None, []
-        successes: list[Success] = []
+        work, running = WorkInParts(), None
+        successes: list[Report] = []
+        failures: list[Failure] = []
         if request.running is not None:
             running = []
             for holding in request.running:
@@ -214,12 +215,12 @@ class Exchange:
             if report.kind == SUCCEEDED:
                 successes.append(report)
             else:
-                reports.append(reported(report))
+                failures.append(read_failure(report))
                 await work.let_others()
         # Most often there is nothing to look at, and nothing is to be awaited then.
         said = {n: one.result for n, one in enumerate(successes) if one.result is not wire.NULL}
         if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
-            reports += unreadable(successes, flaws)
+            failures += unreadable(successes, flaws)
             successes = [one for index, one in enumerate(successes) if index not in flaws]
         return Call(
             session=request.session,
@@ -229,7 +230,7 @@ class Exchange:
             hello=await self._hello(principal, request.hello),
             running=running,
             successes=successes,
-            reports=reports,
+            failures=failures,
             wait_seconds=request.wait_ms / 1000,
             draining=request.draining,
             goodbye=request.goodbye,
@@ -355,7 +356,7 @@ class Exchange:
 def _forget(scope: Scope, call: Call) -> None:
     """All of a large call was heard: while it is held open, nothing of its body is kept."""
     call.successes.clear()
-    call.reports.clear()
+    call.failures.clear()
     give_back_room(scope)
 
 

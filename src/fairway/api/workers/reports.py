@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import parse_job_id
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
-from fairway.services.sessions.calls import Reported, Success
+from fairway.services.sessions.calls import Report
 from fairway.wire import bounds
 from fairway.wire import exchange as wire
 
@@ -17,20 +18,24 @@ JOB_CHARACTERS_SHOWN = 64  # of what a worker said, in an answer that refuses it
 ERROR_CHARACTERS_SHOWN = 200
 
 
-def reported(one: wire.Report) -> Reported:
-    return Reported(one.n, job_of(one.job), one.tenant, one.epoch, one.token, _outcome(one))
+Failure: TypeAlias = tuple[Report, Outcome]  # any end but a success, and what it meant
 
 
-def unreadable(successes: Sequence[Success], flaws: Mapping[int, str]) -> list[Reported]:
+def read_failure(one: wire.Report) -> Failure:
+    one.job = job_of(one.job)
+    return one, _outcome(one)
+
+
+def unreadable(successes: Sequence[Report], flaws: Mapping[int, str]) -> list[Failure]:
     """Those whose result nobody could read have failed: no other run would bring a better one."""
     return [_failed(successes[index], flaw) for index, flaw in flaws.items()]
 
 
-def _failed(one: Success, flaw: str) -> Reported:
+def _failed(one: Report, flaw: str) -> Failure:
     message = f"The result cannot be kept: {bounds.cut(flaw, bounds.FLAW_CHARACTERS_MAX)}"
     error = msgspec.json.encode({"type": "ResultInvalid", "message": message, "stack": ""})
-    outcome = Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
-    return Reported(one.n, one.job, one.tenant, one.epoch, one.token, outcome)
+    one.kind = OutcomeKind.FAILED.value
+    return one, Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
 
 
 def job_of(text: str) -> str:

@@ -9,27 +9,20 @@ from fairway.core.run.outcome import Outcome
 from fairway.services.sessions.sessions import Hello, Holding
 
 
-class Success(Protocol):
-    """A report of success as it came. The hot path reads it in place; nothing is made of it."""
+class Report(Protocol):
+    """A report as it came: which lease it claims, and what it says. It is read in place.
+
+    Of a success nothing else is made: there are many.
+    """
 
     n: int
     job: str
     tenant: str
     epoch: int
     token: str
+    kind: str
     ran_us: int
     result: Any  # JSON text, as anything that `bytes()` takes
-
-
-class Reported(NamedTuple):
-    """A report as it came: which lease it claims, and what the run meant."""
-
-    number: int
-    job: str
-    tenant: str
-    epoch: int
-    token: str
-    outcome: Outcome | None  # None: succeeded
 
 
 class Call(NamedTuple):
@@ -41,8 +34,8 @@ class Call(NamedTuple):
     tenant: int | None  # set when the worker's key belongs to one tenant
     hello: Hello | None
     running: list[Holding] | None
-    successes: list[Success]
-    reports: list[Reported]  # of every other end
+    successes: list[Report]
+    failures: list[tuple[Report, Outcome]]  # every other end, and what it meant
     wait_seconds: float
     draining: bool
     goodbye: bool

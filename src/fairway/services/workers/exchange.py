@@ -16,6 +16,7 @@ from fairway.core.ids import parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import SHORT, missing_labels
 from fairway.core.run.lease import RAN_SLACK_US, LeaseStanding, standing_of
+from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.backpressure.connection_turns import HotTurns
@@ -23,7 +24,7 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.job_types import Registry
 from fairway.services.registry.type_names import Brought, Namer
-from fairway.services.sessions.calls import Call, Reported, Success
+from fairway.services.sessions.calls import Call, Report
 from fairway.services.sessions.hello import read_greeting
 from fairway.services.sessions.sessions import End, Hello, Holding, Lease, News, Session
 from fairway.services.transient_errors import told_if_away
@@ -40,6 +41,7 @@ HEARTBEATS_PER_LEASE = 3
 DOUBT_SECONDS = 1.0
 LIGHT_RESULT_BYTES = 1 << 10  # no more than is known of its job anyway
 NAMES_LOGGED = 10
+SUCCEEDED = OutcomeKind.SUCCEEDED.value
 RESTORE_WAIT_SECONDS = 2.0  # of a hello; its worker waits a second longer, and tries again
 
 
@@ -85,7 +87,7 @@ class Exchange:
         if 0 < call.number < session.hello_number:  # a worker need not number its calls
             # Given up by its worker; or it came more slowly than a hello beside it, and then nobody
             # has heard its reports: the next hello brings them.
-            return None if call.successes or call.reports else _nothing(session)
+            return None if call.successes or call.failures else _nothing(session)
         if call.wait_seconds > 0 or call.hello is not None:
             session.wake()  # an older call that is still held has nothing more to wait for
         if call.hello is not None:
@@ -138,10 +140,9 @@ class Exchange:
     def _claimed(self, call: Call) -> list[Holding]:
         """The leases that the reports of a hello claim: they stand or fall with the others."""
         named = {(one.job, one.epoch) for one in call.running or ()}
-        reports: list[Success | Reported] = [*call.successes, *call.reports]
         return [
             Holding(one.job, self._directory.id_of(one.tenant), one.epoch, one.token)
-            for one in reports
+            for one in _reports(call)
             if (one.job, one.epoch) not in named and parse_job_id(one.job) is not None
         ]
 
@@ -197,8 +198,7 @@ class Exchange:
 
     def _take_over(self, session: Session, call: Call) -> None:
         """A worker's next life reports what the last one finished: the token proves its right."""
-        reports: list[Success | Reported] = [*call.successes, *call.reports]
-        for one in reports:
+        for one in _reports(call):
             self._dispatcher.take_over(session, one.job, one.epoch, one.token)
 
     def _note_running(
@@ -216,8 +216,8 @@ class Exchange:
     async def _receive(self, session: Session, call: Call) -> bool:
         """Answers whether some report can be judged only after a hello."""
         doubtful = self._receive_successes(session, call.successes)
-        if call.reports:
-            doubtful += await receive_failures(self._dispatcher, session, call.reports)
+        if call.failures:
+            doubtful += await receive_failures(self._dispatcher, session, call.failures)
         return await self._judge(session, doubtful) if doubtful else False
 
     def _ask_again(self, session: Session, call: Call) -> None:
@@ -227,7 +227,7 @@ class Exchange:
         else:
             asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
 
-    def _receive_successes(self, session: Session, successes: Sequence[Success]) -> list[Reported]:
+    def _receive_successes(self, session: Session, successes: Sequence[Report]) -> list[Report]:
         """Take what is under a lease in force; answers what is not.
 
         A large result is taken when there is room for it, and asked for again later if not.
@@ -246,12 +246,12 @@ class Exchange:
                 ran_us = one.ran_us if one.ran_us <= most_us else most_us
                 ends.append(End(lease, one.n, ran_us, result))
             elif one.n not in recording:
-                doubtful.append(Reported(one.n, one.job, one.tenant, one.epoch, one.token, None))
+                doubtful.append(one)
         if ends:
             self._dispatcher.succeeded(ends)
         return doubtful
 
-    def _put_off_results(self, session: Session, successes: Sequence[Success]) -> list[Success]:
+    def _put_off_results(self, session: Session, successes: Sequence[Report]) -> list[Report]:
         """The store is behind: who brings results keeps them, and its slots with them.
 
         So nobody is given more to do than can be written down. They are said again with a hello.
@@ -261,17 +261,17 @@ class Exchange:
             asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
         return light
 
-    async def _judge(self, session: Session, reports: list[Reported]) -> bool:
+    async def _judge(self, session: Session, reports: list[Report]) -> bool:
         """Reports without a lease: recorded before and heard again, or too late.
 
         The job's row tells: it carries the epoch of the run that was recorded last. A lease that
         stands although the memory lacks it is put into force by a hello; then its report counts.
         """
         in_doubt = False
-        by_shard: dict[int, list[Reported]] = defaultdict(list)
+        by_shard: dict[int, list[Report]] = defaultdict(list)
         for report in reports:
             if parse_job_id(report.job) is None:
-                session.refuse([report.number])
+                session.refuse([report.n])
             else:
                 by_shard[shard_of(report.job)].append(report)
         for shard, group in by_shard.items():
@@ -281,24 +281,22 @@ class Exchange:
                 in_doubt |= self._answer_report(session, report, rows.get(report.job))
         return in_doubt
 
-    def _answer_report(
-        self, session: Session, report: Reported, row: leases.HeldJob | None
-    ) -> bool:
+    def _answer_report(self, session: Session, report: Report, row: leases.HeldJob | None) -> bool:
         """Answers True when it gives no answer and this server must."""
         if row is not None and self._is_proved(session, report, row):
             stored, term = row.stored, self._dispatcher.term_of(shard_of(report.job))
             if stored.epoch == report.epoch and _may_be_from(report, stored.state):
-                session.acknowledge([report.number])
+                session.acknowledge([report.n])
                 return False
             is_over = standing_of(stored, report.epoch, report.token, term) is LeaseStanding.OVER
             is_granted_anew = self._dispatcher.lease_on(report.job) is not None
             if not (is_over or is_granted_anew or self._is_aside(report.job)):
                 return term is not None  # of a shard that is another's, its owner decides
-        session.refuse([report.number])
+        session.refuse([report.n])
         self._metrics.fenced.inc()
         return False
 
-    def _is_proved(self, session: Session, report: Reported, row: leases.HeldJob) -> bool:
+    def _is_proved(self, session: Session, report: Report, row: leases.HeldJob) -> bool:
         """Whether it may speak of this job, and was given the lease that it speaks of."""
         if not session.may_run(row.job.tenant):
             return False
@@ -340,6 +338,10 @@ def _nothing(session: Session) -> News:
     return News([], [], [], [], [], [], heartbeat_ms=session.heartbeat_ms)
 
 
-def _may_be_from(report: Reported, state: int) -> bool:
+def _reports(call: Call) -> list[Report]:
+    return [*call.successes, *(report for report, _ in call.failures)]
+
+
+def _may_be_from(report: Report, state: int) -> bool:
     """A lost lease leaves its epoch behind as well, on a job that waits: no success did that."""
-    return state == State.SUCCEEDED if report.outcome is None else state != State.RUNNING
+    return state == State.SUCCEEDED if report.kind == SUCCEEDED else state != State.RUNNING

@@ -9,16 +9,16 @@ from collections import deque
 from collections.abc import Sequence
 
 from fairway.core.job import QueuedJob
-from fairway.core.run.outcome import FailureClass
+from fairway.core.run.outcome import FailureClass, Outcome
 from fairway.runtime.loops import WorkInParts
 from fairway.services.dispatch.dispatcher import Dispatcher
-from fairway.services.sessions.calls import Reported
+from fairway.services.sessions.calls import Report
 from fairway.services.sessions.sessions import Session
 
 
 async def receive_failures(
-    dispatcher: Dispatcher, session: Session, reports: Sequence[Reported]
-) -> list[Reported]:
+    dispatcher: Dispatcher, session: Session, reports: Sequence[tuple[Report, Outcome]]
+) -> list[Report]:
     """End the runs whose leases are in force; answers the reports that only the store can judge.
 
     Others go on between the parts, so every lease is looked up when its report has its turn. Should
@@ -26,13 +26,13 @@ async def receive_failures(
     say hello, and reports then what nobody took.
     """
     work, left = WorkInParts(), deque(reports)
-    doubtful: list[Reported] = []
+    doubtful: list[Report] = []
     crashed: list[QueuedJob] = []
     try:
         while left:
             with dispatcher.together():
                 while left:
-                    _receive(dispatcher, session, left.popleft(), doubtful, crashed)
+                    _receive(dispatcher, session, *left.popleft(), doubtful, crashed)
                     if work.is_long:
                         break
             if left:
@@ -48,14 +48,15 @@ async def receive_failures(
 def _receive(
     dispatcher: Dispatcher,
     session: Session,
-    report: Reported,
-    doubtful: list[Reported],
+    report: Report,
+    outcome: Outcome,
+    doubtful: list[Report],
     crashed: list[QueuedJob],
 ) -> None:
     lease = dispatcher.lease_of(session, report.job, report.epoch, report.token)
-    if lease is not None and report.outcome is not None:
-        dispatcher.ended(lease, report.number, report.outcome)
-        if report.outcome.failure is FailureClass.WORKER_CRASH:
+    if lease is not None:
+        dispatcher.ended(lease, report.n, outcome)
+        if outcome.failure is FailureClass.WORKER_CRASH:
             crashed.append(lease.job)
-    elif report.number not in session.recording:
+    elif report.n not in session.recording:
         doubtful.append(report)
