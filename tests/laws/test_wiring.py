@@ -40,6 +40,7 @@ DATA = {
     "worker/runners/isolated.py": {"run", "self._runs[job]"},
     # messages that are filled in before they are sent, or put right once they are read
     "api/operators/pauses.py": {"wanted"},
+    "api/workers/reports.py": {"one"},
     "cli/up.py": {"keys"},
     "worker/exchange/lease_ledger.py": {"report"},
     "worker/exchange/reporting.py": {"request"},

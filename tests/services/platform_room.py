@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.core.ids import JobId
+from fairway.core.job_type import TypeFacts
 from fairway.core.lifecycle import State
 from fairway.core.pools import PoolTable
 from fairway.core.run.outcome import Outcome
@@ -25,7 +26,7 @@ from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.calls import Call
-from fairway.services.sessions.sessions import Hello, Holding, Lease, News, TypeDeclaration
+from fairway.services.sessions.sessions import Hello, Holding, Lease, News
 from fairway.services.submit.submission_group import Accepted, NewJob
 from fairway.store.connections.database import Database
 
@@ -168,7 +169,7 @@ class Hand:
         self.tenant: int | None = None
         self.api_key = ""  # the id of the key that it shows
         self.build = ""
-        self.terms: dict[str, Any] = {}  # what it asks for each of its types
+        self.retry_bounds: dict[str, int] = {}  # what it asks for each of its types
         self.names_all = False  # `running` is all that runs, also without a hello
         self.number = 0
         self.call = 0  # of the next call, for tests that count them
@@ -183,8 +184,11 @@ class Hand:
         draining: bool = False,
         goodbye: bool = False,
     ) -> News | None:
-        types = [TypeDeclaration(name, **self.terms) for name in self.types]
-        greeting = Hello(types, self.slots, self.build) if hello else None
+        types = dict.fromkeys(self.types, TypeFacts())
+        bounds = dict.fromkeys(self.types, self.retry_bounds)
+        greeting = None
+        if hello:
+            greeting = Hello(types, self.slots, self.build, retry_bounds=bounds)
         return await self.platform.exchange.call(
             Call(
                 self.key, self.call, "hand", self.tenant, greeting, running,

@@ -37,6 +37,7 @@ from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
 from fairway.sdk.handler.codec import Codec, refuse_unnamed_parameters
 from fairway.sdk.handler.outcomes import Retry
 from fairway.sdk.limits import Limits
+from fairway.wire.job_type import TypeTerms
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
 
 if TYPE_CHECKING:
@@ -90,12 +91,24 @@ class Job(Generic[P, R]):
         self.is_mode_chosen = "mode" in options or "limits" in options
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
-        self.depends_on = options.get("depends_on", "")
-        self.warm_key = options.get("warm_key", "")
-        self.version = options.get("version", "")
-        self.schema = options.get("schema")
+        self.terms = self._terms(options)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function
+
+    def _terms(self, options: JobOptions) -> TypeTerms:
+        """What the platform is told of it, as its workers say it."""
+        seconds = self.timeout_seconds
+        return TypeTerms(
+            name=self.name,
+            attempts_max=self.retry.attempts,
+            pool=self.pool,
+            timeout_ms=None if seconds is None else round(seconds * 1000),
+            dependency=options.get("depends_on", ""),
+            warm_key=options.get("warm_key", ""),
+            version=options.get("version", ""),
+            schema=options.get("schema"),
+            **self.retry.bounds,
+        )
 
     @cached_property
     def codec(self) -> Codec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from fairway.core.job_type import JobType, TypeFacts
-from fairway.store.connections.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("job_types.sql")
@@ -13,10 +13,22 @@ _SQL = load("job_types.sql")
 
 async def changed_types(connection: Connection, since: datetime) -> list[JobType]:
     rows = await fetch(connection, _SQL["changed_types"], since=since)
-    return [
-        JobType(row["id"], row["name"], TypeFacts(*tuple(row)[2:9]), *tuple(row)[9:])
-        for row in rows
-    ]
+    return [_job_type(row) for row in rows]
+
+
+def _job_type(row: Record) -> JobType:
+    return JobType(
+        row["id"],
+        row["name"],
+        TypeFacts(*(row[name] for name in TypeFacts._fields)),
+        row["is_registered"],
+        row["measured_pool"],
+        row["measured_p95_ms"],
+        row["moved_at"],
+        row["shared"],
+        row["renounced_at"],
+        row["is_let_go"],
+    )
 
 
 async def register_type(
@@ -26,14 +38,8 @@ async def register_type(
         connection,
         _SQL["register_type"],
         id=type_id,
-        pool=facts.pool,
-        timeout_ms=facts.timeout_ms,
-        attempts_max=facts.attempts_max,
-        dependency=facts.dependency,
-        warm_key=facts.warm_key,
-        version=facts.version,
-        schema=facts.schema,
         by_hand=by_hand,
+        **facts._asdict(),
     )
 
 

@@ -35,7 +35,9 @@ from fairway.wire.bounds import (
     WARM_KEYS_MAX,
 )
 from fairway.wire.doc import doc
-from fairway.wire.messages import END, JobError, JobType, PoolName
+from fairway.wire.job_type import ShortText
+from fairway.wire.job_type import TypeTerms as TypeTerms  # a part of a hello
+from fairway.wire.messages import END, JobError
 
 NULL = Raw(b"null")
 
@@ -44,47 +46,12 @@ SessionKey = Annotated[str, Meta(pattern=HEX_32)]
 LeaseToken = Annotated[str, Meta(pattern=HEX_32)]
 Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=SLOTS_MAX)]
-ShortText = Annotated[str, Meta(max_length=128)]
-AttemptsMax = Annotated[int, Meta(ge=1, le=10_000)]
 #: Counts for no more than the lease is old, whatever is said.
 RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 WaitMilliseconds = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 #: Longer than DELAY_MS_MAX is taken for that.
 DelayMilliseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-
-
-class TypeTerms(Struct, kw_only=True, omit_defaults=True):
-    """A job type that the worker runs, and how many failures of each class end a job of it."""
-
-    name: Annotated[JobType, doc("The job type.")]
-    attempts_max: Annotated[
-        AttemptsMax | None,
-        doc("Errors of the handler until a job is dead; default 5, 3 or 2 by pool."),
-    ] = None
-    timeouts_max: Annotated[
-        AttemptsMax | None, doc("Time limits passed until it is dead; default 2.")
-    ] = None
-    resources_max: Annotated[
-        AttemptsMax | None, doc("Resource limits passed until it is dead; default 2.")
-    ] = None
-    dependencies_max: Annotated[
-        AttemptsMax | None, doc("Failures of a dependency until it is dead; default 20.")
-    ] = None
-    deliveries_max: Annotated[
-        AttemptsMax | None, doc("Crashes of its worker until it is dead as poison; default 10.")
-    ] = None
-    pool: Annotated[PoolName | None, doc("Where its jobs go unless they say otherwise.")] = None
-    timeout_ms: Annotated[
-        Annotated[int, Meta(ge=1, le=(1 << 31) - 1)] | None,
-        doc("The limit of one run, as this worker keeps it."),
-    ] = None
-    dependency: Annotated[ShortText, doc("What it leans on, such as stripe.")] = ""
-    warm_key: Annotated[ShortText, doc("Workers that keep this ready are preferred.")] = ""
-    version: Annotated[ShortText, doc("Of the handler, for people.")] = ""
-    schema: Annotated[
-        dict[str, Any] | None, doc("JSON Schema of the payload, checked when a job is submitted.")
-    ] = None
 
 
 class Hello(Struct, kw_only=True, omit_defaults=True):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from fairway.wire.doc import doc
-from fairway.wire.exchange import ShortText
-from fairway.wire.messages import END, PoolName, TimeoutSeconds
+from fairway.wire.messages import END, PoolName
 
 LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:/=-]{0,127}" + END
 Label = Annotated[str, Meta(pattern=LABEL_PATTERN, examples=["gpu"])]
@@ -72,47 +71,6 @@ class PoolList(Struct, kw_only=True):
     """Every pool there is."""
 
     pools: Annotated[list[PoolView], doc("Every pool.")]
-
-
-class TypeSettings(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is said of a job type; what is left out is not said."""
-
-    pool: Annotated[PoolName | None, doc("Where its jobs go unless they say otherwise.")] = None
-    timeout_seconds: Annotated[
-        TimeoutSeconds | None, doc("The limit of one run, as its workers keep it.")
-    ] = None
-    attempts: Annotated[
-        Annotated[int, Meta(ge=1, le=10_000)] | None,
-        doc("Attempts before a failing job is dead; null: by its pool."),
-    ] = None
-    dependency: Annotated[ShortText, doc("What it leans on, such as stripe.")] = ""
-    warm_key: Annotated[ShortText, doc("Workers that keep this ready are preferred.")] = ""
-    version: Annotated[ShortText, doc("Of the handler, for people.")] = ""
-    schema: Annotated[
-        dict[str, Any] | None, doc("JSON Schema of the payload, checked when a job is submitted.")
-    ] = None
-
-
-class TypeView(TypeSettings, kw_only=True):
-    """A job type: what was said of it, and what was measured."""
-
-    name: Annotated[str, doc("The job type.")]
-    registered: Annotated[bool, doc("Whether a worker or an operator ever said anything of it.")]
-    measured_pool: Annotated[
-        PoolName | None, doc("Where the clock says it belongs; beats what was declared.")
-    ] = None
-    measured_p95_seconds: Annotated[
-        float | None, doc("95 % of its runs took no longer, when it was moved.")
-    ] = None
-    moved_at: Annotated[
-        datetime | None, doc("When it was moved; it stays for an hour at least.")
-    ] = None
-
-
-class TypeList(Struct, kw_only=True):
-    """Every job type there is, by name."""
-
-    job_types: Annotated[list[TypeView], doc("By name.")]
 
 
 class AuditView(Struct, kw_only=True):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
+
+from msgspec import Raw
 
 from fairway.core.run.process_limits import RunLimits
 from fairway.wire.exchange import Hello, TypeTerms
@@ -27,9 +31,10 @@ class WorkerOptions:
     warm_keys: list[str] = field(default_factory=list)  # what it keeps ready: images, models
     owns_process: bool = False  # no other children: what is not ours is a dead runner's orphan
 
-    def hello(self, types: list[TypeTerms], limits: dict[str, str]) -> Hello:
+    def hello(self, types: Sequence[TypeTerms | Raw], limits: dict[str, str]) -> Hello:
         """Who this worker is: with these job types, whose limits are held so."""
+        said = cast(list[TypeTerms], types)  # what is encoded already goes out as it is
         return Hello(
-            types=types, slots=self.slots, build=self.build, limits=limits, labels=self.labels,
+            types=said, slots=self.slots, build=self.build, limits=limits, labels=self.labels,
             warm_keys=self.warm_keys,
         )  # fmt: skip

@@ -53,7 +53,7 @@ async def test_a_hello_of_one_tenants_worker_changes_nothing_for_another(
 ) -> None:
     """It said "one attempt" of everybody's type, had no slot at all, and was believed."""
     enemy = Hand(platform, short=0)
-    enemy.tenant, enemy.terms = (await add_tenant(platform, "enemy")).id, {"attempts_max": 1}
+    enemy.tenant, enemy.retry_bounds = (await add_tenant(platform, "enemy")).id, {"attempts_max": 1}
     await enemy.say(hello=True)
     (job,) = await submit(platform, tenant)
     shared = Hand(platform)

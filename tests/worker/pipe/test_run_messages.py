@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from tests.worker.odd_jobs import app
 from tests.worker.platform import lease
 
+from fairway import App, Retry
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL
-from fairway.worker.pipe.pipe import Declared, RunnerMessage
+from fairway.wire.job_type import TypeTerms
+from fairway.worker.pipe.pipe import RunnerMessage
 from fairway.worker.pipe.run_messages import (
     declared_by,
     defect,
     parsed,
     report_of,
-    terms_of,
     unreadable,
 )
 
@@ -89,7 +90,13 @@ def test_what_an_app_declares_is_what_the_platform_is_told() -> None:
 
 def test_each_count_of_failures_has_its_own_word_on_the_wire() -> None:
     counts = {"timeout": 1, "resource": 2, "dependency": 3, "worker_crash": 4}
-    terms = terms_of(Declared(name="nap", mode="loop", most=counts, attempts_max=5))
+    counted = App("x")
+
+    @counted.job(retry=Retry(5, most=counts))
+    def nap() -> None: ...
+
+    (declared,) = declared_by(counted)
+    terms = msgspec.json.decode(declared.terms, type=TypeTerms)
     said = (terms.timeouts_max, terms.resources_max, terms.dependencies_max, terms.deliveries_max)
     assert said == (1, 2, 3, 4)
     assert terms.attempts_max == 5

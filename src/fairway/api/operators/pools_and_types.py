@@ -10,9 +10,11 @@ from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.payloads.payload_schema import schema_text
+from fairway.api.type_facts import as_said, facts_of
 from fairway.core.errors import InvalidRequest
-from fairway.core.job_type import JobType, TypeFacts
+from fairway.core.job_type import JobType
 from fairway.core.pools import BY_NAME, Pool, PoolTable
+from fairway.wire.job_type import TypeList, TypeSettings, TypeView
 from fairway.wire.messages import JobRequest
 from fairway.wire.registry import (
     AuditList,
@@ -20,9 +22,6 @@ from fairway.wire.registry import (
     PoolList,
     PoolTerms,
     PoolView,
-    TypeList,
-    TypeSettings,
-    TypeView,
 )
 
 AUDIT_PAGE = 100
@@ -184,14 +183,12 @@ async def put_job_type(request: Request) -> Response:
     registry = platform.registry
     pool = registry.pools.named(wanted.pool, "/pool").number if wanted.pool else None
     seconds = wanted.timeout_seconds
-    facts = TypeFacts(
-        pool,
-        None if seconds is None else max(1, round(seconds * 1000)),
-        wanted.attempts,
-        wanted.dependency,
-        wanted.warm_key,
-        wanted.version,
-        schema_text(wanted.schema),
+    facts = facts_of(
+        wanted,
+        pool=pool,
+        timeout_ms=None if seconds is None else max(1, round(seconds * 1000)),
+        attempts_max=wanted.attempts,
+        schema=schema_text(wanted.schema),
     )
     job_type = await registry.put_type(name, facts, principal.key_id)
     return json_reply(_type_view(registry.pools, job_type))
@@ -225,9 +222,6 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
         pool=None if facts.pool is None else pools.by_number[facts.pool].name,
         timeout_seconds=None if facts.timeout_ms is None else facts.timeout_ms / 1000,
         attempts=facts.attempts_max,
-        dependency=facts.dependency,
-        warm_key=facts.warm_key,
-        version=facts.version,
         schema=None if facts.schema is None else msgspec.json.decode(facts.schema),
         registered=one.is_registered,
         measured_pool=None
@@ -235,6 +229,7 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
         else pools.by_number[one.measured_pool].name,
         measured_p95_seconds=None if measured_ms is None else measured_ms / 1000,
         moved_at=one.moved_at,
+        **as_said(facts),
     )
 
 

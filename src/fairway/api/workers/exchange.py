@@ -24,6 +24,7 @@ from fairway.api.payloads.body_cost import LIGHT_BYTES, check_text, weigh
 from fairway.api.payloads.payload_schema import compiled, sized_text
 from fairway.api.payloads.text_checks import flaws_in
 from fairway.api.relay import Edge
+from fairway.api.type_facts import facts_of
 from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
@@ -40,7 +41,6 @@ from fairway.services.sessions.sessions import (
     Holding,
     Lease,
     News,
-    TypeDeclaration,
     shed_payloads,
 )
 from fairway.wire import bounds
@@ -51,6 +51,8 @@ VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
 REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + (1 << 20)  # a result, and all that is said beside it
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
+#: What a type may ask of its `RetryPolicy`.
+RETRY_BOUNDS = tuple(name for name in wire.TypeTerms.__struct_fields__ if name.endswith("_max"))
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 
 
@@ -248,28 +250,27 @@ class Exchange:
                 f"A worker has at most {bounds.SLOTS_MAX} slots, all pools together; run several.",
                 field="/hello/slots",
             )
-        terms, work, is_shared = [], WorkInParts(), principal.tenant is None
+        types, work, is_shared = {}, WorkInParts(), principal.tenant is None
+        bounds_asked: dict[str, dict[str, int]] = {}
         for one in hello.types:
             # A tenant's own worker does not speak for everybody's types: nobody looks at its facts.
-            facts = await self._facts(one) if is_shared else TypeFacts()
-            terms.append(
-                TypeDeclaration(
-                    one.name, one.attempts_max, one.timeouts_max, one.resources_max,
-                    one.dependencies_max, one.deliveries_max, facts,
-                )
-            )  # fmt: skip
+            types[one.name] = await self._facts(one) if is_shared else TypeFacts()
+            asked = {name: getattr(one, name) for name in RETRY_BOUNDS}
+            bounds_asked[one.name] = {name: n for name, n in asked.items() if n is not None}
             await work.let_others()
         build = bounds.cut(hello.build, bounds.BUILD_CHARACTERS_MAX)
         limits = bounds.cut_limits(hello.limits)
         labels, warm_keys = tuple(hello.labels), tuple(hello.warm_keys)
-        return Hello(terms, hello.slots, build, limits, labels, warm_keys)
+        return Hello(types, hello.slots, build, limits, labels, warm_keys, bounds_asked)
 
     async def _facts(self, one: wire.TypeTerms) -> TypeFacts:
-        return TypeFacts(
-            None if one.pool is None else self._pool_of(one.name, one.pool),
-            one.timeout_ms, one.attempts_max, one.dependency, one.warm_key, one.version,
-            None if one.schema is None else await self._schema(one.name, one.schema),
-        )  # fmt: skip
+        return facts_of(
+            one,
+            pool=None if one.pool is None else self._pool_of(one.name, one.pool),
+            timeout_ms=one.timeout_ms,
+            attempts_max=one.attempts_max,
+            schema=None if one.schema is None else await self._schema(one.name, one.schema),
+        )
 
     def _pool_of(self, type_name: str, pool_name: str) -> int:
         """One such type keeps the whole worker out, so whoever starts it must hear which."""

@@ -22,8 +22,7 @@ Failure: TypeAlias = tuple[Report, Outcome]  # any end but a success, and what i
 
 
 def read_failure(one: wire.Report) -> Failure:
-    one.job = job_of(one.job)
-    return one, _outcome(one)
+    return msgspec.structs.replace(one, job=job_of(one.job)), _outcome(one)
 
 
 def unreadable(successes: Sequence[Report], flaws: Mapping[int, str]) -> list[Failure]:

@@ -28,7 +28,12 @@ from fairway.sdk.durations import Duration, milliseconds_of
 from fairway.sdk.handler.stacks import stack_of
 from fairway.wire.bounds import DELAY_MS_MAX
 
-BOUNDED = ("timeout", "resource", "dependency", "worker_crash")  # classes with a bound of their own
+BOUNDED = {  # classes with a bound of their own, and what it is called everywhere else
+    "timeout": "timeouts_max",
+    "resource": "resources_max",
+    "dependency": "dependencies_max",
+    "worker_crash": "deliveries_max",
+}
 STACK_BYTES_MAX = 8 * 1024
 MESSAGE_BYTES_MAX = 2 * 1024
 NAME_BYTES_MAX = 128  # of an error's type and of a dependency
@@ -108,6 +113,11 @@ class Retry:
         self.on = on
         self.backoff_ms = tuple(milliseconds_of(pause, DELAY_MS_MAX) for pause in backoff)
         self.most = _checked_bounds(most)
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """`most`, by the names that the platform has for them."""
+        return {BOUNDED[name]: number for name, number in self.most.items()}
 
     def pause_ms(self, attempt: int) -> int:
         """The pause after this attempt; 0 leaves it to the platform."""

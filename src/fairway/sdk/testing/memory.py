@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
@@ -153,17 +152,8 @@ def is_skipped(request: JobRequest, now: float) -> bool:
     return last is not None and request.on_late in (None, "skip") and now > last.timestamp()
 
 
-_BOUNDS = {
-    "timeout": "timeouts_max",
-    "resource": "resources_max",
-    "dependency": "dependencies_max",
-    "worker_crash": "deliveries_max",
-}
-
-
 def decision_after(record: Enqueued, end: Outcome) -> Decision:
-    most: dict[str, Any] = {_BOUNDS[name]: number for name, number in record.job.retry.most.items()}
-    policy = RetryPolicy(attempts_max=record.job.attempts_max, **most)
+    policy = RetryPolicy(attempts_max=record.job.attempts_max, **record.job.retry.bounds)
     return decide(policy, record.tally, end, MIDDLE_SAMPLE)
 
 

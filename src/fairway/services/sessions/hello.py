@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fairway.core.job_type import TypeFacts
 from fairway.runtime.loops import WorkInParts
-from fairway.services.sessions.sessions import TypeDeclaration
-
-_LIMITS = [
-    (index, name) for index, name in enumerate(TypeDeclaration._fields) if name.endswith("_max")
-]
+from fairway.services.sessions.sessions import Hello
 
 
 class Greeting(NamedTuple):
@@ -20,18 +16,17 @@ class Greeting(NamedTuple):
     facts: list[tuple[int, TypeFacts]]  # of those of which it says any
 
 
-async def read_greeting(said: Sequence[TypeDeclaration], type_ids: Mapping[str, int]) -> Greeting:
+async def read_greeting(said: Hello, type_ids: Mapping[str, int]) -> Greeting:
     """Of the types that have a number. Others have their turns: first all is read, then changed."""
     found, work, no_facts = Greeting(set(), {}, []), WorkInParts(), TypeFacts()
-    for declared in said:
-        type_id = type_ids.get(declared.name)
+    for name, facts in said.types.items():
+        type_id = type_ids.get(name)
         if type_id is None:
             continue  # there was no room for its name
         found.types.add(type_id)
-        asked = {name: declared[index] for index, name in _LIMITS if declared[index] is not None}
-        if asked:
+        if asked := said.retry_bounds.get(name):
             found.policies[type_id] = asked
-        if declared.facts != no_facts:
-            found.facts.append((type_id, declared.facts))
+        if facts != no_facts:
+            found.facts.append((type_id, facts))
         await work.let_others()
     return found

@@ -373,25 +373,15 @@ class End(Struct, frozen=True, gc=False):
     failure: FailureClass | None = None
 
 
-class TypeDeclaration(NamedTuple):
-    """What a worker says of a job type that it runs."""
-
-    name: str
-    attempts_max: int | None = None
-    timeouts_max: int | None = None
-    resources_max: int | None = None
-    dependencies_max: int | None = None
-    deliveries_max: int | None = None
-    facts: TypeFacts = TypeFacts()
-
-
 class Hello(NamedTuple):
-    types: list[TypeDeclaration]
+    types: dict[str, TypeFacts]  # by name: what it says of each
     slots: dict[str, int]  # pool name → slots in all
     build: str = ""
     limits: dict[str, str] = {}  # limit → what holds it there  # noqa: RUF012  (never changed)
     labels: tuple[str, ...] = ()
     warm_keys: tuple[str, ...] = ()
+    #: Type → bounds of its `RetryPolicy` that it asks for.
+    retry_bounds: dict[str, dict[str, int]] = {}  # noqa: RUF012  (never changed)
 
 
 class Holding(NamedTuple):

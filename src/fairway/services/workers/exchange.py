@@ -151,7 +151,7 @@ class Exchange:
         claims, lapses = self._dispatcher.claims(), self._dispatcher.lapses()
         hellos = session.hellos
         brought = await self._bring_types(session, hello)
-        greeting = await read_greeting(hello.types, brought.ids)
+        greeting = await read_greeting(hello, brought.ids)
         if session.hellos == hellos:  # else a newer one was read meanwhile, and holds
             session.runs(frozenset(greeting.types), brought.refused)
             session.describes_itself(hello.build, hello.limits)
@@ -171,8 +171,7 @@ class Exchange:
     async def _bring_types(self, session: Session, hello: Hello) -> Brought:
         """What there is no room for keeps nobody out: the worker hears of it and runs the rest."""
         namer = Namer() if session.tenant is None else Namer(session.tenant, by_worker=True)
-        said = (terms.name for terms in hello.types)
-        brought = await self._directory.names.bring(namer, said, all_or_none=False)
+        brought = await self._directory.names.bring(namer, hello.types, all_or_none=False)
         if namer.is_house and brought.refused:  # a tenant's own workers do not fill our log
             log.warning(
                 "no room for names of job types that a worker says", worker=session.worker,

@@ -104,22 +104,19 @@ class KeeperMessage(Struct, kw_only=True, omit_defaults=True):
 
 
 class Declared(Struct, kw_only=True):
-    """A job type as the app declares it."""
+    """A job type as the app declares it: how its runs are held here, and what the platform hears.
+
+    The keeper passes `terms` on unread: what is wrong with them the platform says.
+    """
 
     name: str
     mode: str
     timeout_ms: int | None = None
-    attempts_max: int | None = None
-    most: dict[str, int] = {}  # failure class → runs that may end so
     limits: RunLimits = UNLIMITED
     cancel_grace_ms: int = CANCEL_GRACE_MS
     runaway_after_ms: int | None = None
     is_mode_chosen: bool = False  # else the pool may know better
-    pool: str | None = None
-    dependency: str = ""
-    warm_key: str = ""
-    version: str = ""
-    schema: dict[str, Any] | None = None
+    terms: Raw = EMPTY_OBJECT  # `TypeTerms`
 
 
 class RunReport(Report, kw_only=True, omit_defaults=True, gc=False):

@@ -14,7 +14,7 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.app import App
 from fairway.sdk.handler.outcomes import encode_error
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
-from fairway.wire.exchange import NULL, Lease, TypeTerms
+from fairway.wire.exchange import NULL, Lease
 from fairway.wire.payload import DEPTH_MAX, brackets
 from fairway.worker.pipe.pipe import Declared, RunReport
 
@@ -27,12 +27,12 @@ def report_of(lease: Lease, end: Outcome, ran_us: int) -> RunReport:
     if end.result is not None and len(end.result) > RESULT_BYTES_MAX:
         end = _too_large(len(end.result))
     if end.kind is OutcomeKind.SUCCEEDED and end.result is not None:  # mostly, so it is quick
-        report = RunReport(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
+        ended = RunReport(job=lease.job, epoch=lease.epoch, kind=SUCCEEDED, ran_us=ran_us)
         if end.result == b"null":  # what many return, and what is left out on the way
-            return report
+            return ended
         try:
-            report.result = parsed(end.result)
-            return report
+            ended.result = parsed(end.result)
+            return ended
         except ValueError as error:
             end = _no_json(error)
     return RunReport(
@@ -94,38 +94,14 @@ def defect(error: BaseException) -> Outcome:
 def declared_by(app: App) -> list[Declared]:
     return [
         Declared(
-            name=name,
+            name=job.name,
             mode=job.run_mode,
             is_mode_chosen=job.is_mode_chosen,
-            timeout_ms=None if job.timeout_seconds is None else round(job.timeout_seconds * 1000),
-            attempts_max=job.retry.attempts,
-            most=job.retry.most,
+            timeout_ms=job.terms.timeout_ms,
             limits=job.limits,
             cancel_grace_ms=job.cancel_grace_ms,
             runaway_after_ms=job.runaway_after_ms,
-            pool=job.pool,
-            dependency=job.depends_on,
-            warm_key=job.warm_key,
-            version=job.version,
-            schema=job.schema,
+            terms=Raw(msgspec.json.encode(job.terms)),
         )
-        for name, job in app.jobs.items()
+        for job in app.jobs.values()
     ]
-
-
-def terms_of(declared: Declared) -> TypeTerms:
-    """A job type as the platform is told of it."""
-    return TypeTerms(
-        name=declared.name,
-        attempts_max=declared.attempts_max,
-        timeouts_max=declared.most.get("timeout"),
-        resources_max=declared.most.get("resource"),
-        dependencies_max=declared.most.get("dependency"),
-        deliveries_max=declared.most.get("worker_crash"),
-        pool=declared.pool,
-        timeout_ms=declared.timeout_ms,
-        dependency=declared.dependency,
-        warm_key=declared.warm_key,
-        version=declared.version,
-        schema=declared.schema,
-    )

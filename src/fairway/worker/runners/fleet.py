@@ -16,18 +16,19 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
+from msgspec import Raw
+
 from fairway.core.backoff import backoff_seconds
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.run.outcome import Outcome
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
-from fairway.wire.exchange import Lease, TypeTerms
+from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.limits.usage import Orphans
 from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, KeeperMessage, RunnerMessage
-from fairway.worker.pipe.run_messages import terms_of
 from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 from fairway.worker.runners.spares import Spares
@@ -93,8 +94,9 @@ class Fleet:
         self.is_quiet = False  # the shared runner does not answer: nothing new should come
 
     @property
-    def types(self) -> list[TypeTerms]:
-        return [terms_of(one) for one in self._declared.values()]
+    def types(self) -> list[Raw]:
+        """`TypeTerms`, as the runner said them."""
+        return [one.terms for one in self._declared.values()]
 
     @property
     def type_names(self) -> list[str]:
