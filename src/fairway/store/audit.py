@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.store.connections.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch_as
 from fairway.store.sql import load
 
 _SQL = load("audit.sql")
@@ -32,8 +32,7 @@ async def add_audit(
 
 async def list_audit(connection: Connection, before: int, limit: int) -> list[AuditEntry]:
     """Newest first."""
-    rows = await fetch(connection, _SQL["list_audit"], before=before, limit=limit)
-    return [AuditEntry._make(row) for row in rows]
+    return await fetch_as(AuditEntry, connection, _SQL["list_audit"], before=before, limit=limit)
 
 
 async def forget_audit(connection: Connection, before: datetime, limit: int) -> int:

@@ -14,7 +14,8 @@ from fairway.core.backlog.reading import Found
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID, JobId
 from fairway.core.job import QueuedJob
-from fairway.store.connections.database import Connection, fetch, fetch_row
+from fairway.store.arrays import columns
+from fairway.store.connections.database import Connection, Record, fetch, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("backlog.sql")
@@ -47,12 +48,11 @@ async def streams_with_work(
     """The streams with a queued job, in one order, and the id of each one's first."""
     begin = (after or _BEFORE_ALL)._asdict()
     rows = await fetch(connection, _SQL["streams_with_work"], shard=shard, limit=limit, **begin)
-    return {
-        StreamKey(row["tenant"], row["pool"], row["type"], row["priority"], row["lane"]): JobId(
-            row["first"]
-        )
-        for row in rows
-    }
+    return {_key(row): JobId(row["first"]) for row in rows}
+
+
+def _key(row: Record) -> StreamKey:
+    return StreamKey._make(row[name] for name in StreamKey._fields)
 
 
 async def read_streams(
@@ -60,11 +60,7 @@ async def read_streams(
 ) -> list[Found]:
     """What was found, stream by stream, up to the first job that is heavier than said."""
     rows = await fetch(
-        connection,
-        _SQL["read_streams"],
-        shard=shard,
-        light_bytes=light_bytes,
-        **_wishes(reads),
+        connection, _SQL["read_streams"], shard=shard, light_bytes=light_bytes, **_wishes(reads)
     )
     jobs: list[list[QueuedJob]] = [[] for _ in reads]
     keys = [read.key for read in reads]
@@ -96,26 +92,19 @@ async def read_streams_by_bytes(
 
 
 def _wishes(reads: Sequence[StreamRead]) -> dict[str, list[Any]]:
-    return {
-        "pools": [read.key.pool for read in reads],
-        "tenants": [read.key.tenant for read in reads],
-        "lanes": [read.key.lane for read in reads],
-        "types": [read.key.type for read in reads],
-        "priorities": [read.key.priority for read in reads],
-        "cursors": [read.cursor for read in reads],
-        "limits": [read.limit for read in reads],
-    }
+    of_keys = ("tenants", "pools", "types", "priorities", "lanes")
+    rows = [(*read.key, read.cursor, read.limit) for read in reads]
+    return columns(rows, *of_keys, "cursors", "limits")
 
 
 async def jobs_ahead(
     connection: Connection, shard: int, key: StreamKey, job: JobId, limit: int
 ) -> int:
     """Jobs of the stream before this one, counted up to a limit."""
-    row = await fetch_row(
+    ahead: int = await fetch_value(
         connection, _SQL["jobs_ahead"], shard=shard, id=job, limit=limit, **key._asdict()
     )
-    assert row is not None
-    return int(row["ahead"])
+    return ahead
 
 
 class QueuedCount(NamedTuple):

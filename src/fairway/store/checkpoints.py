@@ -9,7 +9,15 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.object_storage.object_names import ObjectFacts
 from fairway.core.run.lease import LeaseProof
-from fairway.store.connections.database import Connection, Record, fetch, fetch_row
+from fairway.store.arrays import columns
+from fairway.store.connections.database import (
+    Connection,
+    Record,
+    fetch,
+    fetch_value,
+    fetch_values,
+    is_found,
+)
 from fairway.store.sql import load
 
 _SQL = load("checkpoints.sql")
@@ -30,49 +38,34 @@ async def save_checkpoint(
     connection: Connection, shard: int, proof: LeaseProof, number: int, facts: ObjectFacts
 ) -> datetime | None:
     """When it was saved; None when the lease is not in force."""
-    row = await fetch_row(
+    saved_at: datetime | None = await fetch_value(
         connection,
         _SQL["save_checkpoint"],
         shard=shard,
-        tenant=proof.tenant,
-        job=proof.job,
-        epoch=proof.epoch,
-        token=proof.token,
         number=number,
         object=facts.name,
         size_bytes=facts.size_bytes,
         digest=facts.sha256,
+        **proof._asdict(),
     )
-    return row["saved_at"] if row else None
+    return saved_at
 
 
 async def is_lease_in_force(connection: Connection, shard: int, proof: LeaseProof) -> bool:
-    row = await fetch_row(
-        connection,
-        _SQL["is_lease_in_force"],
-        shard=shard,
-        tenant=proof.tenant,
-        job=proof.job,
-        epoch=proof.epoch,
-        token=proof.token,
-    )
-    return row is not None
+    return await is_found(connection, _SQL["is_lease_in_force"], shard=shard, **proof._asdict())
 
 
 async def is_checkpoint_saved(
     connection: Connection, shard: int, proof: LeaseProof, number: int, object_name: str
 ) -> bool:
-    row = await fetch_row(
+    return await is_found(
         connection,
         _SQL["is_checkpoint_saved"],
         shard=shard,
-        tenant=proof.tenant,
-        job=proof.job,
-        epoch=proof.epoch,
         number=number,
         object=object_name,
+        **proof._asdict(),
     )
-    return row is not None
 
 
 async def newest_checkpoints(
@@ -96,13 +89,8 @@ async def newest_of_each(
     """(tenant, job) → its newest checkpoint, for those that have one."""
     if not wanted:
         return {}
-    rows = await fetch(
-        connection,
-        _SQL["newest_of_each"],
-        shard=shard,
-        tenants=[tenant for tenant, _ in wanted],
-        jobs=[job for _, job in wanted],
-    )
+    asked = columns(wanted, "tenants", "jobs")
+    rows = await fetch(connection, _SQL["newest_of_each"], shard=shard, **asked)
     return {(row["tenant"], row["job"]): _saved(row) for row in rows}
 
 
@@ -115,26 +103,20 @@ async def drop_older_checkpoints(
     connection: Connection, shard: int, tenant: int, job: JobId, keep: int
 ) -> list[str]:
     """The objects that may go."""
-    rows = await fetch(
+    return await fetch_values(
         connection, _SQL["drop_older_checkpoints"], shard=shard, tenant=tenant, job=job, keep=keep
     )
-    return [row["object"] for row in rows]
 
 
 async def jobs_with_checkpoints(
     connection: Connection, shard: int, asked: Sequence[tuple[int, str]]
 ) -> set[str]:
-    rows = await fetch(
-        connection,
-        _SQL["jobs_with_checkpoints"],
-        shard=shard,
-        tenants=[tenant for tenant, _ in asked],
-        jobs=[job for _, job in asked],
-    )
-    return {row["job"] for row in rows}
+    wanted = columns(asked, "tenants", "jobs")
+    return set(await fetch_values(connection, _SQL["jobs_with_checkpoints"], shard=shard, **wanted))
 
 
 async def drop_finished_checkpoints(connection: Connection, shard: int, limit: int) -> list[str]:
     """The objects that may go, so many at most."""
-    rows = await fetch(connection, _SQL["drop_finished_checkpoints"], shard=shard, limit=limit)
-    return [row["object"] for row in rows]
+    return await fetch_values(
+        connection, _SQL["drop_finished_checkpoints"], shard=shard, limit=limit
+    )

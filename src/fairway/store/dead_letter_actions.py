@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.failure.dead_letter import Action, DeadFilter
-from fairway.store.connections.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, execute, fetch_as, fetch_row
 from fairway.store.sql import load
 
 _SQL = load("dead_letter_actions.sql")
@@ -37,12 +37,7 @@ async def begin(connection: Connection, shard: int, tenant: int, new: NewAction)
         _SQL["begin_action"],
         shard=shard,
         tenant=tenant,
-        id=new.id,
-        kind=new.kind,
-        payload=new.payload,
-        per_second=new.per_second,
-        matched=new.matched,
-        **new.wanted._asdict(),
+        **(new._asdict() | new.wanted._asdict()),
     )
 
 
@@ -96,8 +91,9 @@ async def fail(
 
 
 async def running(connection: Connection, shard: int, limit: int) -> list[RunningAction]:
-    rows = await fetch(connection, _SQL["running_actions"], shard=shard, limit=limit)
-    return [RunningAction._make(row) for row in rows]
+    return await fetch_as(
+        RunningAction, connection, _SQL["running_actions"], shard=shard, limit=limit
+    )
 
 
 async def read(connection: Connection, shard: int, tenant: int, action: str) -> Action | None:
@@ -106,8 +102,9 @@ async def read(connection: Connection, shard: int, tenant: int, action: str) -> 
 
 
 async def latest(connection: Connection, shard: int, tenant: int, limit: int) -> list[Action]:
-    rows = await fetch(connection, _SQL["list_actions"], shard=shard, tenant=tenant, limit=limit)
-    return [Action._make(row) for row in rows]
+    return await fetch_as(
+        Action, connection, _SQL["list_actions"], shard=shard, tenant=tenant, limit=limit
+    )
 
 
 async def forget(connection: Connection, shard: int, before: datetime, limit: int) -> int:

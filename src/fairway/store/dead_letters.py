@@ -13,7 +13,14 @@ from typing import NamedTuple
 from fairway.core.failure.dead_letter import DeadFilter, DeathCause
 from fairway.core.ids import JobId
 from fairway.core.job import JobRecord, QueuedJob
-from fairway.store.connections.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch,
+    fetch_as,
+    fetch_value,
+    fetch_values,
+)
 from fairway.store.sql import load
 
 _SQL = load("dead_letters.sql")
@@ -22,7 +29,9 @@ _SQL = load("dead_letters.sql")
 async def list_dead(
     connection: Connection, shard: int, tenant: int, wanted: DeadFilter, limit: int
 ) -> list[JobRecord]:
-    rows = await fetch(
+    """Without their histories."""
+    return await fetch_as(
+        JobRecord,
         connection,
         _SQL["list_dead"],
         shard=shard,
@@ -30,23 +39,23 @@ async def list_dead(
         limit=limit,
         **wanted._asdict(),
     )
-    return [JobRecord(*row) for row in rows]  # without the history
 
 
 async def count_dead(
     connection: Connection, shard: int, tenant: int, wanted: DeadFilter, most: int
 ) -> int:
     """How many there are, or `most` if there are more."""
-    row = await fetch_row(
+    count: int = await fetch_value(
         connection, _SQL["count_dead"], shard=shard, tenant=tenant, limit=most, **wanted._asdict()
     )
-    return int(row["matched"]) if row else 0
+    return count
 
 
 async def causes(
     connection: Connection, shard: int, tenant: int, *, limit: int, count_max: int
 ) -> list[DeathCause]:
-    rows = await fetch(
+    return await fetch_as(
+        DeathCause,
         connection,
         _SQL["dead_causes"],
         shard=shard,
@@ -54,7 +63,6 @@ async def causes(
         limit=limit,
         count_max=count_max,
     )
-    return [DeathCause._make(row) for row in rows]
 
 
 async def counts_by_type(
@@ -82,7 +90,7 @@ class Walk(NamedTuple):
 async def next_dead(
     connection: Connection, shard: int, tenant: int, wanted: DeadFilter, walk: Walk
 ) -> list[JobId]:
-    rows = await fetch(
+    return await fetch_values(
         connection,
         _SQL["next_dead"],
         shard=shard,
@@ -90,7 +98,6 @@ async def next_dead(
         **wanted._asdict(),
         **walk._asdict(),
     )
-    return [JobId(row["id"]) for row in rows]
 
 
 class Replay(NamedTuple):
@@ -102,17 +109,8 @@ class Replay(NamedTuple):
 
 async def replay(connection: Connection, shard: int, term: int, wanted: Replay) -> list[QueuedJob]:
     """Back to the backlog; answers those that were dead letters until now."""
-    rows = await fetch(
-        connection,
-        _SQL["replay"],
-        shard=shard,
-        term=term,
-        tenant=wanted.tenant,
-        ids=list(wanted.ids),
-        payload=wanted.payload,
-        entry=wanted.entry,
-    )
-    return [QueuedJob(*row) for row in rows]
+    given = wanted._asdict()
+    return await fetch_as(QueuedJob, connection, _SQL["replay"], shard=shard, term=term, **given)
 
 
 async def discard(

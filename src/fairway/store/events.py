@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fairway.core.event import Event, NewEvent
+from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
 
@@ -13,14 +14,8 @@ _SQL = load("events.sql")
 
 
 async def add_events(connection: Connection, events: Sequence[NewEvent]) -> None:
-    await execute(
-        connection,
-        _SQL["add_events"],
-        tenants=[event.tenant for event in events],
-        kinds=[event.kind for event in events],
-        subjects=[event.subject for event in events],
-        details=[event.detail for event in events],
-    )
+    rows = columns(events, "tenants", "kinds", "subjects", "details")
+    await execute(connection, _SQL["add_events"], **rows)
 
 
 async def list_events(

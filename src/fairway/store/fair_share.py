@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fairway.store.connections.database import Connection, execute, fetch
+from fairway.store.arrays import columns
+from fairway.store.connections.database import Connection, execute, fetch_as
 from fairway.store.sql import load
 
 _SQL = load("fair_share.sql")
@@ -18,7 +19,7 @@ class Debt(NamedTuple):
 
 
 async def read_debts(connection: Connection, shard: int) -> list[Debt]:
-    return [Debt._make(row) for row in await fetch(connection, _SQL["read_debts"], shard=shard)]
+    return await fetch_as(Debt, connection, _SQL["read_debts"], shard=shard)
 
 
 async def write_debts(connection: Connection, shard: int, term: int, debts: Sequence[Debt]) -> None:
@@ -26,21 +27,8 @@ async def write_debts(connection: Connection, shard: int, term: int, debts: Sequ
     owed = sorted(debt for debt in debts if debt.debt_us)
     paid = sorted(debt for debt in debts if not debt.debt_us)
     if owed:
-        await execute(
-            connection,
-            _SQL["write_debts"],
-            shard=shard,
-            term=term,
-            pools=[debt.pool for debt in owed],
-            tenants=[debt.tenant for debt in owed],
-            debts_us=[debt.debt_us for debt in owed],
-        )
+        rows = columns(owed, "pools", "tenants", "debts_us")
+        await execute(connection, _SQL["write_debts"], shard=shard, term=term, **rows)
     if paid:
-        await execute(
-            connection,
-            _SQL["forget_debts"],
-            shard=shard,
-            term=term,
-            pools=[debt.pool for debt in paid],
-            tenants=[debt.tenant for debt in paid],
-        )
+        rows = columns(paid, "pools", "tenants")
+        await execute(connection, _SQL["forget_debts"], shard=shard, term=term, **rows)

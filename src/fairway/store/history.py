@@ -8,7 +8,8 @@ from typing import NamedTuple
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import JobId
 from fairway.core.job import JobFilter, JobRecord
-from fairway.store.connections.database import Connection, fetch, fetch_row
+from fairway.store.arrays import columns
+from fairway.store.connections.database import Connection, fetch, fetch_as, fetch_row, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("history.sql")
@@ -20,13 +21,8 @@ async def read_jobs(
     connection: Connection, shard: int, wanted: Sequence[tuple[int, JobId]]
 ) -> dict[tuple[int, JobId], JobRecord]:
     """(tenant, job) → the job, for those that are there."""
-    rows = await fetch(
-        connection,
-        _SQL["read_jobs"],
-        shard=shard,
-        tenants=[tenant for tenant, _ in wanted],
-        ids=[job for _, job in wanted],
-    )
+    asked = columns(wanted, "tenants", "ids")
+    rows = await fetch(connection, _SQL["read_jobs"], shard=shard, **asked)
     return {(row["tenant"], row["id"]): JobRecord._make(row) for row in rows}
 
 
@@ -38,23 +34,18 @@ async def read_states(
     connection: Connection, shard: int, wanted: Sequence[tuple[int, str]]
 ) -> dict[str, tuple[int, int]]:
     """Job id → (state, epoch)."""
-    rows = await fetch(
-        connection,
-        _SQL["read_states"],
-        shard=shard,
-        tenants=[tenant for tenant, _ in wanted],
-        ids=[job for _, job in wanted],
-    )
+    asked = columns(wanted, "tenants", "ids")
+    rows = await fetch(connection, _SQL["read_states"], shard=shard, **asked)
     return {row["id"]: (row["state"], row["epoch"]) for row in rows}
 
 
 async def list_jobs(
     connection: Connection, shard: int, tenant: int, wanted: JobFilter
 ) -> list[JobRecord]:
-    rows = await fetch(
-        connection, _SQL["list_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
+    """Without their histories and without long payloads."""
+    return await fetch_as(
+        JobRecord, connection, _SQL["list_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
     )
-    return [JobRecord(*row) for row in rows]  # without the history and without long payloads
 
 
 def is_cut(page: Sequence[JobRecord]) -> bool:
@@ -124,7 +115,7 @@ async def live_jobs(
 
 async def count_live(connection: Connection, shard: int, tenant: int, wanted: JobFilter) -> int:
     """How many `live_jobs` would find, up to the filter's limit."""
-    row = await fetch_row(
+    count: int = await fetch_value(
         connection, _SQL["count_live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
     )
-    return int(row["matched"]) if row else 0
+    return count

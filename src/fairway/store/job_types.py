@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from fairway.core.job_type import JobType, TypeFacts
-from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
+from fairway.store.connections.database import (
+    Connection,
+    Record,
+    execute,
+    fetch,
+    fetch_row,
+    is_found,
+)
 from fairway.store.sql import load
 
 _SQL = load("job_types.sql")
@@ -34,26 +41,21 @@ def _job_type(row: Record) -> JobType:
 async def register_type(
     connection: Connection, type_id: int, facts: TypeFacts, *, by_hand: bool = False
 ) -> None:
-    await execute(
-        connection,
-        _SQL["register_type"],
-        id=type_id,
-        by_hand=by_hand,
-        **facts._asdict(),
-    )
+    said = facts._asdict()
+    await execute(connection, _SQL["register_type"], id=type_id, by_hand=by_hand, **said)
 
 
 async def take_back_type(connection: Connection, type_id: int) -> bool:
     """Undo what an operator put; False when nothing was put by hand. Inside a transaction."""
     await fetch_row(connection, _SQL["hold_type"], id=type_id)
-    return await fetch_row(connection, _SQL["take_back_type"], id=type_id) is not None
+    return await is_found(connection, _SQL["take_back_type"], id=type_id)
 
 
 async def move_type(
     connection: Connection, type_id: int, pool: int, measured_ms: int, sticky_seconds: float
 ) -> bool:
     """Whether it was moved now; False when it was moved before, within its rest."""
-    row = await fetch_row(
+    return await is_found(
         connection,
         _SQL["move_type"],
         id=type_id,
@@ -61,4 +63,3 @@ async def move_type(
         measured_ms=measured_ms,
         sticky=timedelta(seconds=sticky_seconds),
     )
-    return row is not None

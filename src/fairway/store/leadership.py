@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fairway.store.connections.database import Connection, fetch, fetch_row
+from fairway.store.connections.database import Connection, fetch, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("leadership.sql")
@@ -99,7 +99,5 @@ async def overlong_terms(connection: Connection, far_seconds: float) -> dict[int
 
 
 async def database_now(connection: Connection) -> datetime:
-    row = await fetch_row(connection, _SQL["database_now"])
-    assert row is not None
-    now: datetime = row["now"]
+    now: datetime = await fetch_value(connection, _SQL["database_now"])
     return now

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import StoredLease
-from fairway.store.connections.database import Connection, execute, fetch
+from fairway.store.arrays import columns
+from fairway.store.connections.database import Connection, execute, fetch, fetch_values
 from fairway.store.sql import load
 
 _SQL = load("leases.sql")
@@ -66,20 +67,9 @@ async def write_leases(
     connection: Connection, shard: int, term: int, leases: Sequence[LeaseRow]
 ) -> set[str]:
     """Answers the ids whose lease was written; the others are no longer free to run."""
-    leases = sorted(leases)  # rows are locked in one order by all: batches must not deadlock
-    ids = [lease.job for lease in leases]
-    rows = await fetch(
-        connection,
-        _SQL["write_leases"],
-        shard=shard,
-        term=term,
-        tenants=[lease.tenant for lease in leases],
-        ids=ids,
-        epochs=[lease.epoch for lease in leases],
-        sessions=[lease.session for lease in leases],
-        tokens=[lease.token for lease in leases],
-    )
-    return {row["id"] for row in rows}
+    # Rows are locked in one order by all: batches must not deadlock.
+    rows = columns(sorted(leases), "tenants", "ids", "epochs", "sessions", "tokens")
+    return set(await fetch_values(connection, _SQL["write_leases"], shard=shard, term=term, **rows))
 
 
 async def read_running(
@@ -106,13 +96,12 @@ async def read_held(
         connection,
         _SQL["read_held"],
         shard=shard,
-        tenants=[tenant for tenant, _ in wanted],
-        ids=[job for _, job in wanted],
         with_payloads=with_payloads,
+        **columns(wanted, "tenants", "ids"),
     )
     held: dict[str, HeldJob] = {}
-    for *columns, state, token, seconds in rows:
-        job = QueuedJob(*columns)
+    for *row, state, token, seconds in rows:
+        job = QueuedJob(*row)
         token = token and token.replace("-", "")
         held[job.id] = HeldJob(job, StoredLease(state, job.epoch, token), seconds)
     return held
@@ -120,16 +109,9 @@ async def read_held(
 
 async def see_sessions(connection: Connection, shard: int, sessions: Sequence[SessionRow]) -> None:
     """These were heard: their leases live on."""
-    sessions = sorted(sessions)  # as leases are: several write them at once
-    await execute(
-        connection,
-        _SQL["see_sessions"],
-        shard=shard,
-        sessions=[one.session for one in sessions],
-        workers=[one.worker for one in sessions],
-        tenants=[one.tenant for one in sessions],
-        openers=[one.opener for one in sessions],
-    )
+    # In one order, as leases are: several write them at once.
+    rows = columns(sorted(sessions), "sessions", "workers", "tenants", "openers")
+    await execute(connection, _SQL["see_sessions"], shard=shard, **rows)
 
 
 async def whose_sessions(
@@ -151,8 +133,8 @@ async def silent_sessions(
 
 async def live_sessions(connection: Connection, shard: int, silence_seconds: float) -> set[str]:
     silence = timedelta(seconds=silence_seconds)
-    rows = await fetch(connection, _SQL["live_sessions"], shard=shard, silence=silence)
-    return {row["session"] for row in rows}
+    live = await fetch_values(connection, _SQL["live_sessions"], shard=shard, silence=silence)
+    return set(live)
 
 
 async def forget_sessions(connection: Connection, shard: int, sessions: Sequence[str]) -> None:

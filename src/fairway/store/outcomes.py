@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.store import arrays
-from fairway.store.connections.database import Connection, execute, fetch, fetch_row
+from fairway.store.connections.database import Connection, execute, fetch, is_found
 from fairway.store.sql import load
 
 _SQL = load("outcomes.sql")
@@ -98,7 +98,6 @@ async def settle(
 ) -> set[str]:
     """As `record_successes`, for every other end."""
     done = sorted(done)
-    ids = [item.job for item in done]
     tenants = [item.tenant for item in done]
     touched = await execute(
         connection,
@@ -106,7 +105,7 @@ async def settle(
         shard=shard,
         term=term,
         tenants=tenants,
-        ids=ids,
+        ids=[item.job for item in done],
         epochs=[item.epoch for item in done],
         states=[item.state.value for item in done],
         attempts=[item.attempts for item in done],
@@ -130,22 +129,12 @@ async def end_refused(
 ) -> set[str]:
     """As `settle`, and nothing of the run is written."""
     done = sorted(done)
-    tenants = [item.tenant for item in done]
-    touched = await execute(
-        connection,
-        _SQL["end_refused"],
-        shard=shard,
-        term=term,
-        tenants=tenants,
-        ids=[item.job for item in done],
-        epochs=[item.epoch for item in done],
-        errors=[item.error for item in done],
-        fingerprints=[item.fingerprint for item in done],
-    )
+    values = arrays.columns(done, "tenants", "ids", "epochs", "errors", "fingerprints")
+    touched = await execute(connection, _SQL["end_refused"], shard=shard, term=term, **values)
     if touched == len(done):
         return set()
     expected = {str(item.job): (State.DEAD, item.epoch) for item in done}
-    return await _not_recorded(connection, shard, tenants, expected)
+    return await _not_recorded(connection, shard, values["tenants"], expected)
 
 
 def _array(counts: Sequence[int] | None) -> str | None:
@@ -170,10 +159,9 @@ async def cancel_waiting(
     connection: Connection, shard: int, term: int, tenant: int, job: JobId
 ) -> bool:
     """True when the job was waiting and is now cancelled."""
-    row = await fetch_row(
+    return await is_found(
         connection, _SQL["cancel_waiting"], shard=shard, term=term, tenant=tenant, id=job
     )
-    return row is not None
 
 
 async def cancel_many(

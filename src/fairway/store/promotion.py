@@ -14,7 +14,15 @@ from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import JobId
 from fairway.core.job import QueuedJob
 from fairway.core.scheduling.promotion import Bunch
-from fairway.store.connections.database import Connection, fetch, fetch_row
+from fairway.store.arrays import columns
+from fairway.store.connections.database import (
+    Connection,
+    fetch,
+    fetch_as,
+    fetch_row,
+    fetch_values,
+    is_found,
+)
 from fairway.store.sql import load
 
 _SQL = load("promotion.sql")
@@ -31,10 +39,16 @@ async def due_bunches(
     connection: Connection, shard: int, after: tuple[int, int], limit: int
 ) -> list[Bunch]:
     """Slices in order, after the one of this (second, tenant); the present second is included."""
-    rows = await fetch(
-        connection, _SQL["due_bunches"], shard=shard, second=after[0], tenant=after[1], limit=limit
+    second, tenant = after
+    return await fetch_as(
+        Bunch,
+        connection,
+        _SQL["due_bunches"],
+        shard=shard,
+        second=second,
+        tenant=tenant,
+        limit=limit,
     )
-    return [Bunch._make(row) for row in rows]
 
 
 async def seconds_to_next(connection: Connection, shard: int) -> float | None:
@@ -51,24 +65,24 @@ async def promote_due(
     shares: Mapping[int, int],
 ) -> list[QueuedJob]:
     """Of these bunches, at most so many jobs of each tenant; in the order of their ids."""
-    rows = await fetch(
+    jobs = await fetch_as(
+        QueuedJob,
         connection,
         _SQL["promote_due"],
         shard=shard,
         term=term,
         tenants=list(shares),
         limits=list(shares.values()),
-        bunch_seconds=[bunch.second for bunch in bunches],
-        bunch_tenants=[bunch.tenant for bunch in bunches],
+        **columns(bunches, "bunch_seconds", "bunch_tenants"),
     )
-    return sorted([QueuedJob(*row) for row in rows])
+    return sorted(jobs)
 
 
 async def reschedule(
     connection: Connection, shard: int, term: int, tenant: int, job: JobId, execute_at: datetime
 ) -> bool:
     """True when the job was scheduled and now has this time."""
-    row = await fetch_row(
+    return await is_found(
         connection,
         _SQL["reschedule"],
         shard=shard,
@@ -77,7 +91,6 @@ async def reschedule(
         id=job,
         execute_at=execute_at,
     )
-    return row is not None
 
 
 async def passed_last_moments(connection: Connection, shard: int, limit: int) -> list[LateJob]:
@@ -89,7 +102,7 @@ async def expire(
     connection: Connection, shard: int, term: int, late: Sequence[LateJob], error: bytes
 ) -> set[str]:
     """Which of these were still waiting, and are expired now."""
-    rows = await fetch(
+    expired = await fetch_values(
         connection,
         _SQL["expire"],
         shard=shard,
@@ -98,4 +111,4 @@ async def expire(
         ids=[job.id for job in late],
         error=error,
     )
-    return {row["id"] for row in rows}
+    return set(expired)

@@ -36,14 +36,7 @@ async def all_circuits(connection: Connection) -> dict[CircuitKey, OpenCircuit]:
     found: dict[CircuitKey, OpenCircuit] = {}
     after = CircuitKey(-1, 0, "")
     while True:
-        rows = await fetch(
-            connection,
-            _SQL["circuits_after"],
-            tenant=after.tenant,
-            type=after.type,
-            dependency=after.dependency,
-            limit=PAGE,
-        )
+        rows = await fetch(connection, _SQL["circuits_after"], limit=PAGE, **after._asdict())
         found |= _circuits(rows)
         if len(rows) < PAGE:
             return found
@@ -67,24 +60,15 @@ async def open_circuit(connection: Connection, key: CircuitKey, record: CircuitR
     await execute(
         connection,
         _SQL["open_circuit"],
-        tenant=key.tenant,
-        type=key.type,
-        dependency=key.dependency,
         rest_us=record.rest_us,
         probe_in=timedelta(microseconds=record.probe_in_us),
+        **key._asdict(),
     )
 
 
 async def close_circuit(connection: Connection, key: CircuitKey) -> bool:
     """Whether it was open."""
-    touched = await execute(
-        connection,
-        _SQL["close_circuit"],
-        tenant=key.tenant,
-        type=key.type,
-        dependency=key.dependency,
-    )
-    return touched == 1
+    return await execute(connection, _SQL["close_circuit"], **key._asdict()) == 1
 
 
 async def all_quarantines(connection: Connection) -> dict[tuple[int, int], datetime]:

@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 from fairway.core.ids import JobId
 from fairway.core.scheduling.schedule import PastRun, Schedule, ScheduleKey, ScheduleSpec
-from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
+from fairway.store.arrays import columns
+from fairway.store.connections.database import (
+    Connection,
+    Record,
+    execute,
+    fetch,
+    fetch_as,
+    fetch_row,
+    fetch_value,
+    is_found,
+)
 from fairway.store.sql import load
 
 _SQL = load("schedules.sql")
@@ -73,8 +83,8 @@ async def put_schedule(
 
 
 async def count_others(connection: Connection, key: ScheduleKey) -> int:
-    row = await fetch_row(connection, _SQL["count_schedules"], **key._asdict())
-    return int(row["count"]) if row else 0
+    count: int = await fetch_value(connection, _SQL["count_schedules"], **key._asdict())
+    return count
 
 
 async def read_schedule(connection: Connection, key: ScheduleKey) -> Schedule | None:
@@ -103,7 +113,7 @@ async def pause_schedule(
     handled_at: datetime,
     next_at: datetime | None,
 ) -> bool:
-    row = await fetch_row(
+    return await is_found(
         connection,
         _SQL["pause_schedule"],
         **key._asdict(),
@@ -111,15 +121,14 @@ async def pause_schedule(
         handled_at=handled_at,
         next_at=next_at,
     )
-    return row is not None
 
 
 async def delete_schedule(connection: Connection, key: ScheduleKey) -> bool:
     """With its runs; the jobs they made stay."""
     async with connection.transaction():
-        row = await fetch_row(connection, _SQL["delete_schedule"], **key._asdict())
+        was_there = await is_found(connection, _SQL["delete_schedule"], **key._asdict())
         await execute(connection, _SQL["delete_runs"], **key._asdict())
-    return row is not None
+    return was_there
 
 
 # -- ticking, inside one transaction of the owner's ----------------------------------------------
@@ -127,8 +136,8 @@ async def delete_schedule(connection: Connection, key: ScheduleKey) -> bool:
 
 async def hold_shard(connection: Connection, shard: int, term: int) -> datetime | None:
     """The database's time, if this term is in force; it stays so until the transaction ends."""
-    row = await fetch_row(connection, _SQL["hold_shard"], shard=shard, term=term)
-    return row["now"] if row else None
+    now: datetime | None = await fetch_value(connection, _SQL["hold_shard"], shard=shard, term=term)
+    return now
 
 
 async def due_schedules(connection: Connection, shard: int, limit: int) -> list[Schedule]:
@@ -158,32 +167,15 @@ async def seconds_to_next(connection: Connection, shard: int) -> float | None:
 async def claim_runs(connection: Connection, shard: int, runs: Sequence[Run]) -> set[str]:
     """Jobs of the runs whose tick was free; the others must not be written."""
     runs = sorted(runs, key=lambda run: run[:3])  # in one order for all: no deadlocks
-    rows = await fetch(
-        connection,
-        _SQL["claim_runs"],
-        shard=shard,
-        tenants=[run.tenant for run in runs],
-        names=[run.name for run in runs],
-        ticks=[run.tick for run in runs],
-        causes=[run.cause for run in runs],
-        outcomes=[run.outcome for run in runs],
-        jobs=[run.job for run in runs],
-    )
+    wanted = columns(runs, "tenants", "names", "ticks", "causes", "outcomes", "jobs")
+    rows = await fetch(connection, _SQL["claim_runs"], shard=shard, **wanted)
     return {row["job"] for row in rows if row["job"] is not None}
 
 
 async def settle_schedules(connection: Connection, shard: int, done: Sequence[Settled]) -> None:
-    await execute(
-        connection,
-        _SQL["settle_schedules"],
-        shard=shard,
-        tenants=[one.tenant for one in done],
-        names=[one.name for one in done],
-        handled_ats=[one.handled_at for one in done],
-        next_ats=[one.next_at for one in done],
-        waiting_ticks=[one.waiting_tick for one in done],
-        last_jobs=[one.last_job for one in done],
-    )
+    ends = ("handled_ats", "next_ats", "waiting_ticks", "last_jobs")
+    rows = columns(done, "tenants", "names", *ends)
+    await execute(connection, _SQL["settle_schedules"], shard=shard, **rows)
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -192,8 +184,8 @@ async def settle_schedules(connection: Connection, shard: int, done: Sequence[Se
 async def list_runs(
     connection: Connection, key: ScheduleKey, before: datetime, limit: int
 ) -> list[PastRun]:
-    rows = await fetch(connection, _SQL["list_runs"], **key._asdict(), before=before, limit=limit)
-    return [PastRun._make(row) for row in rows]
+    asked = {"before": before, "limit": limit, **key._asdict()}
+    return await fetch_as(PastRun, connection, _SQL["list_runs"], **asked)
 
 
 async def forget_runs(connection: Connection, shard: int, before: datetime, limit: int) -> int:

@@ -171,13 +171,8 @@ async def claim_keys(
 
 def _wanted(claims: Sequence[KeyClaim]) -> dict[str, Any]:
     claims = sorted(claims)  # in one order for all: batches with the same keys must not deadlock
-    return {
-        "keep": KEY_LIFE,
-        "key_tenants": [claim.tenant for claim in claims],
-        "keys": [claim.key for claim in claims],
-        "body_hashes": [claim.body_hash for claim in claims],
-        "jobs": [claim.job for claim in claims],
-    }
+    rows: dict[str, Any] = arrays.columns(claims, "key_tenants", "keys", "body_hashes", "jobs")
+    return rows | {"keep": KEY_LIFE}
 
 
 async def _read_holders(
@@ -188,13 +183,8 @@ async def _read_holders(
     lost = [claim for claim in claims if (claim.tenant, claim.key) not in ours]
     if not lost:
         return {}
-    rows = await fetch(
-        connection,
-        _SQL["read_keys"],
-        shard=shard,
-        tenants=[claim.tenant for claim in lost],
-        keys=[claim.key for claim in lost],
-    )
+    asked = arrays.columns(lost, "tenants", "keys")
+    rows = await fetch(connection, _SQL["read_keys"], shard=shard, **asked)
     return {
         (row["tenant"], row["key"]): KeyHolder(row["body_hash"], JobId(row["job"])) for row in rows
     }

@@ -8,7 +8,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fairway.core.tenant import Reserved, Tenant, TenantSettings
-from fairway.store.connections.database import Connection, Record, execute, fetch, fetch_row
+from fairway.store.connections.database import (
+    Connection,
+    Record,
+    execute,
+    fetch,
+    fetch_as,
+    fetch_row,
+    fetch_value,
+    fetch_values,
+)
 from fairway.store.sql import load
 
 _SQL = load("tenants.sql")
@@ -39,17 +48,13 @@ async def found_cluster(connection: Connection, shard_count: int, secret: str) -
 
 async def storage_marker(connection: Connection) -> str | None:
     """Of the object storage that belongs to this database; None before one was marked."""
-    return _marker(await fetch_row(connection, _SQL["storage_marker"]))
+    marker: str | None = await fetch_value(connection, _SQL["storage_marker"])
+    return marker
 
 
 async def lock_storage_marker(connection: Connection) -> str | None:
     """The same, and until the transaction ends nobody else may change it."""
-    return _marker(await fetch_row(connection, _SQL["lock_storage_marker"]))
-
-
-def _marker(row: Record | None) -> str | None:
-    assert row is not None
-    marker: str | None = row["storage_marker"]
+    marker: str | None = await fetch_value(connection, _SQL["lock_storage_marker"])
     return marker
 
 
@@ -102,15 +107,12 @@ def _reserved(text: str) -> Reserved:
 
 async def changed_keys(connection: Connection, since: datetime, limit: int) -> list[StoredKey]:
     """Valid keys that were made since then, the newest of them."""
-    rows = await fetch(connection, _SQL["changed_keys"], since=since, limit=limit)
-    return [StoredKey._make(row) for row in rows]
+    return await fetch_as(StoredKey, connection, _SQL["changed_keys"], since=since, limit=limit)
 
 
 async def store_now(connection: Connection) -> datetime:
     """The moment to ask from next time."""
-    row = await fetch_row(connection, _SQL["store_now"])
-    assert row is not None
-    now: datetime = row["now"]
+    now: datetime = await fetch_value(connection, _SQL["store_now"])
     return now
 
 
@@ -125,7 +127,7 @@ async def read_key(connection: Connection, key_id: str) -> StoredKey | None:
 
 async def revoked_keys(connection: Connection, since: datetime) -> list[str]:
     """Ids of keys that were revoked or ran out since then."""
-    return [row["id"] for row in await fetch(connection, _SQL["revoked_keys"], since=since)]
+    return await fetch_values(connection, _SQL["revoked_keys"], since=since)
 
 
 async def revoke_key(connection: Connection, key_id: str) -> bool:

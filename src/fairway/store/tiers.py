@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fairway.core.backlog.holds import Hold
 from fairway.core.tenant import Tier
-from fairway.store.connections.database import Connection, execute, fetch
+from fairway.store.connections.database import Connection, execute, fetch_as, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("tiers.sql")
 
 
 async def all_tiers(connection: Connection) -> list[Tier]:
-    return [Tier._make(row) for row in await fetch(connection, _SQL["all_tiers"])]
+    return await fetch_as(Tier, connection, _SQL["all_tiers"])
 
 
 async def put_tier(connection: Connection, tier: Tier) -> None:
@@ -22,20 +22,17 @@ async def put_tier(connection: Connection, tier: Tier) -> None:
 
 
 async def all_pauses(connection: Connection) -> list[Hold]:
-    return [Hold(*row) for row in await fetch(connection, _SQL["all_pauses"])]
+    return await fetch_as(Hold, connection, _SQL["all_pauses"])
 
 
 async def pauses_of(connection: Connection, tenant: int) -> list[Hold]:
-    return [Hold(*row) for row in await fetch(connection, _SQL["pauses_of"], tenant=tenant)]
+    return await fetch_as(Hold, connection, _SQL["pauses_of"], tenant=tenant)
 
 
 async def count_other_pauses(connection: Connection, hold: Hold) -> int:
     """How many its tenant has besides this one."""
-    tenant, type_id, pool = hold.tenant, hold.type, hold.pool
-    (row,) = await fetch(
-        connection, _SQL["count_other_pauses"], tenant=tenant, type=type_id, pool=pool
-    )
-    return int(row["others"])
+    others: int = await fetch_value(connection, _SQL["count_other_pauses"], **hold._asdict())
+    return others
 
 
 async def pause(connection: Connection, tenant: int, type_id: int, pool: int) -> None:

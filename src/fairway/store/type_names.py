@@ -10,7 +10,16 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from fairway.store.connections.database import Connection, execute, fetch, fetch_row
+from fairway.store.arrays import columns
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch,
+    fetch_as,
+    fetch_row,
+    fetch_value,
+    fetch_values,
+)
 from fairway.store.sql import load
 
 _SQL = load("type_names.sql")
@@ -46,23 +55,23 @@ class Ages(NamedTuple):
 
 
 async def all_names(connection: Connection) -> list[StoredName]:
-    return [StoredName(*row) for row in await fetch(connection, _SQL["all_names"])]
+    return await fetch_as(StoredName, connection, _SQL["all_names"])
 
 
 async def all_namers(connection: Connection) -> list[tuple[str, int, bool]]:
     """Name, tenant, and whether its own worker runs it."""
     rows = await fetch(connection, _SQL["all_namers"])
-    return [(row["name"], row["tenant"], row["by_worker"]) for row in rows]
+    return [(name, tenant, by_worker) for name, tenant, by_worker in rows]
 
 
 async def read_names(connection: Connection, names: Sequence[str]) -> list[StoredName]:
     """Those of these names that there are, also let go."""
-    return [StoredName(*row) for row in await fetch(connection, _SQL["read_names"], names=names)]
+    return await fetch_as(StoredName, connection, _SQL["read_names"], names=names)
 
 
 async def name_of(connection: Connection, type_id: int) -> str | None:
-    row = await fetch_row(connection, _SQL["name_of"], id=type_id)
-    return str(row["name"]) if row else None
+    name: str | None = await fetch_value(connection, _SQL["name_of"], id=type_id)
+    return name
 
 
 async def take_turns(connection: Connection, tenant: int) -> None:
@@ -78,13 +87,15 @@ async def names_for(
 
 
 async def count_shared(connection: Connection) -> int:
-    row = await fetch_row(connection, _SQL["count_shared"])
-    return int(row["names"]) if row else 0
+    count: int = await fetch_value(connection, _SQL["count_shared"])
+    return count
 
 
 async def count_of_tenant(connection: Connection, tenant: int, *, by_worker: bool) -> int:
-    row = await fetch_row(connection, _SQL["count_of_tenant"], tenant=tenant, by_worker=by_worker)
-    return int(row["names"]) if row else 0
+    count: int = await fetch_value(
+        connection, _SQL["count_of_tenant"], tenant=tenant, by_worker=by_worker
+    )
+    return count
 
 
 async def name_for_all(connection: Connection, names: Iterable[str]) -> dict[str, int]:
@@ -116,41 +127,27 @@ async def renew_shared(connection: Connection, types: Collection[int]) -> None:
 
 async def renew_own(connection: Connection, said: Collection[tuple[int, int]]) -> None:
     """(tenant, type) of tenants' own workers that are there."""
-    await execute(
-        connection,
-        _SQL["renew_own"],
-        tenants=[tenant for tenant, _ in said],
-        types=[type_id for _, type_id in said],
-    )
+    await execute(connection, _SQL["renew_own"], **columns([*said], "tenants", "types"))
 
 
 async def lapse_shared(connection: Connection, unsaid: timedelta) -> list[str]:
-    rows = await fetch(connection, _SQL["lapse_shared"], unsaid=unsaid)
-    return [row["name"] for row in rows]
+    return await fetch_values(connection, _SQL["lapse_shared"], unsaid=unsaid)
 
 
 # -- what is not -------------------------------------------------------------------------------
 
 
 async def stale_tenants(connection: Connection, after: int, ages: Ages, limit: int) -> list[int]:
-    rows = await fetch(
+    return await fetch_values(
         connection, _SQL["stale_tenants"], after=after, limit=limit, **ages._asdict()
     )
-    return [row["tenant"] for row in rows]
 
 
 async def stale_names(
     connection: Connection, shard: int, tenant: int, ages: Ages, limit: int
 ) -> list[Stale]:
-    rows = await fetch(
-        connection,
-        _SQL["stale_names"],
-        shard=shard,
-        tenant=tenant,
-        limit=limit,
-        **ages._asdict(),
-    )
-    return [Stale(*row) for row in rows]
+    asked = {"shard": shard, "tenant": tenant, "limit": limit, **ages._asdict()}
+    return await fetch_as(Stale, connection, _SQL["stale_names"], **asked)
 
 
 async def keep_names(connection: Connection, tenant: int, types: Collection[int]) -> None:
@@ -177,20 +174,12 @@ async def loose_types(
     connection: Connection, after: int, kept_since: datetime, ages: Ages, limit: int
 ) -> list[Stale]:
     """Types that nobody names. Jobs since then may be of any type that the house had said."""
-    rows = await fetch(
-        connection,
-        _SQL["loose_types"],
-        after=after,
-        kept_since=kept_since,
-        limit=limit,
-        **ages._asdict(),
-    )
-    return [Stale(*row) for row in rows]
+    asked = {"after": after, "kept_since": kept_since, "limit": limit, **ages._asdict()}
+    return await fetch_as(Stale, connection, _SQL["loose_types"], **asked)
 
 
 async def referred_types(connection: Connection, types: Collection[int]) -> set[int]:
-    rows = await fetch(connection, _SQL["referred_types"], types=list(types))
-    return {row["type"] for row in rows}
+    return set(await fetch_values(connection, _SQL["referred_types"], types=list(types)))
 
 
 async def let_go_types(
@@ -198,16 +187,11 @@ async def let_go_types(
 ) -> list[str]:
     """Those that nobody names. Held first: a statement sees nothing of those it waited for."""
     async with connection.transaction():
-        held = await fetch(connection, _SQL["hold_types"], types=list(types))
-        rows = await fetch(
-            connection,
-            _SQL["let_go_types"],
-            types=[row["id"] for row in held],
-            kept_since=kept_since,
+        held = await fetch_values(connection, _SQL["hold_types"], types=list(types))
+        return await fetch_values(
+            connection, _SQL["let_go_types"], types=held, kept_since=kept_since
         )
-    return [row["name"] for row in rows]
 
 
 async def drop_types(connection: Connection, types: Collection[int], kept: timedelta) -> list[str]:
-    rows = await fetch(connection, _SQL["drop_types"], types=list(types), kept=kept)
-    return [row["name"] for row in rows]
+    return await fetch_values(connection, _SQL["drop_types"], types=list(types), kept=kept)

@@ -9,9 +9,9 @@ waits without end (`connection_cache.py`). As whom each asks is in `row_security
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
@@ -36,6 +36,7 @@ from fairway.store.sql import Statement
 
 Connection: TypeAlias = Any  # asyncpg ships no types; one alias keeps signatures honest
 Record: TypeAlias = Any
+Value = TypeVar("Value")
 
 #: A hot statement goes from the batch to the rows by key, whatever the planner thinks of a table's
 #: size this minute: a plan made while a partition was empty must not become a scan when it is full.
@@ -300,6 +301,29 @@ async def fetch_row(connection: Connection, statement: Statement, **values: Any)
         return await connection.fetchrow(statement.text, *statement.bind(**values))
     finally:
         look_back(connection, statement, began)
+
+
+async def fetch_as(
+    kind: Callable[..., Value], connection: Connection, statement: Statement, **values: Any
+) -> list[Value]:
+    """Each row as one of these: its columns are their fields, in the same order."""
+    return [kind(*row) for row in await fetch(connection, statement, **values)]
+
+
+async def fetch_values(connection: Connection, statement: Statement, **values: Any) -> list[Any]:
+    """Of each row the first column."""
+    return [row[0] for row in await fetch(connection, statement, **values)]
+
+
+async def fetch_value(connection: Connection, statement: Statement, **values: Any) -> Any:
+    """The first column of the first row; None when there is no row."""
+    row = await fetch_row(connection, statement, **values)
+    return None if row is None else row[0]
+
+
+async def is_found(connection: Connection, statement: Statement, **values: Any) -> bool:
+    """Whether it answers with a row."""
+    return await fetch_row(connection, statement, **values) is not None
 
 
 async def execute(connection: Connection, statement: Statement, **values: Any) -> int:
