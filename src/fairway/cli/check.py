@@ -25,7 +25,8 @@ screen = Console(highlight=False)
 PROBE = "check/probe"
 
 
-def run(*, database_url: str | None, data_dir: Path | None) -> int:
+def check(*, database_url: str | None = None, data_dir: Path | None = None) -> int:
+    """Say what is wrong with the settings and the database, and what to do. Exit 1 on errors."""
     settings = load(os.environ, database_url=database_url, data_dir=data_dir)
     findings = [Finding(level="error", what=sentence, remedy="") for sentence in settings.check()]
     findings += asyncio.run(_inspect(settings))

@@ -19,7 +19,8 @@ from fairway.store.connections.hosts import connect_for_once
 from fairway.store.tenants import StoredKey
 
 
-def run(*, database_url: str | None) -> int:
+def operator_key(*, database_url: str | None = None) -> None:
+    """Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it, once."""
     settings = load(os.environ, database_url=database_url)
     if settings.database_url is None:
         raise InvalidRequest(
@@ -28,7 +29,6 @@ def run(*, database_url: str | None) -> int:
         )
     text = asyncio.run(_make(settings.owner_database_url or settings.database_url))
     sys.stdout.write(f"{text}\n")
-    return 0
 
 
 async def _make(dsn: str) -> str:

@@ -17,13 +17,19 @@ from fairway.runtime.settings import load
 from fairway.store.postgres.embedded import EmbeddedPostgres
 
 
-def run(*, data_dir: Path | None) -> int:
+def postgres(*, data_dir: Path | None = None) -> None:
+    """Start the embedded PostgreSQL alone and print where to connect. Ctrl-C stops it.
+
+    Parameters
+    ----------
+    data_dir
+        Where its data lives (default .fairway); not that of a running `fairway up`.
+    """
     settings = load(os.environ, data_dir=data_dir)
     make_data_folder(settings.data_dir)
     close_to_others(settings.data_dir, has_postgres=True)
     folder = postgres_folder(settings.data_dir)
     asyncio.run(_main(EmbeddedPostgres(folder, settings.postgres_bin)))
-    return 0
 
 
 async def _main(postgres: EmbeddedPostgres) -> None:

@@ -113,31 +113,34 @@ def checked(settings: Settings) -> Settings:
     return settings
 
 
-def run(
+def server(
     *,
-    port: int | None,
-    host: str | None,
-    database_url: str | None,
-    advertised_url: str | None,
-    scheduler: type[PoolShare] = PoolShare,
-) -> int:
+    port: int | None = None,
+    host: str | None = None,
+    database_url: str | None = None,
+    advertised_url: str | None = None,
+) -> None:
+    """Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as you like.
+
+    Parameters
+    ----------
+    database_url
+        postgresql://… of a database that Fairway may use for itself.
+    advertised_url
+        How other servers reach this one.
+    """
+    run(port=port, host=host, database_url=database_url, advertised_url=advertised_url)
+
+
+def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
     """`scheduler` is for measurements against another one; there is no setting for it."""
     configure_logging(json_lines=not sys.stderr.isatty())
-    settings = checked(
-        load(
-            os.environ,
-            port=port,
-            host=host,
-            database_url=database_url,
-            advertised_url=advertised_url,
-        ),
-    )
+    settings = checked(load(os.environ, **flags))
     if settings.database_url is None:
         raise InvalidRequest(
             "Set FAIRWAY_DATABASE_URL, or use `fairway up`, which brings its own PostgreSQL."
         )
     uvloop.run(_main(settings.database_url, settings, scheduler))
-    return 0
 
 
 async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> None:

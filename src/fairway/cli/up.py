@@ -14,8 +14,10 @@ import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import uvloop
+from cyclopts import Parameter
 from rich.console import Console
 
 from fairway.cli.companions import Companions
@@ -41,18 +43,36 @@ screen = Console(stderr=True, highlight=False, soft_wrap=True)  # a key must sta
 POSTGRES_PAUSE_SECONDS = 1.0
 
 
-def run(
-    targets: Sequence[str],
-    beside: Sequence[str],
-    *,
-    port: int | None,
-    host: str | None,
-    data_dir: Path | None,
+def up(
+    *targets: str,
+    beside: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    port: int | None = None,
+    host: str | None = None,
+    data_dir: Path | None = None,
+    worker: bool = True,
 ) -> int:
+    """Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.
+
+    Parameters
+    ----------
+    targets
+        The apps whose jobs run here, each as module:app or file.py:app; a worker for each.
+    beside
+        Programs to keep running beside the server, each as a module for `python -m`.
+    port
+        Where the server listens (default 8700).
+    host
+        The address it listens on (default 127.0.0.1).
+    data_dir
+        Where all state lives (default .fairway).
+    worker
+        Start workers too.
+    """
+    apps, programs = targets if worker else (), beside or ()
     configure_logging(json_lines=not sys.stderr.isatty())
-    check_words(targets, beside)
+    check_words(apps, programs)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
-    return uvloop.run(_main(targets, beside, settings))
+    return uvloop.run(_main(apps, programs, settings))
 
 
 def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`fairway worker`: from flags to a running keeper."""
+"""`fairway worker`: from flags to a running keeper; beside it what an operator asks of workers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import uvloop
+from cyclopts import App, Parameter
 
 from fairway.cli.data_folder import make_data_folder
 from fairway.cli.local_keys import FILE_NAME, read_keys
@@ -35,40 +36,80 @@ APP_NOT_LOADED = os.EX_CONFIG  # the exit status that says: do not start me agai
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 
 
-def run(
-    target: str,
+Several: TypeAlias = Annotated[list[str] | None, Parameter(consume_multiple=True)]
+
+app = App(name="worker", help="Run an app's jobs; or look after workers that run.")
+app.command("fairway.cli.workers:ls", name="ls", help="The live workers and what they do.")
+app.command("fairway.cli.workers:drain", name="drain", help="Let one finish and leave.")
+
+
+@app.default
+def worker(
+    target: Annotated[str, Parameter(show_default=False)] = "",
     *,
-    pools: list[str] | None,
-    slots: int | None,
-    urls: list[str] | None,
-    name: str | None,
-    grace_seconds: float,
-    limits: list[str] | None = None,
+    pool: Several = None,
+    slots: int | None = None,
+    url: Several = None,
+    name: str | None = None,
+    grace: float = 25.0,
+    limit: Several = None,
     cgroup: str | None = None,
     journal: Path | None = None,
-    labels: list[str] | None = None,
-    warm_keys: list[str] | None = None,
+    label: Several = None,
+    warm: Several = None,
 ) -> int:
-    configure_logging(json_lines=not sys.stderr.isatty())
-    if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
-        die_with_parent(signal.SIGTERM)
-    target, pools = named_app(target, pools)
+    """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs, then exits 0.
+
+    Parameters
+    ----------
+    target
+        The app, as module:app or file.py:app.
+    pool
+        Pools to serve, each as name or name=slots (default: short, medium and long).
+    slots
+        Slots in each pool that was named without a number.
+    url
+        Servers to talk to (default FAIRWAY_URL, else what `fairway up` left here).
+    name
+        The worker's name in logs and lists (default: host and process id).
+    grace
+        Seconds that running jobs get to finish after SIGTERM.
+    limit
+        The most that any job in a process of its own may use: memory=1GB, cpu=10m, file_size=1GB,
+        open_files=256, processes=512 (the default). A job type may declare less.
+    cgroup
+        Make control groups below this one (default FAIRWAY_CGROUP, else one that is delegated).
+    journal
+        The folder of the outcome journal (default: journal in the data folder).
+    label
+        What this machine has, such as gpu; some pools ask for labels.
+    warm
+        What is ready here (images, models): job types with that warm_key are preferred.
+    """
+    target, pools = named_app(target, pool)
     found_urls, api_key = find_platform(os.environ)
     options = WorkerOptions(
         target=target,
         name=name or f"{socket.gethostname()}-{os.getpid()}",
-        urls=checked_urls(urls or found_urls),
+        urls=checked_urls(url or found_urls),
         api_key=api_key,
         slots=parse_pools(pools, slots),
-        grace_seconds=grace_seconds,
+        grace_seconds=grace,
         build=os.environ.get("FAIRWAY_BUILD", ""),
-        ceiling=parse_limits(limits or []),
+        ceiling=parse_limits(limit or []),
         cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
         journal=journal or _journal_at(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")),
         owns_process=True,
-        labels=labels or [],
-        warm_keys=warm_keys or [],
+        labels=label or [],
+        warm_keys=warm or [],
     )
+    return _run(options)
+
+
+def _run(options: WorkerOptions) -> int:
+    configure_logging(json_lines=not sys.stderr.isatty())
+    if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
+        die_with_parent(signal.SIGTERM)
     try:
         uvloop.run(_main(options))
     except AppNotLoaded as error:
