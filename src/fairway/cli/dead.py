@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from cyclopts import App, Parameter
 
-from fairway.cli.remote import Remote, screen, show_json, table
+from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="dead", help="Look at dead letters, replay or discard them.")
 
-Json = Annotated[bool, Parameter(help="Print the server's JSON.")]
 LOOK_SECONDS = 0.5
 
 
@@ -35,58 +34,46 @@ ALL = Filters()
 
 
 @app.command(name="list")
-def list_(
-    *,
-    which: Filters = ALL,
-    limit: int = 20,
-    json: Json = False,
-) -> int:
+def list_(*, which: Filters = ALL, limit: int = 20, json: Json = False) -> None:
     """The newest dead letters that these filters match."""
     found = Remote("tenant").get("/v1/dead-letters", **asdict(which), limit=limit)
-    if json:
-        show_json(found)
-        return 0
-    lines = table("id", "type", "died", "why", "error", "fingerprint")
-    for job in found["jobs"]:
-        error = job["error"] or {}
-        lines.add_row(
+    rows = [
+        (
             job["id"],
             job["type"],
             job["finished_at"][:19],
-            error.get("reason", ""),
-            _short(error),
+            (job["error"] or {}).get("reason", ""),
+            _short(job["error"] or {}),
             job["fingerprint"],
         )
-    screen.print(lines if found["jobs"] else "No dead letters.")
-    return 0
+        for job in found["jobs"]
+    ]
+    lines = table(("id", "type", "died", "why", "error", "fingerprint"), rows)
+    show_list(found, lines, "No dead letters.", json=json)
 
 
 @app.command
-def groups(*, json: Json = False) -> int:
+def groups(*, json: Json = False) -> None:
     """Dead letters by cause, the largest group first."""
     found = Remote("tenant").get("/v1/dead-letters/groups")
-    if json:
-        show_json(found)
-        return 0
-    lines = table("count", "type", "error", "last", "fingerprint")
-    for group in found["groups"]:
-        more = "" if group["count_is_exact"] else "+"
-        lines.add_row(
-            f"{group['count']}{more}",
+    rows = [
+        (
+            f"{group['count']}{'' if group['count_is_exact'] else '+'}",
             group["type"],
             _short(group["error"] or {}),
             group["last_died_at"][:19],
             group["fingerprint"],
         )
-    screen.print(lines if found["groups"] else "No dead letters.")
-    return 0
+        for group in found["groups"]
+    ]
+    lines = table(("count", "type", "error", "last", "fingerprint"), rows)
+    show_list(found, lines, "No dead letters.", json=json)
 
 
 @app.command
-def show(id: str) -> int:
+def show(id: str) -> None:
     """One dead letter with its payload and the history of its runs, as JSON."""
     show_json(Remote("tenant").get(f"/v1/dead-letters/{id}"))
-    return 0
 
 
 @app.command
@@ -99,7 +86,7 @@ def replay(
     per_second: int = 100,
     dry_run: bool = False,
     wait: bool = True,
-) -> int:
+) -> None:
     """Put dead letters back into the queue, with fresh counters: one by id, or all that match.
 
     Parameters
@@ -122,11 +109,11 @@ def replay(
     if id is not None:
         job = remote.call("POST", f"/v1/dead-letters/{id}/replay", {"payload": arguments})
         screen.print(f"{job['id']} is {job['state']}.")
-        return 0
+        return
     query = _narrowed(which, all)
     body = {"payload": arguments, "per_second": per_second, "dry_run": dry_run}
     found = remote.call("POST", "/v1/dead-letters/replay", body, query)
-    return _follow(remote, found, wait)
+    _follow(remote, found, wait)
 
 
 @app.command
@@ -137,7 +124,7 @@ def discard(
     which: Filters = ALL,
     dry_run: bool = False,
     wait: bool = True,
-) -> int:
+) -> None:
     """Take dead letters off the list: one by id, or all that match.
 
     Parameters
@@ -153,22 +140,18 @@ def discard(
     if id is not None:
         remote.call("DELETE", f"/v1/dead-letters/{id}")
         screen.print("Discarded.")
-        return 0
+        return
     query = _narrowed(which, all)
     found = remote.call("POST", "/v1/dead-letters/discard", {"dry_run": dry_run}, query)
-    return _follow(remote, found, wait)
+    _follow(remote, found, wait)
 
 
 @app.command
-def actions(*, json: Json = False) -> int:
+def actions(*, json: Json = False) -> None:
     """Replays and discards of many, and how far each has come."""
     found = Remote("tenant").get("/v1/dead-letters/actions")
-    if json:
-        show_json(found)
-        return 0
-    lines = table("id", "kind", "state", "done", "of", "began")
-    for one in found["actions"]:
-        lines.add_row(
+    rows = [
+        (
             one["id"],
             one["kind"],
             one["state"],
@@ -176,19 +159,20 @@ def actions(*, json: Json = False) -> int:
             str(one["matched"]),
             one["created_at"][:19],
         )
-    screen.print(lines if found["actions"] else "No actions.")
-    return 0
+        for one in found["actions"]
+    ]
+    lines = table(("id", "kind", "state", "done", "of", "began"), rows)
+    show_list(found, lines, "No actions.", json=json)
 
 
 @app.command
-def abort(id: str) -> int:
+def abort(id: str) -> None:
     """Stop a replay or a discard; what is done stays done."""
     one = Remote("tenant").call("DELETE", f"/v1/dead-letters/actions/{id}")
     screen.print(f"Aborted after {one['done']} of {one['matched']}.")
-    return 0
 
 
-def restraints() -> int:
+def restraints() -> None:
     """What holds failing jobs back: circuits of dependencies, job types in quarantine."""
     found = Remote("tenant").get("/v1/restraints")
     for one in found["circuits"]:
@@ -200,17 +184,15 @@ def restraints() -> int:
         screen.print(f"{one['type']}: in quarantine since {one['since'][:19]}")
     if not (found["circuits"] or found["quarantines"]):
         screen.print("Nothing is held back.")
-    return 0
 
 
-def events(*, kind: str | None = None, limit: int = 20) -> int:
+def events(*, kind: str | None = None, limit: int = 20) -> None:
     """What you should hear of, newest first."""
     found = Remote("tenant").get("/v1/events", kind=kind, limit=limit)
     for event in found["events"]:
         screen.print(f"{event['at'][:19]}  {event['kind']}  {event['detail']}")
     if not found["events"]:
         screen.print("No events.")
-    return 0
 
 
 # -- helpers -------------------------------------------------------------------------------------
@@ -230,11 +212,11 @@ def _narrowed(which: Filters, all_: bool) -> dict[str, str | None]:
     return query
 
 
-def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> int:
+def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> None:
     """Show how far an action has come until it is over."""
     if "is_exact" in found:
         screen.print(f"{'' if found['is_exact'] else 'More than '}{found['matched']} match.")
-        return 0
+        return
     path = f"/v1/dead-letters/actions/{found['id']}"
     try:
         while wait and found["state"] == "running":
@@ -247,7 +229,6 @@ def _follow(remote: Remote, found: dict[str, Any], wait: bool) -> int:
     screen.print(f"{found['kind']} {found['id']}: {found['state']}, {found['done']} done.")
     if found.get("error"):
         screen.print(f"The store refused it: {found['error']}")
-    return 0
 
 
 def _short(error: dict[str, Any]) -> str:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from fairway.cli.remote import Remote, screen, show_json, table
+from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="jobs", help="Look at jobs, ask why one waits, cancel one.")
-
-Json = Annotated[bool, Parameter(help="Print the server's JSON.")]
 
 
 @app.command(name="list")
 def list_(
     *, state: str | None = None, type: str | None = None, limit: int = 20, json: Json = False
-) -> int:
+) -> None:
     """The newest jobs, of these states (comma-separated) and this type."""
     found = Remote("tenant").get("/v1/jobs", state=state, type=type, limit=limit)
-    if json:
-        show_json(found)
-        return 0
-    lines = table("id", "type", "pool", "state", "attempts", "created")
-    for job in found["jobs"]:
-        lines.add_row(
+    rows = [
+        (
             job["id"],
             job["type"],
             job["pool"],
@@ -34,23 +28,23 @@ def list_(
             str(job["attempts"]),
             job["created_at"][:19],
         )
-    screen.print(lines if found["jobs"] else "No jobs.")
-    return 0
+        for job in found["jobs"]
+    ]
+    lines = table(("id", "type", "pool", "state", "attempts", "created"), rows)
+    show_list(found, lines, "No jobs.", json=json)
 
 
 @app.command
-def show(id: str) -> int:
+def show(id: str) -> None:
     """One job, whole, as JSON."""
     show_json(Remote("tenant").get(f"/v1/jobs/{id}"))
-    return 0
 
 
 @app.command
-def cancel(id: str) -> int:
+def cancel(id: str) -> None:
     """Cancel a job: at once while it waits, else its worker is asked to stop."""
     job = Remote("tenant").call("DELETE", f"/v1/jobs/{id}")
     screen.print(job["state"] if job["finished_at"] else "It runs; its worker was asked to stop.")
-    return 0
 
 
 @app.command
@@ -63,7 +57,7 @@ def cancel_all(
     since: str | None = None,
     until: str | None = None,
     dry_run: bool = False,
-) -> int:
+) -> None:
     """Cancel every job that has not ended and matches; with --dry-run, only count them.
 
     Parameters
@@ -85,20 +79,18 @@ def cancel_all(
         screen.print(f"{done['matched']} jobs match.")
     else:
         screen.print(f"{cancelled} cancelled, {asked} asked to stop.")
-    return 0
 
 
 @app.command
-def why(id: str, *, json: Json = False) -> int:
+def why(id: str, *, json: Json = False) -> None:
     """Say why a job waits, its place in line and when it may start."""
     found = Remote("tenant").get(f"/v1/jobs/{id}/explain")
     if json:
         show_json(found)
-        return 0
+        return
     screen.print(f"[bold]{found['state']}[/]: {found['detail']}")
     for line in details(found, datetime.now(UTC)):
         screen.print(f"  {line}")
-    return 0
 
 
 def details(found: dict[str, Any], now: datetime) -> list[str]:

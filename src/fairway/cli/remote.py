@@ -6,11 +6,13 @@ Keys come from the environment, else from the `client.json` that `fairway up` le
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import httpx2
 import msgspec
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
@@ -19,6 +21,7 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.sdk.client.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of, naming_its_field
 
+Json: TypeAlias = Annotated[bool, Parameter(help="Print the server's JSON.")]
 Role = Literal["tenant", "operator"]
 
 VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
@@ -37,12 +40,22 @@ def _screen() -> Console:
 screen = _screen()
 
 
-def table(*names: str) -> Table:
+def table(names: Sequence[str], rows: Iterable[Iterable[str]]) -> Table:
     """For a list. Ids are never broken; what else does not fit goes on in the next line, whole."""
     made = Table(box=None, pad_edge=False)
     for name in names:
         made.add_column(name, no_wrap=name == "id", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
     return made
+
+
+def show_list(found: Any, lines: Table, if_none: str, *, json: bool) -> None:
+    """What the server said, as a table or as JSON."""
+    if json:
+        show_json(found)
+    else:
+        screen.print(lines if lines.row_count else if_none)
 
 
 class Remote:

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from fairway.cli.remote import Remote, screen, show_json, table
+from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="schedules", help="Recurring schedules: make, look, pause, run now, make up.")
 
-Json = Annotated[bool, Parameter(help="Print the server's JSON.")]
 PATH = "/v1/schedules/"
 
 
 @app.command(name="list")
-def list_(*, json: Json = False) -> int:
+def list_(*, json: Json = False) -> None:
     """All schedules, in plain English, with their next run."""
-    found = _all()
-    if json:
-        show_json({"schedules": found})
-        return 0
-    lines = table("name", "when", "job", "next run", "")
+    found, rows = _all(), []
     for one in found:
         mark = "paused" if one["paused"] else "" if one["next_runs"] else "over"
         following = _local(one["next_runs"][0]) if one["next_runs"] else "–"
-        lines.add_row(one["name"], one["description"], one["type"], following, mark)
-    screen.print(lines if found else "No schedules.")
-    return 0
+        rows.append((one["name"], one["description"], one["type"], following, mark))
+    lines = table(("name", "when", "job", "next run", ""), rows)
+    show_list({"schedules": found}, lines, "No schedules.", json=json)
 
 
 @app.command
-def show(name: str) -> int:
+def show(name: str) -> None:
     """One schedule, whole, as JSON."""
     show_json(Remote("tenant").get(PATH + name))
-    return 0
 
 
 @app.command
@@ -55,7 +49,7 @@ def put(
     overlap: Literal["allow", "skip", "queue_one", "cancel_running"] = "skip",
     catch_up: Literal["none", "last", "all"] = "last",
     dry_run: bool = False,
-) -> int:
+) -> None:
     """Make or replace a schedule; prints it in plain English with its next runs.
 
     Parameters
@@ -95,64 +89,55 @@ def put(
     }
     where = ("POST", "/v1/schedule-preview") if dry_run else ("PUT", PATH + name)
     _tell(Remote("tenant").call(*where, body))
-    return 0
 
 
 @app.command
-def delete(name: str) -> int:
+def delete(name: str) -> None:
     """Delete a schedule; jobs that it made stay."""
     Remote("tenant").call("DELETE", PATH + name)
     screen.print(f"Deleted: {name}")
-    return 0
 
 
 @app.command
-def pause(name: str) -> int:
+def pause(name: str) -> None:
     """No tick makes a job until it is resumed."""
     Remote("tenant").call("POST", f"{PATH}{name}/pause")
     screen.print(f"Paused: {name}")
-    return 0
 
 
 @app.command
-def resume(name: str) -> int:
+def resume(name: str) -> None:
     """Go on from the next tick."""
     _tell(Remote("tenant").call("POST", f"{PATH}{name}/resume"))
-    return 0
 
 
 @app.command
-def trigger(name: str) -> int:
+def trigger(name: str) -> None:
     """Run it once, now; prints the job's id."""
     screen.print(Remote("tenant").call("POST", f"{PATH}{name}/trigger")["id"])
-    return 0
 
 
 @app.command
-def backfill(name: str, *, since: str, until: str) -> int:
+def backfill(name: str, *, since: str, until: str) -> None:
     """Run the ticks of a past range that have no run, e.g. --since 2026-01-01T00:00:00Z."""
     body = {"since": since, "until": until}
     found = Remote("tenant").call("POST", f"{PATH}{name}/backfill", body)
     screen.print(f"{found['made']} runs made, {found['already']} ticks had theirs.")
-    return 0
 
 
 @app.command
-def runs(name: str, *, limit: int = 20, json: Json = False) -> int:
+def runs(name: str, *, limit: int = 20, json: Json = False) -> None:
     """What became of its newest ticks."""
     found = Remote("tenant").get(f"{PATH}{name}/runs", limit=limit)
-    if json:
-        show_json(found)
-        return 0
-    lines = table("tick", "outcome", "cause", "job")
-    for run in found["runs"]:
-        lines.add_row(_local(run["tick"]), run["outcome"], run["cause"], run["job"] or "–")
-    screen.print(lines if found["runs"] else "No runs yet.")
-    return 0
+    rows = [
+        (_local(run["tick"]), run["outcome"], run["cause"], run["job"] or "–")
+        for run in found["runs"]
+    ]
+    show_list(found, table(("tick", "outcome", "cause", "job"), rows), "No runs yet.", json=json)
 
 
 @app.command
-def sync(target: str, *, prune: bool = False) -> int:
+def sync(target: str, *, prune: bool = False) -> None:
     """Bring the schedules that an app declares to the server.
 
     Parameters
@@ -171,7 +156,6 @@ def sync(target: str, *, prune: bool = False) -> int:
         raise InvalidRequest(f"{error}.") from None
     for line in program.sync_schedules(prune=prune):
         screen.print(line)
-    return 0
 
 
 def _all() -> list[dict[str, Any]]:

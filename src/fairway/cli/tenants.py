@@ -15,7 +15,7 @@ NUMBERS = ("weight", "cap", "rate_per_second", "burst", "depth_limit")
 
 
 @app.command
-def add(name: str, *settings: str) -> int:
+def add(name: str, *settings: str) -> None:
     """Add a tenant and print its first key.
 
     Parameters
@@ -24,18 +24,16 @@ def add(name: str, *settings: str) -> int:
         As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10
     """
     show_json(Remote("operator").call("POST", "/v1/tenants", {"name": name} | parsed(settings)))
-    return 0
 
 
 @app.command
-def show(name: str) -> int:
+def show(name: str) -> None:
     """A tenant with the values in force."""
     show_json(Remote("operator").get(f"/v1/tenants/{name}"))
-    return 0
 
 
 @app.command(name="set")
-def set_(name: str, *settings: str) -> int:
+def set_(name: str, *settings: str) -> None:
     """Change a tenant; holds at once, also for what is queued.
 
     Parameters
@@ -46,27 +44,22 @@ def set_(name: str, *settings: str) -> int:
     if not settings:
         raise InvalidRequest("Say what to change, as in `fairway tenants set acme tier=pro`.")
     show_json(Remote("operator").call("PATCH", f"/v1/tenants/{name}", parsed(settings)))
-    return 0
 
 
-def tiers() -> int:
+def tiers() -> None:
     """All tiers and what their tenants are entitled to."""
     found = Remote("operator").get("/v1/tiers")["tiers"]
     names = ("name", "weight", "floor_per_mille", "cap", "rate_per_second", "burst", "depth_limit")
-    lines = table(*names)
-    for tier in found:
-        lines.add_row(*("–" if tier[name] is None else str(tier[name]) for name in names))
-    screen.print(lines)
-    return 0
+    rows = [["–" if tier[name] is None else str(tier[name]) for name in names] for tier in found]
+    screen.print(table(names, rows))
 
 
-def limits() -> int:
+def limits() -> None:
     """What this tenant may do, how much is used, and what was refused."""
     show_json(Remote("tenant").get("/v1/limits"))
-    return 0
 
 
-def pause(*what: str) -> int:
+def pause(*what: str) -> None:
     """Keep jobs from starting; what runs, runs on.
 
     Parameters
@@ -76,14 +69,12 @@ def pause(*what: str) -> int:
     """
     Remote("operator").call("POST", "/v1/pauses", parsed(what))
     screen.print(f"Paused: {' '.join(what)}")
-    return 0
 
 
-def resume(*what: str) -> int:
+def resume(*what: str) -> None:
     """End a pause: name what was named when it was made."""
     Remote("operator").call("DELETE", "/v1/pauses", query=parsed(what))
     screen.print(f"Runs again: {' '.join(what)}")
-    return 0
 
 
 def parsed(settings: tuple[str, ...]) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from urllib.parse import quote
 from fairway.cli.remote import Remote, screen, table
 
 
-def ls() -> int:
+def ls() -> None:
     """List the workers that the platform hears. Needs the operator's key."""
     names = ("name", "life", "running / slots", "draining", "silent", "limits are held by")
-    lines = table(*names)
-    for one in Remote("operator").get("/v1/workers")["workers"]:
-        lines.add_row(
+    rows = [
+        (
             one["name"],
             one["life"],
             ", ".join(f"{p} {one['running'].get(p, 0)}/{n}" for p, n in one["slots"].items()),
@@ -20,11 +19,12 @@ def ls() -> int:
             f"{one['silent_seconds']:.1f} s",
             "; ".join(f"{limit}: {means}" for limit, means in one["limits"].items()),
         )
-    screen.print(lines)
-    return 0
+        for one in Remote("operator").get("/v1/workers")["workers"]
+    ]
+    screen.print(table(names, rows))
 
 
-def drain(name: str) -> int:
+def drain(name: str) -> None:
     """Ask a worker to hand back or finish what it runs, and to end. Needs the operator's key.
 
     Parameters
@@ -36,4 +36,3 @@ def drain(name: str) -> int:
     for one in asked["workers"]:
         running = sum(one["running"].values())
         screen.print(f"{one['name']} ({one['life']}) was asked to drain; it runs {running} jobs.")
-    return 0
