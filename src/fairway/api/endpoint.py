@@ -74,10 +74,15 @@ class Endpoint:
     parameters: tuple[Parameter, ...] = ()
     body: type[Struct] | None = None
     body_example: Any = None
-    replies: tuple[Reply, ...] = ()
+    reply: Reply | None = None  # the good one
+    replies: tuple[Reply, ...] = ()  # all good ones; said where there are several
     problems: tuple[str, ...] = ()  # codes; those of all bodies and keys are added
     is_public: bool = True  # else a page for people, or an address that is handed out
     handler: Any = None
+
+    def __post_init__(self) -> None:
+        if self.reply is not None:
+            object.__setattr__(self, "replies", (self.reply,))
 
     def __call__(self, handler: Handler) -> Handler:
         _ENDPOINTS.append(replace(self, handler=handler))

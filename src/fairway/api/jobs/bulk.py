@@ -33,18 +33,16 @@ MOMENTS = filters.named("since", "until")
     parameters=FILTERS,
     body=CancelMany,
     body_example={"dry_run": True},
-    replies=(
-        Reply(
-            200,
-            "What became of this page of them.",
-            CancelledMany,
-            {
-                "matched": 1000,
-                "cancelled": 990,
-                "asked_to_stop": 10,
-                "next_cursor": "AZgKXnwbcACAAASisbPU5Q",
-            },
-        ),
+    reply=Reply(
+        200,
+        "What became of this page of them.",
+        CancelledMany,
+        {
+            "matched": 1000,
+            "cancelled": 990,
+            "asked_to_stop": 10,
+            "next_cursor": "AZgKXnwbcACAAASisbPU5Q",
+        },
     ),
     problems=("INVALID_CURSOR", "UNKNOWN_POOL", "NOT_OWNER", *parts.SLOW),
 )
@@ -109,22 +107,20 @@ def _live_states(text: str | None) -> list[int]:
     "GET /v1/usage",
     keys=("tenant",),
     parameters=MOMENTS,
-    replies=(
-        Reply(
-            200,
-            "Slot-time by pool.",
-            Usage,
-            {
-                "pools": [
-                    {
-                        "pool": "short",
-                        "jobs": 120_000,
-                        "billable_slot_seconds": 5400.25,
-                        "unbilled_slot_seconds": 3.5,
-                    }
-                ]
-            },
-        ),
+    reply=Reply(
+        200,
+        "Slot-time by pool.",
+        Usage,
+        {
+            "pools": [
+                {
+                    "pool": "short",
+                    "jobs": 120_000,
+                    "billable_slot_seconds": 5400.25,
+                    "unbilled_slot_seconds": 3.5,
+                }
+            ]
+        },
     ),
     problems=("INVALID_REQUEST", *parts.SLOW),
 )

@@ -131,7 +131,7 @@ async def discard_dead_letters(request: Request) -> Response:
 @Endpoint(
     "GET /v1/dead-letters/actions",
     keys=("tenant",),
-    replies=(Reply(200, "The actions.", ActionList, {"actions": [_ACTION]}),),
+    reply=Reply(200, "The actions.", ActionList, {"actions": [_ACTION]}),
 )
 async def list_dead_letter_actions(request: Request) -> Response:
     """List replays and discards
@@ -147,7 +147,7 @@ async def list_dead_letter_actions(request: Request) -> Response:
     "GET /v1/dead-letters/actions/{id}",
     keys=("tenant",),
     parameters=(_ACTION_PATH,),
-    replies=(Reply(200, "The action.", ActionView, _ACTION),),
+    reply=Reply(200, "The action.", ActionView, _ACTION),
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def get_dead_letter_action(request: Request) -> Response:
@@ -164,13 +164,11 @@ async def get_dead_letter_action(request: Request) -> Response:
     "DELETE /v1/dead-letters/actions/{id}",
     keys=("tenant",),
     parameters=(_ACTION_PATH,),
-    replies=(
-        Reply(
-            200,
-            "It is aborted.",
-            ActionView,
-            _ACTION | {"state": "aborted", "finished_at": "2026-01-31T13:00:13Z"},
-        ),
+    reply=Reply(
+        200,
+        "It is aborted.",
+        ActionView,
+        _ACTION | {"state": "aborted", "finished_at": "2026-01-31T13:00:13Z"},
     ),
     problems=("NOT_FOUND", "CONFLICT", *parts.QUICK),
 )

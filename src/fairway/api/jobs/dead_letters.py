@@ -81,9 +81,7 @@ FILTERS = (*NARROWING, *filters.named("limit", "cursor"))
     "GET /v1/dead-letters",
     keys=("tenant",),
     parameters=FILTERS,
-    replies=(
-        Reply(200, "A page of dead letters.", JobList, {"jobs": [_LISTED], "next_cursor": None}),
-    ),
+    reply=Reply(200, "A page of dead letters.", JobList, {"jobs": [_LISTED], "next_cursor": None}),
     problems=("INVALID_REQUEST", "UNKNOWN_POOL", "INVALID_CURSOR", *parts.SLOW),
 )
 async def list_dead_letters(request: Request) -> Response:
@@ -110,26 +108,24 @@ async def list_dead_letters(request: Request) -> Response:
 @Endpoint(
     "GET /v1/dead-letters/groups",
     keys=("tenant",),
-    replies=(
-        Reply(
-            200,
-            "The groups, and counts by job type.",
-            FailureGroups,
-            {
-                "groups": [
-                    {
-                        "fingerprint": _FINGERPRINT,
-                        "type": "email.send",
-                        "count": 4200,
-                        "count_is_exact": True,
-                        "last_job": parts.JOB_ID,
-                        "last_died_at": "2026-01-31T12:00:00.168Z",
-                        "error": _ERROR,
-                    }
-                ],
-                "types": [{"type": "email.send", "count": 4200, "count_is_exact": True}],
-            },
-        ),
+    reply=Reply(
+        200,
+        "The groups, and counts by job type.",
+        FailureGroups,
+        {
+            "groups": [
+                {
+                    "fingerprint": _FINGERPRINT,
+                    "type": "email.send",
+                    "count": 4200,
+                    "count_is_exact": True,
+                    "last_job": parts.JOB_ID,
+                    "last_died_at": "2026-01-31T12:00:00.168Z",
+                    "error": _ERROR,
+                }
+            ],
+            "types": [{"type": "email.send", "count": 4200, "count_is_exact": True}],
+        },
     ),
     problems=parts.SLOW,
 )
@@ -157,7 +153,7 @@ async def group_dead_letters(request: Request) -> Response:
     "GET /v1/dead-letters/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
-    replies=(Reply(200, "The dead letter.", JobView, _DEAD),),
+    reply=Reply(200, "The dead letter.", JobView, _DEAD),
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def get_dead_letter(request: Request) -> Response:
@@ -182,7 +178,7 @@ async def get_dead_letter(request: Request) -> Response:
     parameters=(parts.JOB_PATH,),
     body=ReplayOne,
     body_example={"payload": {"to": "ada@example.com", "template": "welcome"}},
-    replies=(Reply(202, "The job waits again.", JobView, parts.QUEUED_EXAMPLE),),
+    reply=Reply(202, "The job waits again.", JobView, parts.QUEUED_EXAMPLE),
     problems=("TOO_MANY_WAITING", "NOT_FOUND", "NOT_OWNER", *parts.QUICK),
 )
 async def replay_dead_letter(request: Request) -> Response:
@@ -210,7 +206,7 @@ async def replay_dead_letter(request: Request) -> Response:
     "DELETE /v1/dead-letters/{id}",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
-    replies=(Reply(204, "It is off the list."),),
+    reply=Reply(204, "It is off the list."),
     problems=("NOT_FOUND", "NOT_OWNER", *parts.QUICK),
 )
 async def discard_dead_letter(request: Request) -> Response:

@@ -156,13 +156,11 @@ class CancelJob:
     parameters=(parts.JOB_PATH,),
     body=messages.Reschedule,
     body_example={"delay_seconds": 3600},
-    replies=(
-        Reply(
-            200,
-            "The job with its new time.",
-            messages.JobView,
-            parts.QUEUED_EXAMPLE | {"state": "scheduled", "execute_at": "2026-01-31T13:00:00Z"},
-        ),
+    reply=Reply(
+        200,
+        "The job with its new time.",
+        messages.JobView,
+        parts.QUEUED_EXAMPLE | {"state": "scheduled", "execute_at": "2026-01-31T13:00:00Z"},
     ),
     problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
 )

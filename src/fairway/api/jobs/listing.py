@@ -26,18 +26,16 @@ from fairway.wire import messages
     "GET /v1/jobs",
     keys=("tenant",),
     parameters=filters.FILTERS,
-    replies=(
-        Reply(
-            200,
-            "A page of jobs.",
-            messages.JobList,
-            {"jobs": [parts.LISTED_EXAMPLE], "next_cursor": "AZgKXnwbcACAAASisbPU5Q"},
-            headers=(
-                ReplyHeader(
-                    "Link",
-                    'The next page, as `rel="next"`. Absent on the last page.',
-                    '</v1/jobs?cursor=AZgKXnwbcACAAASisbPU5Q>; rel="next"',
-                ),
+    reply=Reply(
+        200,
+        "A page of jobs.",
+        messages.JobList,
+        {"jobs": [parts.LISTED_EXAMPLE], "next_cursor": "AZgKXnwbcACAAASisbPU5Q"},
+        headers=(
+            ReplyHeader(
+                "Link",
+                'The next page, as `rel="next"`. Absent on the last page.',
+                '</v1/jobs?cursor=AZgKXnwbcACAAASisbPU5Q>; rel="next"',
             ),
         ),
     ),

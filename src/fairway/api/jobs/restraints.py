@@ -31,23 +31,21 @@ LAST_EVENT = (1 << 63) - 1
 @Endpoint(
     "GET /v1/restraints",
     keys=("tenant",),
-    replies=(
-        Reply(
-            200,
-            "What is in force now.",
-            Restraints,
-            {
-                "circuits": [
-                    {
-                        "type": "email.send",
-                        "dependency": "smtp",
-                        "opened_at": "2026-01-31T12:00:00Z",
-                        "next_probe_seconds": 7.5,
-                    }
-                ],
-                "quarantines": [{"type": "report.build", "since": "2026-01-31T11:00:00Z"}],
-            },
-        ),
+    reply=Reply(
+        200,
+        "What is in force now.",
+        Restraints,
+        {
+            "circuits": [
+                {
+                    "type": "email.send",
+                    "dependency": "smtp",
+                    "opened_at": "2026-01-31T12:00:00Z",
+                    "next_probe_seconds": 7.5,
+                }
+            ],
+            "quarantines": [{"type": "report.build", "since": "2026-01-31T11:00:00Z"}],
+        },
     ),
 )
 async def list_restraints(request: Request) -> Response:
@@ -77,7 +75,7 @@ async def list_restraints(request: Request) -> Response:
     "DELETE /v1/quarantines/{type}",
     keys=("tenant",),
     parameters=(path("type", "The job type.", "report.build"),),
-    replies=(Reply(204, "Its jobs have all their attempts again."),),
+    reply=Reply(204, "Its jobs have all their attempts again."),
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def lift_quarantine(request: Request) -> Response:
@@ -97,24 +95,22 @@ async def lift_quarantine(request: Request) -> Response:
     "GET /v1/events",
     keys=("tenant",),
     parameters=EVENT_FILTERS,
-    replies=(
-        Reply(
-            200,
-            "A page of events.",
-            EventList,
-            {
-                "events": [
-                    {
-                        "id": 4712,
-                        "at": "2026-01-31T12:00:00Z",
-                        "kind": "dependency_circuit_open",
-                        "subject": "email.send",
-                        "detail": "smtp failed for most jobs of type email.send: they wait.",
-                    }
-                ],
-                "next_cursor": None,
-            },
-        ),
+    reply=Reply(
+        200,
+        "A page of events.",
+        EventList,
+        {
+            "events": [
+                {
+                    "id": 4712,
+                    "at": "2026-01-31T12:00:00Z",
+                    "kind": "dependency_circuit_open",
+                    "subject": "email.send",
+                    "detail": "smtp failed for most jobs of type email.send: they wait.",
+                }
+            ],
+            "next_cursor": None,
+        },
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", *parts.QUICK),
 )

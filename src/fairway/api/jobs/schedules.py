@@ -132,7 +132,7 @@ async def put_schedule(request: Request) -> Response:
     "GET /v1/schedules/{name}",
     keys=("tenant",),
     parameters=(NAME,),
-    replies=(_SHOWN,),
+    reply=_SHOWN,
     problems=("NOT_FOUND", *OF_LANE),
 )
 async def get_schedule(request: Request) -> Response:
@@ -148,10 +148,8 @@ async def get_schedule(request: Request) -> Response:
     "GET /v1/schedules",
     keys=("tenant",),
     parameters=_PAGE,
-    replies=(
-        Reply(
-            200, "A page of schedules.", ScheduleList, {"schedules": [_VIEW], "next_cursor": None}
-        ),
+    reply=Reply(
+        200, "A page of schedules.", ScheduleList, {"schedules": [_VIEW], "next_cursor": None}
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", *OF_LANE),
 )
@@ -189,13 +187,11 @@ async def list_schedules(request: Request) -> Response:
     keys=("tenant",),
     body=ScheduleRequest,
     body_example=_WANTED,
-    replies=(
-        Reply(
-            200,
-            "What it would do.",
-            SchedulePreview,
-            {"description": _VIEW["description"], "next_runs": _NEXT},
-        ),
+    reply=Reply(
+        200,
+        "What it would do.",
+        SchedulePreview,
+        {"description": _VIEW["description"], "next_runs": _NEXT},
     ),
     problems=("UNKNOWN_POOL", *OF_LANE, "TENANT_RATE_LIMIT_EXCEEDED"),
 )
@@ -216,7 +212,7 @@ async def preview_schedule(request: Request) -> Response:
     "POST /v1/schedules/{name}/pause",
     keys=("tenant",),
     parameters=(NAME,),
-    replies=(_SHOWN,),
+    reply=_SHOWN,
     problems=("NOT_FOUND", *OF_LANE),
 )
 async def pause_schedule(request: Request) -> Response:
@@ -233,7 +229,7 @@ async def pause_schedule(request: Request) -> Response:
     "POST /v1/schedules/{name}/resume",
     keys=("tenant",),
     parameters=(NAME,),
-    replies=(_SHOWN,),
+    reply=_SHOWN,
     problems=("NOT_FOUND", *OF_LANE),
 )
 async def resume_schedule(request: Request) -> Response:
@@ -250,14 +246,12 @@ async def resume_schedule(request: Request) -> Response:
     "POST /v1/schedules/{name}/trigger",
     keys=("tenant",),
     parameters=(NAME,),
-    replies=(
-        Reply(
-            202,
-            "The job is on disk.",
-            JobAccepted,
-            {"id": parts.JOB_ID, "state": "scheduled"},
-            headers=(parts.LOCATION,),
-        ),
+    reply=Reply(
+        202,
+        "The job is on disk.",
+        JobAccepted,
+        {"id": parts.JOB_ID, "state": "scheduled"},
+        headers=(parts.LOCATION,),
     ),
     problems=("NOT_FOUND", *_OF_RUNS, *parts.QUICK),
 )
@@ -279,7 +273,7 @@ async def trigger_schedule(request: Request) -> Response:
     parameters=(NAME,),
     body=BackfillRequest,
     body_example={"since": "2026-01-01T00:00:00Z", "until": "2026-01-31T00:00:00Z"},
-    replies=(Reply(200, "What was made.", BackfillReply, {"made": 22, "already": 0}),),
+    reply=Reply(200, "What was made.", BackfillReply, {"made": 22, "already": 0}),
     problems=("NOT_FOUND", *OF_LANE, *_OF_RUNS),
 )
 async def backfill_schedule(request: Request) -> Response:
@@ -298,24 +292,22 @@ async def backfill_schedule(request: Request) -> Response:
     "GET /v1/schedules/{name}/runs",
     keys=("tenant",),
     parameters=(NAME, *_RUNS_PAGE),
-    replies=(
-        Reply(
-            200,
-            "A page of runs.",
-            ScheduleRuns,
-            {
-                "runs": [
-                    {
-                        "tick": "2026-01-30T09:00:00Z",
-                        "outcome": "fired",
-                        "cause": "clock",
-                        "job": parts.JOB_ID,
-                        "recorded_at": "2026-01-30T09:00:00.012Z",
-                    }
-                ],
-                "next_before": None,
-            },
-        ),
+    reply=Reply(
+        200,
+        "A page of runs.",
+        ScheduleRuns,
+        {
+            "runs": [
+                {
+                    "tick": "2026-01-30T09:00:00Z",
+                    "outcome": "fired",
+                    "cause": "clock",
+                    "job": parts.JOB_ID,
+                    "recorded_at": "2026-01-30T09:00:00.012Z",
+                }
+            ],
+            "next_before": None,
+        },
     ),
     problems=("INVALID_REQUEST", "NOT_FOUND", *parts.QUICK),
 )
@@ -338,7 +330,7 @@ async def list_schedule_runs(request: Request) -> Response:
     "DELETE /v1/schedules/{name}",
     keys=("tenant",),
     parameters=(NAME,),
-    replies=(Reply(204, "The schedule is gone."),),
+    reply=Reply(204, "The schedule is gone."),
     problems=("NOT_FOUND", *parts.QUICK),
 )
 async def delete_schedule(request: Request) -> Response:

@@ -61,30 +61,28 @@ Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong
     parameters=(parts.IDEMPOTENCY_KEY,),
     body=messages.BatchRequest,
     body_example={"jobs": [EMAIL, {"type": "report.build", "pool": "medium", "priority": 9}]},
-    replies=(
-        Reply(
-            200,
-            "One item per job, in the order they were sent. Look at each `status`.",
-            messages.BatchReply,
-            {
-                "accepted": 1,
-                "items": [
-                    {"status": 202, "id": parts.JOB_ID},
-                    {
+    reply=Reply(
+        200,
+        "One item per job, in the order they were sent. Look at each `status`.",
+        messages.BatchReply,
+        {
+            "accepted": 1,
+            "items": [
+                {"status": 202, "id": parts.JOB_ID},
+                {
+                    "status": 422,
+                    "problem": {
+                        "type": "/problems/unknown-pool",
+                        "title": "There is no such pool",
                         "status": 422,
-                        "problem": {
-                            "type": "/problems/unknown-pool",
-                            "title": "There is no such pool",
-                            "status": 422,
-                            "code": "UNKNOWN_POOL",
-                            "detail": "There is no pool 'huge'; there are short, medium, long.",
-                            "errors": [{"pointer": "/pool", "detail": "There is no pool 'huge'."}],
-                        },
+                        "code": "UNKNOWN_POOL",
+                        "detail": "There is no pool 'huge'; there are short, medium, long.",
+                        "errors": [{"pointer": "/pool", "detail": "There is no pool 'huge'."}],
                     },
-                ],
-            },
-            headers=(parts.REPLAYED, parts.RATE_LIMIT, parts.RATE_LIMIT_POLICY),
-        ),
+                },
+            ],
+        },
+        headers=(parts.REPLAYED, parts.RATE_LIMIT, parts.RATE_LIMIT_POLICY),
     ),
     problems=OF_SUBMISSIONS,
 )

@@ -45,18 +45,16 @@ PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={
 @Endpoint(
     "POST /v1/uploads",
     keys=("tenant",),
-    replies=(
-        Reply(
-            201,
-            "Where to put it.",
-            UploadMade,
-            {
-                "id": _UPLOAD_ID,
-                "url": "https://storage.example.com/…",
-                "expires_at": "2026-01-31T13:00:00Z",
-                "size_bytes_max": 1 << 30,
-            },
-        ),
+    reply=Reply(
+        201,
+        "Where to put it.",
+        UploadMade,
+        {
+            "id": _UPLOAD_ID,
+            "url": "https://storage.example.com/…",
+            "expires_at": "2026-01-31T13:00:00Z",
+            "size_bytes_max": 1 << 30,
+        },
     ),
     problems=("UPLOAD_QUOTA_EXCEEDED", "STORAGE_UNAVAILABLE"),
 )
@@ -143,7 +141,7 @@ def _declared(request: Request) -> int:
     "GET /v1/jobs/{id}/payload",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
-    replies=(PAYLOAD,),
+    reply=PAYLOAD,
     problems=(
         "NOT_FOUND",
         "OBJECT_GONE",
@@ -166,8 +164,8 @@ async def get_payload(request: Request) -> Response:
     "GET /v1/jobs/{id}/result",
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
-    replies=(
-        Reply(200, "The result, whatever JSON it is.", example={"message_id": "m-8841"}, schema={}),
+    reply=Reply(
+        200, "The result, whatever JSON it is.", example={"message_id": "m-8841"}, schema={}
     ),
     problems=(
         "NOT_FOUND",

@@ -20,7 +20,7 @@ METRICS_SECONDS = 0.1  # a stranger may ask as often as it likes; a look takes m
 
 @Endpoint(
     "GET /livez",
-    replies=(Reply(200, "Alive.", Health, {"status": "ok"}),),
+    reply=Reply(200, "Alive.", Health, {"status": "ok"}),
 )
 async def livez(request: Request) -> Response:
     """Is the process alive?
@@ -69,14 +69,12 @@ async def readyz(request: Request) -> Response:
 @Endpoint(
     "GET /metrics",
     other_keys=("operator",),
-    replies=(
-        Reply(
-            200,
-            "The Prometheus text format.",
-            example="# HELP fairway_jobs_accepted_total Jobs on disk and answered 202.\n"
-            "# TYPE fairway_jobs_accepted_total counter\nfairway_jobs_accepted_total 1234.0\n",
-            media="text/plain",
-        ),
+    reply=Reply(
+        200,
+        "The Prometheus text format.",
+        example="# HELP fairway_jobs_accepted_total Jobs on disk and answered 202.\n"
+        "# TYPE fairway_jobs_accepted_total counter\nfairway_jobs_accepted_total 1234.0\n",
+        media="text/plain",
     ),
 )
 async def metrics(request: Request) -> Response:

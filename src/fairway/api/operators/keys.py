@@ -22,18 +22,16 @@ KEY_ID = re.compile(r"[0-9a-f]{1,64}")
     keys=("operator",),
     body=NewKey,
     body_example={"scope": "worker"},
-    replies=(
-        Reply(
-            201,
-            "The key.",
-            KeyAdded,
-            {
-                "id": "b81f02aa",
-                "scope": "worker",
-                "tenant": None,
-                "api_key": "fw_worker_b81f02aa_…",
-            },
-        ),
+    reply=Reply(
+        201,
+        "The key.",
+        KeyAdded,
+        {
+            "id": "b81f02aa",
+            "scope": "worker",
+            "tenant": None,
+            "api_key": "fw_worker_b81f02aa_…",
+        },
     ),
     problems=("NOT_FOUND",),
 )
@@ -62,7 +60,7 @@ async def add_key(request: Request) -> Response:
     "DELETE /v1/keys/{id}",
     keys=("operator",),
     parameters=(path("id", "The key's public part: `fw_tenant_<id>_…`.", "b81f02aa", "$KEY_ID"),),
-    replies=(Reply(204, "The key is revoked."),),
+    reply=Reply(204, "The key is revoked."),
     problems=("NOT_FOUND",),
 )
 async def revoke_key(request: Request) -> Response:

@@ -33,13 +33,11 @@ _WHICH = tuple(
 @Endpoint(
     "GET /v1/pauses",
     keys=("operator", "tenant"),
-    replies=(
-        Reply(
-            200,
-            "The pauses in force.",
-            PauseList,
-            {"pauses": [{"tenant": "acme", "type": "email.send"}]},
-        ),
+    reply=Reply(
+        200,
+        "The pauses in force.",
+        PauseList,
+        {"pauses": [{"tenant": "acme", "type": "email.send"}]},
     ),
     problems=parts.QUICK,
 )
@@ -58,7 +56,7 @@ async def list_pauses(request: Request) -> Response:
     keys=("operator", "tenant"),
     body=Pause,
     body_example={"type": "email.send"},
-    replies=(Reply(201, "It is paused.", Pause, {"type": "email.send"}),),
+    reply=Reply(201, "It is paused.", Pause, {"type": "email.send"}),
     problems=("NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES", *parts.QUICK),
 )
 async def pause(request: Request) -> Response:
@@ -81,7 +79,7 @@ async def pause(request: Request) -> Response:
     "DELETE /v1/pauses",
     keys=("operator", "tenant"),
     parameters=_WHICH,
-    replies=(Reply(200, "It runs again.", Pause, {"type": "email.send"}),),
+    reply=Reply(200, "It runs again.", Pause, {"type": "email.send"}),
     problems=("INVALID_REQUEST", "NOT_FOUND", "UNKNOWN_POOL", *parts.QUICK),
 )
 async def resume(request: Request) -> Response:

@@ -61,7 +61,7 @@ _TYPE_PATH = path("name", "The job type.", "email.send")
 @Endpoint(
     "GET /v1/pools",
     keys=("operator", "tenant", "worker"),
-    replies=(Reply(200, "The pools.", PoolList, {"pools": [_GPU]}),),
+    reply=Reply(200, "The pools.", PoolList, {"pools": [_GPU]}),
 )
 async def list_pools(request: Request) -> Response:
     """List pools
@@ -79,7 +79,7 @@ async def list_pools(request: Request) -> Response:
     parameters=(path("name", "The pool's name.", "gpu"),),
     body=PoolTerms,
     body_example={"slots": 1, "lease_seconds": 90, "run_mode": "process", "labels": ["gpu"]},
-    replies=(Reply(200, "The pool as it is now.", PoolView, _GPU),),
+    reply=Reply(200, "The pool as it is now.", PoolView, _GPU),
 )
 async def put_pool(request: Request) -> Response:
     """Add or change a pool
@@ -130,7 +130,7 @@ def _pool_view(pool: Pool) -> PoolView:
 @Endpoint(
     "GET /v1/job-types",
     keys=("operator",),
-    replies=(Reply(200, "The types.", TypeList, {"job_types": [_TYPE]}),),
+    reply=Reply(200, "The types.", TypeList, {"job_types": [_TYPE]}),
 )
 async def list_job_types(request: Request) -> Response:
     """List job types
@@ -147,7 +147,7 @@ async def list_job_types(request: Request) -> Response:
     "GET /v1/job-types/{name}",
     keys=("operator",),
     parameters=(_TYPE_PATH,),
-    replies=(Reply(200, "The type.", TypeView, _TYPE),),
+    reply=Reply(200, "The type.", TypeView, _TYPE),
     problems=("NOT_FOUND",),
 )
 async def get_job_type(request: Request) -> Response:
@@ -167,7 +167,7 @@ async def get_job_type(request: Request) -> Response:
     parameters=(_TYPE_PATH,),
     body=TypeSettings,
     body_example={"pool": "short", "timeout_seconds": 10, "schema": {"required": ["to"]}},
-    replies=(Reply(200, "The type as it is now.", TypeView, _TYPE),),
+    reply=Reply(200, "The type as it is now.", TypeView, _TYPE),
     problems=("UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
 )
 async def put_job_type(request: Request) -> Response:
@@ -198,7 +198,7 @@ async def put_job_type(request: Request) -> Response:
     "DELETE /v1/job-types/{name}",
     keys=("operator",),
     parameters=(_TYPE_PATH,),
-    replies=(Reply(204, "It is not registered any more."),),
+    reply=Reply(204, "It is not registered any more."),
     problems=("NOT_FOUND", "CONFLICT"),
 )
 async def delete_job_type(request: Request) -> Response:
@@ -247,25 +247,23 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
             schema={"type": "integer", "minimum": 0},
         ),
     ),
-    replies=(
-        Reply(
-            200,
-            "A page of changes.",
-            AuditList,
-            {
-                "entries": [
-                    {
-                        "id": 17,
-                        "at": "2026-01-31T12:00:00Z",
-                        "actor": "platform",
-                        "action": "job_type_moved",
-                        "subject": "email.send",
-                        "detail": "From short to medium: 95 % of its runs end within 19.7 s.",
-                    }
-                ],
-                "next_before": None,
-            },
-        ),
+    reply=Reply(
+        200,
+        "A page of changes.",
+        AuditList,
+        {
+            "entries": [
+                {
+                    "id": 17,
+                    "at": "2026-01-31T12:00:00Z",
+                    "actor": "platform",
+                    "action": "job_type_moved",
+                    "subject": "email.send",
+                    "detail": "From short to medium: 95 % of its runs end within 19.7 s.",
+                }
+            ],
+            "next_before": None,
+        },
     ),
     problems=("INVALID_REQUEST",),
 )

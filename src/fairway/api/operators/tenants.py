@@ -58,10 +58,8 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
     keys=("operator",),
     body=NewTenant,
     body_example={"name": "acme", "tier": "pro"},
-    replies=(
-        Reply(
-            201, "The tenant and its key.", TenantAdded, _ACME | {"api_key": "fw_tenant_3fa9c1d2_…"}
-        ),
+    reply=Reply(
+        201, "The tenant and its key.", TenantAdded, _ACME | {"api_key": "fw_tenant_3fa9c1d2_…"}
     ),
     problems=("CONFLICT", "UNKNOWN_POOL"),
 )
@@ -88,7 +86,7 @@ async def add_tenant(request: Request) -> Response:
     "GET /v1/tenants/{name}",
     keys=("operator",),
     parameters=(_TENANT,),
-    replies=(Reply(200, "The tenant.", TenantView, _ACME),),
+    reply=Reply(200, "The tenant.", TenantView, _ACME),
     problems=("NOT_FOUND",),
 )
 async def get_tenant(request: Request) -> Response:
@@ -108,7 +106,7 @@ async def get_tenant(request: Request) -> Response:
     parameters=(_TENANT,),
     body=TenantChange,
     body_example={"tier": "enterprise", "reserved": {"short": 20}},
-    replies=(Reply(200, "The tenant as it is now.", TenantView, _ACME),),
+    reply=Reply(200, "The tenant as it is now.", TenantView, _ACME),
     problems=("NOT_FOUND", "UNKNOWN_POOL"),
 )
 async def change_tenant(request: Request) -> Response:
@@ -130,8 +128,8 @@ async def change_tenant(request: Request) -> Response:
 @Endpoint(
     "GET /v1/tiers",
     keys=("operator",),
-    replies=(
-        Reply(200, "The tiers, the lightest first.", TierList, {"tiers": [_PRO | {"name": "pro"}]}),
+    reply=Reply(
+        200, "The tiers, the lightest first.", TierList, {"tiers": [_PRO | {"name": "pro"}]}
     ),
 )
 async def list_tiers(request: Request) -> Response:
@@ -149,7 +147,7 @@ async def list_tiers(request: Request) -> Response:
     parameters=(path("name", "The tier's name.", "pro"),),
     body=TierTerms,
     body_example=_PRO,
-    replies=(Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),),
+    reply=Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),
 )
 async def put_tier(request: Request) -> Response:
     """Make or change a tier
@@ -193,27 +191,25 @@ def _tier_view(tier: Tier) -> TierView:
 @Endpoint(
     "GET /v1/limits",
     keys=("tenant",),
-    replies=(
-        Reply(
-            200,
-            "The limits in force.",
-            Limits,
-            {
-                "tier": "standard",
-                "weight": 10,
-                "rate_per_second": 100,
-                "burst": 1_000,
-                "jobs_left": 940,
-                "depth": 12,
-                "depth_limit": 10_000_000,
-                "cap": None,
-                "payload_bytes_max": 65_536,
-                "payload_values_max": 100_000,
-                "batch_jobs_max": 10_000,
-                "batch_values_max": 300_000,
-                "refused": {"TENANT_RATE_LIMIT_EXCEEDED": 3},
-            },
-        ),
+    reply=Reply(
+        200,
+        "The limits in force.",
+        Limits,
+        {
+            "tier": "standard",
+            "weight": 10,
+            "rate_per_second": 100,
+            "burst": 1_000,
+            "jobs_left": 940,
+            "depth": 12,
+            "depth_limit": 10_000_000,
+            "cap": None,
+            "payload_bytes_max": 65_536,
+            "payload_values_max": 100_000,
+            "batch_jobs_max": 10_000,
+            "batch_values_max": 300_000,
+            "refused": {"TENANT_RATE_LIMIT_EXCEEDED": 3},
+        },
     ),
 )
 async def get_limits(request: Request) -> Response:

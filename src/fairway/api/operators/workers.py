@@ -34,7 +34,7 @@ _WORKER = {
 @Endpoint(
     "GET /v1/workers",
     keys=("operator",),
-    replies=(Reply(200, "The workers, by name.", WorkerList, {"workers": [_WORKER]}),),
+    reply=Reply(200, "The workers, by name.", WorkerList, {"workers": [_WORKER]}),
     problems=("NOT_OWNER",),
 )
 async def list_workers(request: Request) -> Response:
@@ -57,13 +57,11 @@ async def list_workers(request: Request) -> Response:
             "name", "The worker's name, for all its lives; or a `life`, for that one.", "worker-1"
         ),
     ),
-    replies=(
-        Reply(
-            202,
-            "It was asked; the list shows what it still runs.",
-            WorkerList,
-            {"workers": [_WORKER | {"draining": True}]},
-        ),
+    reply=Reply(
+        202,
+        "It was asked; the list shows what it still runs.",
+        WorkerList,
+        {"workers": [_WORKER | {"draining": True}]},
     ),
     problems=("NOT_FOUND", "NOT_OWNER"),
 )

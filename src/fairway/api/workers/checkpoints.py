@@ -55,13 +55,11 @@ SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of it
         "number": 1,
         "state": {"rows_done": 250_000},
     },
-    replies=(
-        Reply(
-            201,
-            "It is safe.",
-            wire.CheckpointSaved,
-            {"number": 1, "size_bytes": 20, "saved_at": "2026-01-31T12:05:00Z"},
-        ),
+    reply=Reply(
+        201,
+        "It is safe.",
+        wire.CheckpointSaved,
+        {"number": 1, "size_bytes": 20, "saved_at": "2026-01-31T12:05:00Z"},
     ),
     problems=("LEASE_LOST", "NO_ROOM", "OVERLOADED", "STORAGE_UNAVAILABLE"),
 )
@@ -111,19 +109,17 @@ async def save_checkpoint(request: Request) -> Response:
             schema={"type": "integer", "minimum": 1},
         ),
     ),
-    replies=(
-        Reply(
-            200,
-            "The checkpoint.",
-            wire.CheckpointFound,
-            {
-                "number": 1,
-                "size_bytes": 20,
-                "saved_at": "2026-01-31T12:05:00Z",
-                "state": {"rows_done": 250_000},
-                "lost": 0,
-            },
-        ),
+    reply=Reply(
+        200,
+        "The checkpoint.",
+        wire.CheckpointFound,
+        {
+            "number": 1,
+            "size_bytes": 20,
+            "saved_at": "2026-01-31T12:05:00Z",
+            "state": {"rows_done": 250_000},
+            "lost": 0,
+        },
     ),
     problems=(
         "NOT_FOUND",

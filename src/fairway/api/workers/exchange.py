@@ -83,28 +83,26 @@ _decode_hello = msgspec.json.Decoder(wire.Hello | None).decode
         "running": [],
         "wait_ms": 1000,
     },
-    replies=(
-        Reply(
-            200,
-            "The news, after at most 20 seconds; fields without news are left out.",
-            wire.ExchangeReply,
-            {
-                "leases": [
-                    {
-                        "job": parts.JOB_ID,
-                        "epoch": 50331649,
-                        "token": parts.TOKEN,
-                        "type": "email.send",
-                        "pool": "short",
-                        "tenant": "acme",
-                        "attempt": 1,
-                        "delivery": 1,
-                        "payload": {"to": "ada@example.com", "template": "welcome"},
-                    }
-                ],
-                "beat_ms": 3333,
-            },
-        ),
+    reply=Reply(
+        200,
+        "The news, after at most 20 seconds; fields without news are left out.",
+        wire.ExchangeReply,
+        {
+            "leases": [
+                {
+                    "job": parts.JOB_ID,
+                    "epoch": 50331649,
+                    "token": parts.TOKEN,
+                    "type": "email.send",
+                    "pool": "short",
+                    "tenant": "acme",
+                    "attempt": 1,
+                    "delivery": 1,
+                    "payload": {"to": "ada@example.com", "template": "welcome"},
+                }
+            ],
+            "beat_ms": 3333,
+        },
     ),
     problems=(
         "UNKNOWN_POOL",

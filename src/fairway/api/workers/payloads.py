@@ -21,7 +21,7 @@ from fairway.core.errors import Forbidden
         parts.JOB_PATH,
         query("tenant", "From the lease.", "acme", "acme"),
     ),
-    replies=(PAYLOAD,),
+    reply=PAYLOAD,
     problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "OVERLOADED", "STORAGE_UNAVAILABLE"),
 )
 async def get_lease_payload(request: Request) -> Response:
