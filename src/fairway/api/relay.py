@@ -174,10 +174,18 @@ class Edge(NamedTuple):
     relay: Relay
 
 
+class HotEndpoint:
+    """A raw ASGI callable, made once."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._platform = edge.platform
+        self._relay = edge.relay
+
+
 class RelayedReply(Response):
     """The owner's answer, for handlers that would give one of their own."""
 
-    def __init__(self, relay: Relay, body: bytes, shard: int) -> None:
+    def __init__(self, relay: Relay, body: bytes, shard: int | None) -> None:
         super().__init__()
         self._pass_on = partial(relay.pass_on, body=body, shard=shard)
 

@@ -41,17 +41,9 @@ FOREIGN = frozenset(
 )
 
 
-POSITIVE = (
-    "retention_days", "body_bytes_max", "body_room_bytes_max", "payload_bytes_max",
-    "results_waiting_bytes_max", "window_jobs", "timeout_grace_seconds", "promote_per_second",
-    "promote_tenant_per_second", "schedule_seconds_min", "schedules_per_tenant",
-    "store_wait_seconds", "connections_max", "connections_per_address", "head_seconds",
-    "idle_seconds", "streams_max", "streams_per_tenant", "waits_per_tenant", "upload_bytes_max",
-    "uploads_in_flight", "unclaimed_bytes_max", "uploaded_bytes_max", "uploads_kept_max",
-    "unread_bytes_max", "window_bytes", "audit_days", "submit_waiting_max", "checkpoint_bytes_max",
-)  # fmt: skip
-
+#: Every other number must be above zero.
 NOT_NEGATIVE = ("adoption_seconds", "lazy_running_ms", "inline_bytes_max", "drain_seconds")
+OF_OTHER_BOUNDS = ("port", "shard_count", "term_seconds")
 
 
 #: Kinds whose empty text, as files of containers have it, means not set: never the folder "".
@@ -124,8 +116,10 @@ class Settings:
         ]
         found += [
             f"{PREFIX}{name.upper()} must be above zero."
-            for name in POSITIVE
-            if getattr(self, name) <= 0
+            for name, kind in get_type_hints(Settings).items()
+            if kind in (int, float)
+            and name not in NOT_NEGATIVE + OF_OTHER_BOUNDS
+            and getattr(self, name) <= 0
         ]
         found += [
             f"{PREFIX}{name.upper()} must not be negative."

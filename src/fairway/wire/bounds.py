@@ -10,16 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairway.core.failure.fault import ERROR_BYTES_MAX
-from fairway.core.run.run_note import PROGRESS_BYTES_MAX
+from fairway.core.failure.fault import ERROR_BYTES_MAX as ERROR_BYTES_MAX  # they are bounds, too
+from fairway.core.run.run_note import PROGRESS_BYTES_MAX as PROGRESS_BYTES_MAX
 from fairway.wire.payload import flaw_in
-
-__all__ = [
-    "BUILD_CHARACTERS_MAX", "DELAY_MS_MAX", "ERROR_BYTES_MAX", "FLAW_CHARACTERS_MAX", "ITEMS_MAX",
-    "LABELS_MAX", "LIMITS_MAX", "LIMIT_CHARACTERS_MAX", "NUMBER_MAX", "POOLS_MAX",
-    "PROGRESS_BYTES_MAX", "RESULT_BYTES_MAX", "SLOTS_MAX", "TYPES_MAX", "UNHEARD_MAX",
-    "WAIT_MS_MAX", "WARM_KEYS_MAX", "cut", "cut_limits", "shown_progress",
-]  # fmt: skip
 
 BUILD_CHARACTERS_MAX = 200  # longer ones are cut
 LIMITS_MAX = 64  # what holds each limit on a machine; more are left out

@@ -8,8 +8,6 @@ from fairway.api.docs.markup import escape, inline, table
 
 Node: TypeAlias = dict[str, Any]
 
-REQUIRED = "<small>required</small>"
-
 
 def fields(schema: Node) -> str:
     required = schema.get("required", ())

@@ -202,17 +202,10 @@ def _action_id(request: Request) -> str:
 
 async def _action(action: Action, platform: Platform) -> ActionView:
     names = platform.directory
-    return ActionView(
-        id=action.id,
-        kind=action.kind,
-        state=action.state,
-        type=None if action.type is None else await names.type_name(action.type),
-        pool=None if action.pool is None else names.pools.by_number[action.pool].name,
-        fingerprint=None if action.fingerprint is None else as_text(action.fingerprint),
-        per_second=action.per_second,
-        matched=action.matched,
-        done=action.done,
-        created_at=action.created_at,
-        finished_at=action.finished_at,
-        error=action.error,
-    )
+    same = {name: getattr(action, name) for name in ActionView.__struct_fields__}
+    told = {
+        "type": None if action.type is None else await names.type_name(action.type),
+        "pool": None if action.pool is None else names.pools.by_number[action.pool].name,
+        "fingerprint": None if action.fingerprint is None else as_text(action.fingerprint),
+    }
+    return ActionView(**same | told)

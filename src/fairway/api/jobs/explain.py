@@ -9,7 +9,7 @@ from fairway.api.auth import tenant_in_force
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import Receive, Scope, Send, send_bytes
 from fairway.api.jobs.jobs import job_id
-from fairway.api.relay import Edge
+from fairway.api.relay import HotEndpoint
 from fairway.core.explain import AHEAD_MAX, Start, sentence_of
 from fairway.core.fair_share.history import Recent
 from fairway.core.ids import shard_of
@@ -53,16 +53,12 @@ from fairway.wire.explain import Explained, ShareReceived, StartEstimate
     ),
     problems=("NOT_FOUND", "NOT_OWNER", *parts.QUICK),
 )
-class ExplainJob:
+class ExplainJob(HotEndpoint):
     """Why does it wait?
 
     The reason why a job is not running, its place in line, an estimate of its start with the
     spread, and the slot-time you got against what you were due over the last minute.
     """
-
-    def __init__(self, edge: Edge) -> None:
-        self._platform = edge.platform
-        self._relay = edge.relay
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str

@@ -10,7 +10,7 @@ from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import Header, etag, known_versions, wait_seconds
 from fairway.api.jobs import views
 from fairway.api.jobs.times import due_wish
-from fairway.api.relay import Edge
+from fairway.api.relay import HotEndpoint
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.ids import JobId, parse_job_id, shard_of
 from fairway.core.lifecycle import State
@@ -47,7 +47,7 @@ _UNCHANGED = Reply(304, "The job has not changed since that `ETag`.", headers=(p
     ),
     problems=("NOT_FOUND",),
 )
-class GetJob:
+class GetJob(HotEndpoint):
     """Get a job
 
     The job as it stands, with its payload, progress and result.
@@ -55,9 +55,6 @@ class GetJob:
     To wait for the end, send `Prefer: wait=60`. To wait for the next change, send `If-None-Match`
     with the last `ETag` as well.
     """
-
-    def __init__(self, edge: Edge) -> None:
-        self._platform = edge.platform
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
@@ -126,16 +123,12 @@ class HeadJob(GetJob):
     ),
     problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
 )
-class CancelJob:
+class CancelJob(HotEndpoint):
     """Cancel a job
 
     A job that waits is cancelled at once. A job that runs is asked to stop: it becomes cancelled
     when its handler does, or ends as it would have.
     """
-
-    def __init__(self, edge: Edge) -> None:
-        self._platform = edge.platform
-        self._relay = edge.relay
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str
@@ -164,17 +157,13 @@ class CancelJob:
     ),
     problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
 )
-class RescheduleJob:
+class RescheduleJob(HotEndpoint):
     """Move a job to another time
 
     While a job is `scheduled`, before its first run or between two attempts, its time can be
     changed. Against the clock there is one winner: a job that was queued at the same moment stays
     queued, and this answers 409.
     """
-
-    def __init__(self, edge: Edge) -> None:
-        self._platform = edge.platform
-        self._relay = edge.relay
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, caller: Principal, text: str

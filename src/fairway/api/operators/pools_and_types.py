@@ -105,23 +105,23 @@ async def put_pool(request: Request) -> Response:
     return json_reply(_pool_view(pool))
 
 
+#: What a pool calls otherwise than its view does.
+_CALLED = {
+    "slots": "slots_default",
+    "attempts": "attempts_max",
+    "reserved_per_mille": "reserved_share",
+}
+
+
 def _pool(view: PoolView) -> Pool:
-    return Pool(
-        number=0, name=view.name, lease_mode=view.lease_mode, lease_seconds=view.lease_seconds,
-        slots_default=view.slots, run_mode=view.run_mode, checkpoint=view.checkpoint,
-        attempts_max=view.attempts, pickup_target_seconds=view.pickup_target_seconds,
-        estimate_seconds=10.0, labels=tuple(view.labels), reserved_share=view.reserved_per_mille,
-    )  # fmt: skip
+    facts = {_CALLED.get(name, name): value for name, value in msgspec.structs.asdict(view).items()}
+    return Pool(**facts | {"number": 0, "labels": tuple(view.labels), "estimate_seconds": 10.0})
 
 
 def _pool_view(pool: Pool) -> PoolView:
-    return PoolView(
-        name=pool.name, slots=pool.slots_default, lease_mode=pool.lease_mode,
-        lease_seconds=pool.lease_seconds, run_mode=pool.run_mode, checkpoint=pool.checkpoint,
-        attempts=pool.attempts_max, pickup_target_seconds=pool.pickup_target_seconds,
-        labels=list(pool.labels), reserved_per_mille=pool.reserved_share,
-        fits_seconds=pool.fits_seconds,
-    )  # fmt: skip
+    names = PoolView.__struct_fields__
+    facts = {name: getattr(pool, _CALLED.get(name, name)) for name in names}
+    return PoolView(**facts | {"labels": list(pool.labels)})
 
 
 # -- job types ---------------------------------------------------------------------------------

@@ -158,12 +158,8 @@ async def put_tier(request: Request) -> Response:
     platform = platform_of(request)
     terms = await decoded(request, TierTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
-    await platform.directory.put_tier(
-        Tier(
-            view.name, terms.weight, terms.group, terms.floor_per_mille, terms.cap,
-            terms.rate_per_second, terms.burst, terms.depth_limit,
-        )
-    )  # fmt: skip
+    # A tier has the same terms in the same order, some under another name.
+    await platform.directory.put_tier(Tier(view.name, *msgspec.structs.astuple(terms)))
     return json_reply(view)
 
 

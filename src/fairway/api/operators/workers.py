@@ -5,14 +5,13 @@ The owner of the shards hears the workers. A server that owns none passes the qu
 
 from __future__ import annotations
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from fairway.api.auth import platform_of
 from fairway.api.endpoint import Endpoint, Reply, path
-from fairway.api.relay import Relay
+from fairway.api.http.decoding import json_reply
+from fairway.api.relay import RelayedReply
 from fairway.core.errors import NotFound
 from fairway.services.platform import Platform
 from fairway.services.workers.worker_list import WorkerSight
@@ -45,7 +44,7 @@ async def list_workers(request: Request) -> Response:
     """
     platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
-        return _Relayed(request.app.state.relay)
+        return RelayedReply(request.app.state.relay, b"", None)
     return _shown(platform, platform.worker_list.workers())
 
 
@@ -73,7 +72,7 @@ async def drain_worker(request: Request) -> Response:
     """
     platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
-        return _Relayed(request.app.state.relay)
+        return RelayedReply(request.app.state.relay, b"", None)
     name = request.path_params["name"]
     asked = platform.worker_list.ask_to_drain(name)
     if not asked:
@@ -81,32 +80,11 @@ async def drain_worker(request: Request) -> Response:
     return _shown(platform, asked, 202)
 
 
-class _Relayed(Response):
-    """The owner's answer in place of ours."""
-
-    def __init__(self, relay: Relay) -> None:
-        super().__init__()
-        self._relay = relay
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._relay.pass_on(scope, b"", send, shard=None)
-
-
 def _shown(platform: Platform, sights: list[WorkerSight], status: int = 200) -> Response:
-    page = WorkerList(workers=[_view(platform, one) for one in sights])
-    return Response(msgspec.json.encode(page), status, media_type="application/json")
+    return json_reply(WorkerList(workers=[_view(platform, one) for one in sights]), status)
 
 
 def _view(platform: Platform, sight: WorkerSight) -> WorkerView:
-    tenant = sight.tenant
-    return WorkerView(
-        name=sight.name,
-        life=sight.life,
-        tenant=None if tenant is None else platform.directory.name_of(tenant),
-        build=sight.build,
-        slots=sight.slots,
-        running=sight.running,
-        draining=sight.draining,
-        silent_seconds=round(sight.silent_seconds, 3),
-        limits=sight.limits,
-    )
+    whose = None if sight.tenant is None else platform.directory.name_of(sight.tenant)
+    silent_seconds = round(sight.silent_seconds, 3)
+    return WorkerView(**sight._asdict() | {"tenant": whose, "silent_seconds": silent_seconds})

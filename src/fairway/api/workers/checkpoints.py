@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,7 +18,7 @@ from fairway.api import endpoint_parts as parts
 from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.asgi import Receive, read_body
-from fairway.api.http.decoding import UNDECODABLE, invalid
+from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
 from fairway.api.http.slow_senders import Paced
 from fairway.api.payloads.body_cost import LIGHT_BYTES, check_text, weigh
 from fairway.api.payloads.text_checks import flaws_in
@@ -88,7 +88,7 @@ async def save_checkpoint(request: Request) -> Response:
         await _look_at(platform, principal, wanted.state)
         saved = await platform.checkpoints.save(proof, wanted.number, bytes(wanted.state))
     size_bytes = saved.facts.size_bytes
-    return _json(
+    return json_reply(
         wire.CheckpointSaved(number=saved.number, size_bytes=size_bytes, saved_at=saved.saved_at),
         201,
     )
@@ -139,14 +139,14 @@ async def load_checkpoint(request: Request) -> Response:
     """
     platform, principal = platform_of(request), caller_of(request)
     query = request.query_params
-    tenant = _tenant(platform, principal, query.get("tenant", ""))
+    tenant = tenant_of_lease(platform, principal, query.get("tenant", ""))
     job, epoch = _job(request.path_params["id"]), _epoch(query.get("epoch", ""))
     async with platform.checkpoints.transfers.held(_owner(request, principal)):
         found = await platform.checkpoints.load(tenant, job, epoch)
     if found is None:
         raise NotFound("The job has no checkpoint: it begins at the beginning.")
     saved = found.saved
-    return _json(
+    return json_reply(
         wire.CheckpointFound(
             number=saved.number,
             size_bytes=saved.facts.size_bytes,
@@ -184,7 +184,7 @@ class _Judged:
 
 
 def _proof(platform: Platform, principal: Principal, wanted: wire.CheckpointSave) -> LeaseProof:
-    tenant = _tenant(platform, principal, wanted.tenant)
+    tenant = tenant_of_lease(platform, principal, wanted.tenant)
     return LeaseProof(tenant, _job(wanted.job), wanted.epoch, wanted.token)
 
 
@@ -226,7 +226,7 @@ def _decoded(body: bytes) -> wire.CheckpointSave:
         raise invalid(error) from None
 
 
-def _tenant(platform: Platform, principal: Principal, name: str) -> int:
+def tenant_of_lease(platform: Platform, principal: Principal, name: str) -> int:
     """A worker of one tenant has no business with another's jobs."""
     tenant = platform.directory.id_of(name)
     if principal.tenant is not None and principal.tenant.id != tenant:
@@ -245,7 +245,3 @@ def _epoch(text: str) -> int:
     if text.isascii() and text.isdigit() and 0 < int(text[:20]) < 1 << 63:
         return int(text[:20])
     raise InvalidRequest("epoch is the number from the lease.", field="epoch")
-
-
-def _json(value: Struct, status: int = 200) -> Response:
-    return Response(wire.encode(value), status, media_type="application/json")

@@ -10,7 +10,7 @@ from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, query
 from fairway.api.jobs.jobs import job_id
 from fairway.api.jobs.uploads import PAYLOAD, Download
-from fairway.core.errors import Forbidden
+from fairway.api.workers.checkpoints import tenant_of_lease
 
 
 @Endpoint(
@@ -30,9 +30,7 @@ async def get_lease_payload(request: Request) -> Response:
     When a lease has `payload_bytes`, the payload is here.
     """
     platform, principal = platform_of(request), caller_of(request)
-    tenant = platform.directory.id_of(request.query_params.get("tenant", ""))
-    if principal.tenant is not None and principal.tenant.id != tenant:
-        raise Forbidden("This worker's key belongs to another tenant.")
+    tenant = tenant_of_lease(platform, principal, request.query_params.get("tenant", ""))
     sight = await platform.job_lookup.job(tenant, job_id(request.path_params["id"]))
     asked_by = (principal.key_id, principal.holder)
     return Download(platform, sight.record.payload, asked_by, is_worker=True)

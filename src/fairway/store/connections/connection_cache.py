@@ -18,7 +18,6 @@ import asyncio
 import warnings
 from collections.abc import Awaitable, Callable
 from math import inf
-from types import TracebackType
 from typing import Any
 
 import asyncpg
@@ -184,12 +183,7 @@ class Use:
         if self._connection is not None:
             _terminate(self._connection)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         _users.pop(self._task, None)
         connection, self._connection = self._connection, None
         if not self._pool.end(self, connection if error is None else None):
@@ -236,12 +230,7 @@ class Deadline:
         self._is_over = True
         _terminate(self._connection)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         self._timer.cancel()
         if _is_in_doubt(error):
             _terminate(self._connection)

@@ -9,7 +9,6 @@ everybody's.
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -100,12 +99,7 @@ class SlowUse:
             self._slots.give_back(self._tenant)
             raise
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         try:
             await self._use.__aexit__(kind, error, traceback)
         finally:

@@ -14,7 +14,6 @@ its own. Whether all of this holds is proven before a server starts (`wall_proof
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 import asyncpg
@@ -50,12 +49,20 @@ TENANTS_MAY = {
 
 #: What the server reads and writes. Days of jobs are reached through `jobs` alone; what was carried
 #: on from one is swept by name.
-TABLES = (
-    "api_keys", "audit", "checkpoints", "circuits", "cluster", "dead_letter_actions", "events",
-    "fair_share", "idempotency", "job_types", "jobs", "jobs_carried", "migrations", "pauses",
-    "pools", "quarantines", "schedule_runs", "schedules", "sessions", "shards", "tenant_types",
-    "tenants", "tiers",
-)  # fmt: skip
+TABLES = tuple(
+    sorted(
+        (
+            *TENANTS_MAY,
+            "api_keys",
+            "audit",
+            "cluster",
+            "fair_share",
+            "jobs_carried",
+            "migrations",
+            "sessions",
+        )
+    )
+)
 
 #: Each role with what it should be able to do, one thing a row.
 _LACKING = """
@@ -129,12 +136,7 @@ class UseAs:
                 raise
         return connection
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         await self._use.__aexit__(kind, error, traceback)
 
 
