@@ -40,15 +40,32 @@ CALL_SECONDS_MAX = 60.0  # a call that is held, and a large body on its way
 CALLS_MAX = 800  # that are passed on at a time; an owner lets an address have some more
 TENANT_CALLS_MAX = 250  # of one tenant's: each of its workers may have one that is held
 #: Headers of the owner's answer that the caller is to see.
-KEPT = frozenset({
-    b"content-type", b"location", b"etag", b"retry-after", b"preference-applied",
-    b"www-authenticate", b"x-content-type-options",
-})  # fmt: skip
+KEPT = frozenset(
+    {
+        b"content-type",
+        b"location",
+        b"etag",
+        b"retry-after",
+        b"preference-applied",
+        b"www-authenticate",
+        b"x-content-type-options",
+    }
+)
 #: Headers of a request that are about the caller's own connection.
-NOT_PASSED_ON = frozenset({
-    b"host", b"content-length", b"connection", b"keep-alive", b"transfer-encoding", b"te",
-    b"trailer", b"upgrade", b"expect", b"accept-encoding",
-})  # fmt: skip
+NOT_PASSED_ON = frozenset(
+    {
+        b"host",
+        b"content-length",
+        b"connection",
+        b"keep-alive",
+        b"transfer-encoding",
+        b"te",
+        b"trailer",
+        b"upgrade",
+        b"expect",
+        b"accept-encoding",
+    }
+)
 
 
 class Relay:

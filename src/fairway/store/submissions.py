@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fairway.core.ids import JobId
@@ -25,10 +26,11 @@ _SQL = load("submissions.sql")
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
 KEY_LIFE = timedelta(hours=24)
 
-_COLUMNS = (
-    "shard", "id", "tenant", "type", "pool", "priority", "lane", "state", "timeout_ms", "payload",
-)  # fmt: skip
+#: Of a job, as its columns and its fields are called.
+_OF_JOB = ("id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload")
+_COLUMNS = ("shard", "state", *_OF_JOB)
 _TIMES = ("execute_at", "not_after", "on_late")
+_values_of = attrgetter(*_OF_JOB)
 
 
 class KeyClaim(NamedTuple):
@@ -84,13 +86,13 @@ async def insert_jobs(
         records=[
             (
                 shard,
+                queued,
                 job.id,
                 job.tenant,
                 job.type,
                 job.pool,
                 job.priority,
                 job.lane,
-                queued,
                 job.timeout_ms,
                 job.payload,
             )
@@ -128,23 +130,8 @@ async def _insert_with_times(
     for job in jobs:
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
-        records.append(
-            (
-                shard,
-                job.id,
-                job.tenant,
-                job.type,
-                job.pool,
-                job.priority,
-                job.lane,
-                state.value,
-                job.timeout_ms,
-                job.payload,
-                _moment(due_ms),
-                _moment(last_ms),
-                on_late,
-            )
-        )
+        times = (_moment(due_ms), _moment(last_ms), on_late)
+        records.append((shard, state.value, *_values_of(job), *times))
     await connection.copy_records_to_table("jobs", columns=_COLUMNS + _TIMES, records=records)
 
 

@@ -158,10 +158,13 @@ def _problems(document: Node) -> str:
                 examples = reply.get("content", {}).get("application/problem+json", {})
                 found |= {k: v["value"] for k, v in examples.get("examples", {}).items()}
     rows = [
-        (f'<b class="status s{one["status"] // 100}">{one["status"]}</b>', _code(code),
-         inline(one["title"]))
+        (
+            f'<b class="status s{one["status"] // 100}">{one["status"]}</b>',
+            _code(code),
+            inline(one["title"]),
+        )
         for code, one in sorted(found.items(), key=lambda item: (item[1]["status"], item[0]))
-    ]  # fmt: skip
+    ]
     return (
         '<section id="Problems"><h2>Problems</h2><p>Every error is a problem document (RFC 9457)'
         " with a stable <code>code</code>; fields at fault are named by JSON pointer.</p>"

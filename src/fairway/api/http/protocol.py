@@ -197,8 +197,14 @@ class GuardedProtocol(LeanProtocol):
     """One connection."""
 
     __slots__ = (
-        "_body_bytes", "_gate", "_head_bytes", "_sent_bytes", "is_ahead", "is_known", "is_owing",
-    )  # fmt: skip
+        "_body_bytes",
+        "_gate",
+        "_head_bytes",
+        "_sent_bytes",
+        "is_ahead",
+        "is_known",
+        "is_owing",
+    )
 
     def __init__(self, gate: ConnectionGate, **given: Any) -> None:
         super().__init__(**given)

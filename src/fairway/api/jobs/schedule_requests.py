@@ -48,9 +48,11 @@ async def wanted_schedule(request: Request, platform: Platform) -> ScheduleReque
         platform.admission.refuse_debtors(tenant)
     try:
         body = await read_body(
-            request.scope, request.receive, payload_max + ENVELOPE_BYTES_MAX,
+            request.scope,
+            request.receive,
+            payload_max + ENVELOPE_BYTES_MAX,
             counted=(platform.bodies.requests, tenant.id),
-        )  # fmt: skip
+        )
         if len(body) < CAREFUL_BYTES_MAX:
             return _understood(body, payload_max)
         return await platform.heavy.run(

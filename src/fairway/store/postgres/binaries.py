@@ -76,8 +76,12 @@ def _version_as(account: Account, folder: Path) -> str:
     try:
         answer = subprocess.run(
             [folder / "postgres", "--version"],
-            capture_output=True, check=True, cwd="/", text=True, **account.process_options(),
-        )  # fmt: skip
+            capture_output=True,
+            check=True,
+            cwd="/",
+            text=True,
+            **account.process_options(),
+        )
     except FileNotFoundError:
         raise Unavailable(f"There is no PostgreSQL program in {folder}.") from None
     except subprocess.CalledProcessError as failure:

@@ -25,10 +25,14 @@ ROLE = "fairway"
 # Whoever reaches the socket is trusted. The socket lies in a folder of mode 0700, so that is the
 # account of PostgreSQL itself and root, and either could read the data files anyway.
 INITDB_OPTIONS = (
-    "--auth=trust", f"--username={ROLE}", "--encoding=UTF8",
+    "--auth=trust",
+    f"--username={ROLE}",
+    "--encoding=UTF8",
     # The same order of text on every machine, whatever its system libraries.
-    "--locale-provider=builtin", "--locale=C.UTF-8", "--no-instructions",
-)  # fmt: skip
+    "--locale-provider=builtin",
+    "--locale=C.UTF-8",
+    "--no-instructions",
+)
 
 HEADER = """\
 # Written by Fairway at every start: changes here are lost.
@@ -63,15 +67,31 @@ def as_conf(settings: Mapping[str, str]) -> str:
 def launch(folder: DataFolder, binaries: Binaries, socket_dir: Path) -> Process:
     """Start the postmaster in its own session: Ctrl-C is for us, we stop it last."""
     arguments = (
-        binaries.postgres, "-D", folder.cluster, "-k", socket_dir, "-p", str(PORT),
-        "-c", "listen_addresses=", "-c", f"cluster_name={mark_of(folder.cluster)}",
-    )  # fmt: skip
+        binaries.postgres,
+        "-D",
+        folder.cluster,
+        "-k",
+        socket_dir,
+        "-p",
+        str(PORT),
+        "-c",
+        "listen_addresses=",
+        "-c",
+        f"cluster_name={mark_of(folder.cluster)}",
+    )
     log = open_log(folder)
     try:
         child = subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", umask=0o077,
-            env=_environment(), start_new_session=True, **folder.account.process_options(),
-        )  # fmt: skip
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            umask=0o077,
+            env=_environment(),
+            start_new_session=True,
+            **folder.account.process_options(),
+        )
     finally:
         os.close(log)
     return Process(child.pid, child)
@@ -81,10 +101,16 @@ def _run_initdb(folder: DataFolder, binaries: Binaries, fresh: Path) -> None:
     """In its own session, too: cut short by Ctrl-C it would fail, and fill the screen with why."""
     made = subprocess.run(
         (binaries.initdb, "-D", fresh, *INITDB_OPTIONS),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        cwd="/", env=_environment(), check=False, start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+        env=_environment(),
+        check=False,
+        start_new_session=True,
         **folder.account.process_options(),
-    )  # fmt: skip
+    )
     if made.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
         raise Unavailable(f"PostgreSQL could not make a database in {folder.root}:\n{made.stdout}")

@@ -15,9 +15,18 @@ UNREACHABLE = "no connection to the database"
 CLOCK_SAMPLES = 3
 
 _UNITS = {
-    "B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4,
-    "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000,
-}  # fmt: skip
+    "B": 1,
+    "kB": 1024,
+    "MB": 1024**2,
+    "GB": 1024**3,
+    "TB": 1024**4,
+    "us": 0.001,
+    "ms": 1,
+    "s": 1000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
 
 
 async def inspect_database(dsn: str) -> list[Finding]:
