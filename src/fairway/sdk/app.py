@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from fairway.sdk.client.backend import Backend, testing_backend
@@ -69,7 +69,8 @@ class App:
         if (cron is None) == (every is None):
             raise ValueError("give either a cron expression or every=")
         refuse_unknown(options, ScheduleOptions, "@app.schedule")
-        return ScheduleDecorator(self, cron, every, tz, options)
+        declared = partial(Declared, cron=cron, every=every, timezone=tz)
+        return ScheduleDecorator(self, declared, options)
 
     async def async_schedules(self, *, prune: bool = False) -> list[str]:
         """Bring the declared schedules to the server; `prune` deletes those no longer declared.

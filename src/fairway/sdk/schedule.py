@@ -98,17 +98,10 @@ class ScheduleDecorator:
     """Puts a job, or a function that becomes one, on a schedule."""
 
     def __init__(
-        self,
-        app: App,
-        cron: str | None,
-        every: Duration | None,
-        timezone: str,
-        options: ScheduleOptions,
+        self, app: App, declared: Callable[..., Declared], options: ScheduleOptions
     ) -> None:
         self._app = app
-        self._cron = cron
-        self._every = every
-        self._timezone = timezone
+        self._declared = declared  # but for its name and its job
         self._options = options
 
     @overload
@@ -125,12 +118,5 @@ class ScheduleDecorator:
         name = self._options.get("name", made.name.replace(":", "-"))
         if name in self._app.schedules:
             raise ValueError(f"{self._app.name} already has a schedule named {name!r}")
-        self._app.schedules[name] = Declared(
-            name=name,
-            job=made,
-            cron=self._cron,
-            every=self._every,
-            timezone=self._timezone,
-            options=self._options,
-        )
+        self._app.schedules[name] = self._declared(name=name, job=made, options=self._options)
         return made
