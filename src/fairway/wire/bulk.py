@@ -1,4 +1,4 @@
-"""Actions on many jobs at once."""
+"""Many jobs at once: actions on them, and what they used."""
 
 from __future__ import annotations
 
@@ -26,3 +26,18 @@ class CancelledMany(Struct, kw_only=True):
     next_cursor: Annotated[
         str | None, doc("Send the same request with it for the next page; null when all are done.")
     ] = None
+
+
+class PoolUsage(Struct, kw_only=True):
+    """What jobs of one pool used."""
+
+    pool: Annotated[str, doc("The pool.")]
+    jobs: Annotated[int, doc("Jobs that were submitted in that time.")]
+    billable_slot_seconds: Annotated[float, doc("Slot-time of their runs that is billed.")]
+    unbilled_slot_seconds: Annotated[float, doc("Of runs that the platform cut short.")]
+
+
+class Usage(Struct, kw_only=True):
+    """Slot-time of the jobs that were submitted in some time, by pool."""
+
+    pools: Annotated[list[PoolUsage], doc("By pool; pools without jobs are left out.")]

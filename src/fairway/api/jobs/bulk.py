@@ -18,8 +18,7 @@ from fairway.core.job import JobFilter
 from fairway.core.lifecycle import LIVE
 from fairway.services.platform import Platform
 from fairway.services.registry.type_names import NO_TYPE
-from fairway.wire.bulk import CancelledMany, CancelMany
-from fairway.wire.usage import PoolUsage, Usage
+from fairway.wire.bulk import CancelledMany, CancelMany, PoolUsage, Usage
 
 PAGE = 1000
 COUNT_MAX = 100_000

@@ -15,7 +15,6 @@ from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import BODY_BYTES, JSON, Receive, Scope, Send, read_body, send_whole
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import idempotency_key, rate_limit
-from fairway.api.jobs.batch_reply import all_replayed, reply_of
 from fairway.api.jobs.submit import (
     EMAIL,
     OF_SUBMISSIONS,
@@ -38,7 +37,7 @@ from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Principal
-from fairway.services.submit.submission_group import NewJob
+from fairway.services.submit.submission_group import Accepted, NewJob, Verdict
 from fairway.wire import messages
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.payload import (
@@ -47,6 +46,7 @@ from fairway.wire.payload import (
     check_carefully,
     is_strict,
 )
+from fairway.wire.problems import problem_of
 from fairway.wire.value_count import BATCH_VALUES_MAX
 
 SHALLOW_BYTES = 2 * DEPTH_MAX  # a text this short cannot nest too deeply
@@ -147,9 +147,9 @@ class SubmitBatch:
         if bad:
             self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
-        if key and all_replayed(answers):
+        if key and _all_replayed(answers):
             headers.append(REPLAYED)
-        await send_whole(scope, send, 200, messages.encode(reply_of(answers)), headers)
+        await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
 
     async def _understand_in_parts(
         self, tenant: Tenant, body: bytes, key: str | None, *, plain: bool
@@ -216,3 +216,28 @@ def _keyed(new: NewJob, text: msgspec.Raw, key: str, index: int) -> NewJob:
     return new._replace(
         idempotency_key=f"{key}\x1f{index}", body_hash=hash_of(bytes(text), new.upload)
     )
+
+
+# -- the reply: one verdict an item, in order ------------------------------------------------------
+
+
+def _all_replayed(answers: list[Verdict]) -> bool:
+    """Whether the whole batch was there before: nothing in it was made now."""
+    accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+    return bool(accepted) and all(answer.replayed for answer in accepted)
+
+
+def _reply_of(answers: list[Verdict]) -> messages.BatchReply:
+    items = [
+        messages.BatchItem(status=202, id=answer.id)
+        if isinstance(answer, Accepted)
+        else _refused_item(answer)
+        for answer in answers
+    ]
+    accepted = sum(item.status == 202 for item in items)
+    return messages.BatchReply(accepted=accepted, items=items)
+
+
+def _refused_item(error: FairwayError) -> messages.BatchItem:
+    problem = problem_of(error)
+    return messages.BatchItem(status=problem.status, problem=msgspec.to_builtins(problem))
