@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Raw, Struct
 
 from fairway.wire.doc import doc
@@ -34,7 +33,7 @@ SourceName = Annotated[str, Meta(max_length=128)]
 CRON = doc("Minute, hour, day of month, month, day of week; seconds may come before them.")
 EVERY_SECONDS = doc("A fixed interval instead, counted from starts_at.")
 TIMEZONE = doc("Whose clocks the expression means.")
-PAYLOAD = doc("The handler's arguments by name.")
+PAYLOAD = doc("The handler's arguments by name.", dict[str, Any])
 POOL = doc("The class of workers to run it.")
 PRIORITY = doc("Order among your own jobs only: 9 goes before 0.")
 TIMEOUT_SECONDS = doc("A run that takes longer is stopped and counts as a failed attempt.")
@@ -58,7 +57,7 @@ class ScheduleRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     every_seconds: Annotated[EverySeconds | None, EVERY_SECONDS] = None
     timezone: Annotated[ZoneName, TIMEZONE] = "UTC"
     type: Annotated[JobType, doc("Which handler runs each job.")]
-    payload: Annotated[Raw, doc("The handler's arguments by name.", dict[str, Any])] = EMPTY_OBJECT
+    payload: Annotated[Raw, PAYLOAD] = EMPTY_OBJECT
     pool: Annotated[PoolName | None, POOL] = None
     priority: Annotated[Priority, PRIORITY] = 5
     timeout_seconds: Annotated[TimeoutSeconds | None, TIMEOUT_SECONDS] = None
@@ -82,7 +81,7 @@ class ScheduleView(Struct, kw_only=True):
     every_seconds: Annotated[float | None, EVERY_SECONDS]
     timezone: Annotated[str, TIMEZONE]
     type: Annotated[str, doc("Which handler runs each job.")]
-    payload: Annotated[Raw, doc("The handler's arguments by name.", dict[str, Any])]
+    payload: Annotated[Raw, PAYLOAD]
     pool: Annotated[str, POOL]
     priority: Annotated[int, PRIORITY]
     timeout_seconds: Annotated[float | None, TIMEOUT_SECONDS]
@@ -146,6 +145,3 @@ class BackfillReply(Struct, kw_only=True):
 
     made: Annotated[int, doc("Runs that were made.")]
     already: Annotated[int, doc("Ticks of the range that had a run before.")]
-
-
-encode = msgspec.json.Encoder().encode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -40,18 +41,7 @@ NAME = path(
     "The schedule's name, of your choice: up to 64 letters, digits and `_.-`.",
     "daily-report",
 )
-LIMIT = query(
-    "limit",
-    "Entries in one page.",
-    "50",
-    "50",
-    schema={
-        "type": "integer",
-        "minimum": 1,
-        "maximum": filters.PAGE_MAX,
-        "default": filters.PAGE_DEFAULT,
-    },
-)
+LIMIT = replace(filters.named("limit")[0], about="Entries in one page.")
 _PAGE = (LIMIT, query("cursor", "`next_cursor` of the page before.", "daily-report"))
 _OF_RUNS = ("QUEUE_DEPTH_EXCEEDED", "TENANT_RATE_LIMIT_EXCEEDED")  # they are jobs as any other
 _RUNS_PAGE = (

@@ -39,6 +39,7 @@ OVER_AT_ONCE = ("REQUEST_TIMEOUT", "UNAUTHENTICATED")  # too slow, or its key wa
 
 
 _UPLOAD_ID = "2026-01-31.5f0c1e8a9b7d4c6e8f1a2b3c4d5e6f70"
+OF_OBJECTS = ("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED")
 PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={"type": "object"})
 
 
@@ -142,13 +143,7 @@ def _declared(request: Request) -> int:
     keys=("tenant",),
     parameters=(parts.JOB_PATH,),
     reply=PAYLOAD,
-    problems=(
-        "NOT_FOUND",
-        "OBJECT_GONE",
-        "OBJECT_DAMAGED",
-        "TOO_MANY_WAITING",
-        "STORAGE_UNAVAILABLE",
-    ),
+    problems=(*OF_OBJECTS, "TOO_MANY_WAITING", "STORAGE_UNAVAILABLE"),
 )
 async def get_payload(request: Request) -> Response:
     """Get the payload of a job
@@ -167,13 +162,7 @@ async def get_payload(request: Request) -> Response:
     reply=Reply(
         200, "The result, whatever JSON it is.", example={"message_id": "m-8841"}, schema={}
     ),
-    problems=(
-        "NOT_FOUND",
-        "OBJECT_GONE",
-        "OBJECT_DAMAGED",
-        "TOO_MANY_WAITING",
-        "STORAGE_UNAVAILABLE",
-    ),
+    problems=(*OF_OBJECTS, "TOO_MANY_WAITING", "STORAGE_UNAVAILABLE"),
 )
 async def get_result(request: Request) -> Response:
     """Get the result of a job

@@ -9,7 +9,7 @@ from fairway.api import endpoint_parts as parts
 from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, query
 from fairway.api.jobs.jobs import job_id
-from fairway.api.jobs.uploads import PAYLOAD, Download
+from fairway.api.jobs.uploads import OF_OBJECTS, PAYLOAD, Download
 from fairway.api.workers.checkpoints import tenant_of_lease
 
 
@@ -22,7 +22,7 @@ from fairway.api.workers.checkpoints import tenant_of_lease
         query("tenant", "From the lease.", "acme", "acme"),
     ),
     reply=PAYLOAD,
-    problems=("NOT_FOUND", "OBJECT_GONE", "OBJECT_DAMAGED", "OVERLOADED", "STORAGE_UNAVAILABLE"),
+    problems=(*OF_OBJECTS, "OVERLOADED", "STORAGE_UNAVAILABLE"),
 )
 async def get_lease_payload(request: Request) -> Response:
     """Get the payload of a lease
