@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
+from fairway.api.app import _route
 from fairway.api.endpoint import OF_EVERY_BODY, OF_EVERY_KEY, Endpoint, endpoints_of, path, query
 from fairway.wire.bulk import CancelMany
 
@@ -44,3 +47,12 @@ def test_a_path_is_always_filled_in_a_shell_and_a_query_only_when_told() -> None
     assert path("id", "An id.", "7").shell == "7"
     assert path("id", "An id.", "7", "$ID").shell == "$ID"
     assert query("limit", "How many.", "50").shell == ""
+
+
+async def sell_things(platfrom: object) -> None:
+    """Sell them"""
+
+
+def test_a_handler_that_asks_for_what_nobody_can_give_is_refused_at_birth() -> None:
+    with pytest.raises(KeyError, match="platfrom"):
+        _route(Endpoint("POST /v1/sales", handler=sell_things))

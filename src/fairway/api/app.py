@@ -6,6 +6,7 @@ Every error leaves as problem+json, whoever raised it.
 
 from __future__ import annotations
 
+import inspect
 import secrets
 
 from starlette.applications import Starlette
@@ -16,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from fairway.api.auth import admit, platform_of
+from fairway.api.auth import GIVEN, admit, platform_of
 from fairway.api.docs import pages
 from fairway.api.endpoint import Endpoint, endpoints_of
 from fairway.api.hot_paths import HotPaths
@@ -104,12 +105,13 @@ COLD = sorted(
 
 
 def _route(endpoint: Endpoint) -> Route:
-    """Starlette's, behind a look at the key."""
+    """Starlette's, behind a look at the key. The handler is given what it asks for."""
+    asked = [GIVEN[name] for name in inspect.signature(endpoint.handler).parameters]
 
     async def answer(request: Request) -> Response:
         if endpoint.keys:
             await admit(request.scope, platform_of(request).directory, endpoint.keys)
-        reply: Response = await endpoint.handler(request)
+        reply: Response = await endpoint.handler(*(of(request) for of in asked))
         return reply
 
     return Route(endpoint.path, answer, methods=[endpoint.method])

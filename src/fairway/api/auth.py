@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from starlette.requests import Request
 
 from fairway.api.endpoint import KeyScope
@@ -74,9 +77,17 @@ def caller_of(request: Request) -> Principal:
     return caller
 
 
-def platform_and_tenant(request: Request) -> tuple[Platform, Tenant]:
-    platform = platform_of(request)
-    return platform, tenant_in_force(caller_of(request), platform.directory)
+def tenant_of(request: Request) -> Tenant:
+    return tenant_in_force(caller_of(request), platform_of(request).directory)
+
+
+#: What a handler may ask for, by the names of its parameters.
+GIVEN: dict[str, Callable[[Request], Any]] = {
+    "request": lambda request: request,
+    "platform": platform_of,
+    "principal": caller_of,
+    "tenant": tenant_of,
+}
 
 
 def _address(scope: Scope) -> str:

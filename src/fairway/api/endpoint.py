@@ -2,6 +2,7 @@
 
 `@Endpoint(...)` stands above a handler. Its route, `Allow`, the keys it takes, `/openapi.json` and
 `/docs` come from that; its name is the handler's, its summary and text are the handler's docstring.
+A function is given what its parameters name: `request`, `platform`, `tenant` or `principal`.
 The messages it takes and gives are described by `fairway.wire`. Nothing here answers a request.
 """
 

@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_and_tenant
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import read_body
 from fairway.api.http.decoding import BODY_BYTES_MAX, decoded, json_reply
@@ -16,6 +15,7 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.ids import LOWEST_JOB_ID, shard_for_tenant
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import LIVE
+from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.wire.bulk import CancelledMany, CancelMany, PoolUsage, Usage
@@ -45,14 +45,13 @@ MOMENTS = filters.named("since", "until")
     ),
     problems=("INVALID_CURSOR", "UNKNOWN_POOL", "NOT_OWNER", *parts.SLOW),
 )
-async def cancel_jobs(request: Request) -> Response:
+async def cancel_jobs(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Cancel many jobs
 
     Every job that has not ended and matches the filters, a thousand a call, newest first: go on
     with `next_cursor` until it is null. Those that wait are cancelled at once; those that run are
     asked to stop. With `dry_run` nothing is cancelled and `matched` counts up to 100 000.
     """
-    platform, tenant = platform_and_tenant(request)
     shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
     if request.app.state.relay.is_elsewhere(shard):
         body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
@@ -123,13 +122,12 @@ def _live_states(text: str | None) -> list[int]:
     ),
     problems=("INVALID_REQUEST", *parts.SLOW),
 )
-async def get_usage(request: Request) -> Response:
+async def get_usage(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """What your jobs used
 
     Slot-seconds of the jobs that were submitted in some time, by pool, over all their runs. Runs
     that the platform cut short (a worker died, a deploy) are not billed.
     """
-    platform, tenant = platform_and_tenant(request)
     query = request.query_params
     filters.check_names(query, MOMENTS)
     since = filters.moment(query.get("since"), "since", LOWEST_JOB_ID)

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_and_tenant
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader, path
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.jobs.dead_letters import NARROWING, body_bytes_max, given_payload, wanted_filter
@@ -81,14 +80,13 @@ _COUNTED = Reply(
     replies=(_STARTED, _COUNTED),
     problems=("TOO_MANY_WAITING", "UNKNOWN_POOL", "CONFLICT", *parts.SLOW),
 )
-async def replay_dead_letters(request: Request) -> Response:
+async def replay_dead_letters(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Replay many dead letters
 
     All that match the filters of the list and are dead when it begins, oldest job first, at the
     given rate; they then run at your fair share. It goes on by itself, through crashes and
     failovers, each job once.
     """
-    platform, tenant = platform_and_tenant(request)
     filters.check_names(request.query_params, NARROWING)
     counted = (platform.bodies.requests, tenant.id)
     wanted = await decoded(request, ReplayMany, body_bytes_max(platform), counted=counted)
@@ -111,12 +109,11 @@ async def replay_dead_letters(request: Request) -> Response:
     replies=(_STARTED, _COUNTED),
     problems=("UNKNOWN_POOL", "CONFLICT", *parts.SLOW),
 )
-async def discard_dead_letters(request: Request) -> Response:
+async def discard_dead_letters(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Discard many dead letters
 
     All that match the filters of the list and are dead when it begins.
     """
-    platform, tenant = platform_and_tenant(request)
     filters.check_names(request.query_params, NARROWING)
     wanted = await decoded(request, DiscardMany)
     which = await wanted_filter(request, platform, tenant)
@@ -133,12 +130,11 @@ async def discard_dead_letters(request: Request) -> Response:
     keys=("tenant",),
     reply=Reply(200, "The actions.", ActionList, {"actions": [_ACTION]}),
 )
-async def list_dead_letter_actions(request: Request) -> Response:
+async def list_dead_letter_actions(platform: Platform, tenant: Tenant) -> Response:
     """List replays and discards
 
     The newest, with their progress.
     """
-    platform, tenant = platform_and_tenant(request)
     found = await platform.dead_letters.latest_actions(tenant.id)
     return json_reply(ActionList(actions=[await _action(one, platform) for one in found]))
 
@@ -150,12 +146,11 @@ async def list_dead_letter_actions(request: Request) -> Response:
     reply=Reply(200, "The action.", ActionView, _ACTION),
     problems=("NOT_FOUND", *parts.QUICK),
 )
-async def get_dead_letter_action(request: Request) -> Response:
+async def get_dead_letter_action(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get the progress of an action
 
     How many matched, how many are done.
     """
-    platform, tenant = platform_and_tenant(request)
     found = await platform.dead_letters.action(tenant.id, _action_id(request))
     return json_reply(await _action(found, platform))
 
@@ -172,12 +167,13 @@ async def get_dead_letter_action(request: Request) -> Response:
     ),
     problems=("NOT_FOUND", "CONFLICT", *parts.QUICK),
 )
-async def abort_dead_letter_action(request: Request) -> Response:
+async def abort_dead_letter_action(
+    request: Request, platform: Platform, tenant: Tenant
+) -> Response:
     """Abort an action
 
     What is done stays done; nothing further begins.
     """
-    platform, tenant = platform_and_tenant(request)
     found = await platform.dead_letters.abort(tenant.id, _action_id(request))
     return json_reply(await _action(found, platform))
 

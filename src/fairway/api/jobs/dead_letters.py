@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_and_tenant
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.asgi import read_body
 from fairway.api.http.decoding import decoded, json_reply
@@ -84,13 +83,12 @@ FILTERS = (*NARROWING, *filters.named("limit", "cursor"))
     reply=Reply(200, "A page of dead letters.", JobList, {"jobs": [_LISTED], "next_cursor": None}),
     problems=("INVALID_REQUEST", "UNKNOWN_POOL", "INVALID_CURSOR", *parts.SLOW),
 )
-async def list_dead_letters(request: Request) -> Response:
+async def list_dead_letters(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List dead letters
 
     Jobs that ended without success and that nobody replayed or discarded yet, newest job first,
     without payloads. They are kept for seven days.
     """
-    platform, tenant = platform_and_tenant(request)
     query = request.query_params
     filters.check_names(query, FILTERS)
     limit = filters.limit(query.get("limit"))
@@ -129,13 +127,12 @@ async def list_dead_letters(request: Request) -> Response:
     ),
     problems=parts.SLOW,
 )
-async def group_dead_letters(request: Request) -> Response:
+async def group_dead_letters(platform: Platform, tenant: Tenant) -> Response:
     """Group dead letters by cause
 
     Job type, error type, message without what differs from job to job, and innermost frame make a
     fingerprint; dead letters with the same one most likely died of the same thing.
     """
-    platform, tenant = platform_and_tenant(request)
     found = await platform.dead_letters.groups(tenant.id)
     types = [
         TypeCount(
@@ -156,12 +153,11 @@ async def group_dead_letters(request: Request) -> Response:
     reply=Reply(200, "The dead letter.", JobView, _DEAD),
     problems=("NOT_FOUND", *parts.QUICK),
 )
-async def get_dead_letter(request: Request) -> Response:
+async def get_dead_letter(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get a dead letter
 
     The job with its payload and the history of its runs.
     """
-    platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
     sight = await platform.job_lookup.job(tenant.id, job)
     if sight.record.fingerprint is None:
@@ -181,12 +177,11 @@ async def get_dead_letter(request: Request) -> Response:
     reply=Reply(202, "The job waits again.", JobView, parts.QUEUED_EXAMPLE),
     problems=("TOO_MANY_WAITING", "NOT_FOUND", "NOT_OWNER", *parts.QUICK),
 )
-async def replay_dead_letter(request: Request) -> Response:
+async def replay_dead_letter(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Replay a dead letter
 
     The same job, with the same id, goes back to the queue with fresh counters.
     """
-    platform, tenant = platform_and_tenant(request)
     job, counted = job_id(request.path_params["id"]), (platform.bodies.requests, tenant.id)
     if request.app.state.relay.is_elsewhere(shard_of(job)):
         body = await read_body(
@@ -209,12 +204,11 @@ async def replay_dead_letter(request: Request) -> Response:
     reply=Reply(204, "It is off the list."),
     problems=("NOT_FOUND", "NOT_OWNER", *parts.QUICK),
 )
-async def discard_dead_letter(request: Request) -> Response:
+async def discard_dead_letter(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Discard a dead letter
 
     Takes it off the list. The job stays dead, and visible by its id, until its retention ends.
     """
-    platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
     if request.app.state.relay.is_elsewhere(shard_of(job)):
         return RelayedReply(request.app.state.relay, b"", shard_of(job))

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
-from fairway.api.auth import caller_of, platform_and_tenant
+from fairway.api.auth import caller_of
 from fairway.api.endpoint import Endpoint, Parameter, Reply
 from fairway.api.http.asgi import Receive, Scope, Send
 from fairway.api.http.headers import header
@@ -25,6 +25,7 @@ from fairway.api.jobs.jobs import job_id
 from fairway.core.errors import FairwayError, Forbidden
 from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
+from fairway.core.tenant import Tenant
 from fairway.runtime.loops import pause
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.platform import Platform
@@ -71,14 +72,13 @@ TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
     ),
     problems=("NOT_FOUND", "TOO_MANY_STREAMS"),
 )
-async def follow_job(request: Request) -> Response:
+async def follow_job(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Follow a job
 
     Server-sent events: one for the job as it stands, then one for every change, until its final
     state ends the stream. `event` is the state, `id` the version, `data` the whole job. A short
     run may be over before `running` could be shown.
     """
-    platform, tenant = platform_and_tenant(request)
     job = job_id(request.path_params["id"])
     # a 404 must come before the stream begins
     sight = await platform.job_lookup.job(tenant.id, job)

@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_and_tenant
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader
 from fairway.api.http.page_streams import PageReply
 from fairway.api.jobs import views
 from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import JobFilter
+from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.jobs.lookup import JobSight, is_cut
 from fairway.services.platform import Platform
@@ -41,13 +41,12 @@ from fairway.wire import messages
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", "UNKNOWN_POOL", *parts.SLOW),
 )
-async def list_jobs(request: Request) -> Response:
+async def list_jobs(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List jobs
 
     Newest first, without payloads. Pages stay where they are while new jobs come in: follow
     `next_cursor`, or the `Link` header, until it is null.
     """
-    platform, tenant = platform_and_tenant(request)
     wanted = await _filter(request, platform, tenant.id)
     if wanted.type == NO_TYPE:
         return await page(request, [], wanted.limit)

@@ -7,11 +7,12 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_and_tenant
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import json_reply
 from fairway.core.errors import InvalidRequest, NotFound
+from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
+from fairway.services.platform import Platform
 from fairway.wire.dead_letters import (
     CircuitView,
     EventList,
@@ -48,12 +49,11 @@ LAST_EVENT = (1 << 63) - 1
         },
     ),
 )
-async def list_restraints(request: Request) -> Response:
+async def list_restraints(platform: Platform, tenant: Tenant) -> Response:
     """See what holds failing jobs back
 
     Dependencies that are away, and job types in quarantine.
     """
-    platform, tenant = platform_and_tenant(request)
     circuits, quarantines = await platform.tenant_events.restraints(tenant.id)
     names, work, said = platform.directory, WorkInParts(), Restraints(circuits=[], quarantines=[])
     for key, found in circuits.items():
@@ -78,12 +78,11 @@ async def list_restraints(request: Request) -> Response:
     reply=Reply(204, "Its jobs have all their attempts again."),
     problems=("NOT_FOUND", *parts.QUICK),
 )
-async def lift_quarantine(request: Request) -> Response:
+async def lift_quarantine(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Lift a quarantine
 
     When you have mended the handler and would not wait for a few good runs.
     """
-    platform, tenant = platform_and_tenant(request)
     name = request.path_params["type"]
     type_ = await platform.directory.find_type(name, tenant.id)
     if type_ is None or not await platform.tenant_events.lift_quarantine(tenant.id, type_):
@@ -114,12 +113,11 @@ async def lift_quarantine(request: Request) -> Response:
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", *parts.QUICK),
 )
-async def list_events(request: Request) -> Response:
+async def list_events(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List events
 
     What you should hear of, newest first: circuits, quarantines, throttles. Kept for seven days.
     """
-    platform, tenant = platform_and_tenant(request)
     given = request.query_params
     filters.check_names(given, EVENT_FILTERS)
     limit = filters.limit(given.get("limit"))

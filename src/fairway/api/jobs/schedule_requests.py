@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 from starlette.requests import Request
 
-from fairway.api.auth import caller_of, platform_and_tenant, tenant_in_force
+from fairway.api.auth import platform_of, tenant_of
 from fairway.api.endpoint import Parameter
 from fairway.api.http.asgi import BODY_BYTES, read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid
@@ -27,7 +27,7 @@ ENVELOPE_BYTES_MAX = 8 << 10  # of a schedule, around its payload
 
 
 def place_of(request: Request) -> tuple[Platform, ScheduleKey]:
-    platform, tenant = platform_and_tenant(request)
+    platform, tenant = platform_of(request), tenant_of(request)
     name = request.path_params["name"]
     if not re.fullmatch(SCHEDULE_NAME_PATTERN, name):
         if request.method == "PUT":
@@ -42,7 +42,7 @@ def place_of(request: Request) -> tuple[Platform, ScheduleKey]:
 
 async def wanted_schedule(request: Request, platform: Platform) -> ScheduleRequest:
     """What is long or refused is paid for, and looked at in the lane, as jobs are."""
-    tenant = tenant_in_force(caller_of(request), platform.directory)
+    tenant = tenant_of(request)
     payload_max = platform.settings.inline_bytes_max
     if is_large(request.scope):
         platform.admission.refuse_debtors(tenant)

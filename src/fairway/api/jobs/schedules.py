@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
-from fairway.api.auth import platform_and_tenant
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.asgi import BODY_BYTES
 from fairway.api.http.decoding import decoded, json_reply
@@ -20,6 +19,7 @@ from fairway.api.jobs.schedule_requests import check_query, moment_before, place
 from fairway.api.jobs.schedule_views import run_view, schedule_view, terms_of
 from fairway.core.errors import InvalidRequest
 from fairway.core.scheduling.schedule import ScheduleKey
+from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.platform import Platform
 from fairway.services.scheduling.schedules import is_cut
@@ -143,12 +143,11 @@ async def get_schedule(request: Request) -> Response:
     ),
     problems=("INVALID_REQUEST", "INVALID_CURSOR", *OF_LANE),
 )
-async def list_schedules(request: Request) -> Response:
+async def list_schedules(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List schedules
 
     By name. Follow `next_cursor` until it is null.
     """
-    platform, tenant = platform_and_tenant(request)
     limit, after = (
         filters.limit(request.query_params.get("limit")),
         request.query_params.get("cursor", ""),
@@ -185,12 +184,11 @@ async def list_schedules(request: Request) -> Response:
     ),
     problems=("UNKNOWN_POOL", *OF_LANE, "TENANT_RATE_LIMIT_EXCEEDED"),
 )
-async def preview_schedule(request: Request) -> Response:
+async def preview_schedule(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """See what a schedule would do
 
     In plain English, with its next runs. Nothing is kept.
     """
-    platform, tenant = platform_and_tenant(request)
     spec = terms_of(await wanted_schedule(request, platform), platform)
     # It leaves nothing behind that any other limit would count.
     platform.admission.charge(tenant, request.scope[BODY_BYTES])

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from fairway.api import endpoint_parts as parts
-from fairway.api.auth import caller_of, platform_and_tenant
+from fairway.api.auth import caller_of
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import CONNECTION, ClientGone, Receive, Scope, Send, problem_reply
 from fairway.api.http.decoding import json_reply
@@ -25,6 +25,7 @@ from fairway.core.errors import (
     NotFound,
     Unavailable,
 )
+from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.object_storage.uploads import Address, unsigned
 from fairway.services.platform import Platform
@@ -59,7 +60,7 @@ PAYLOAD = Reply(200, "The payload.", example={"to": "ada@example.com"}, schema={
     ),
     problems=("UPLOAD_QUOTA_EXCEEDED", "STORAGE_UNAVAILABLE"),
 )
-async def new_upload(request: Request) -> Response:
+async def new_upload(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get an address for a large payload
 
     For payloads over 8 MB or 100 000 values. PUT the JSON object to `url` before `expires_at` (an
@@ -73,7 +74,6 @@ async def new_upload(request: Request) -> Response:
     submitted with it. It is checked when its first job is submitted, and no more after that; one
     of up to 8 MB and 100 000 values also against the schema of its type.
     """
-    platform, tenant = platform_and_tenant(request)
     upload = await platform.uploads.new(tenant.id, caller_of(request).key_id, platform.settings.url)
     made = UploadMade(
         id=upload.id,
@@ -145,12 +145,11 @@ def _declared(request: Request) -> int:
     reply=PAYLOAD,
     problems=(*OF_OBJECTS, "TOO_MANY_WAITING", "STORAGE_UNAVAILABLE"),
 )
-async def get_payload(request: Request) -> Response:
+async def get_payload(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get the payload of a job
 
     As it came, however large it is.
     """
-    platform, tenant = platform_and_tenant(request)
     sight = await platform.job_lookup.job(tenant.id, job_id(request.path_params["id"]))
     return Download(platform, sight.record.payload, (caller_of(request).key_id, tenant.id))
 
@@ -164,12 +163,11 @@ async def get_payload(request: Request) -> Response:
     ),
     problems=(*OF_OBJECTS, "TOO_MANY_WAITING", "STORAGE_UNAVAILABLE"),
 )
-async def get_result(request: Request) -> Response:
+async def get_result(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """Get the result of a job
 
     What the handler returned, however large it is.
     """
-    platform, tenant = platform_and_tenant(request)
     sight = await platform.job_lookup.job(tenant.id, job_id(request.path_params["id"]))
     if sight.record.result is None:
         raise NotFound("The job has no result: it has not succeeded.")

@@ -7,11 +7,11 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import platform_of
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import decoded, json_reply
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.runtime.random_ids import new_api_key
+from fairway.services.platform import Platform
 from fairway.wire.operator import KeyAdded, NewKey
 
 KEY_ID = re.compile(r"[0-9a-f]{1,64}")
@@ -35,13 +35,12 @@ KEY_ID = re.compile(r"[0-9a-f]{1,64}")
     ),
     problems=("NOT_FOUND",),
 )
-async def add_key(request: Request) -> Response:
+async def add_key(request: Request, platform: Platform) -> Response:
     """Make a key
 
     For a tenant's programs, or for workers: of one tenant, or of all when no tenant is named. To
     rotate a key, make the new one, move to it, revoke the old one.
     """
-    platform = platform_of(request)
     wanted = await decoded(request, NewKey)
     tenant_id = None
     if wanted.tenant is not None:
@@ -63,12 +62,11 @@ async def add_key(request: Request) -> Response:
     reply=Reply(204, "The key is revoked."),
     problems=("NOT_FOUND",),
 )
-async def revoke_key(request: Request) -> Response:
+async def revoke_key(request: Request, platform: Platform) -> Response:
     """Revoke a key
 
     The key stops working on every server within five seconds.
     """
-    platform = platform_of(request)
     key_id = request.path_params["id"]
     if not KEY_ID.fullmatch(key_id) or not await platform.directory.revoke_key(key_id):
         raise NotFound("There is no such key, or it was revoked before.")

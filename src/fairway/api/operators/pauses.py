@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
-from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.operators.tenants import tenant_named
@@ -41,12 +40,11 @@ _WHICH = tuple(
     ),
     problems=parts.QUICK,
 )
-async def list_pauses(request: Request) -> Response:
+async def list_pauses(platform: Platform, principal: Principal) -> Response:
     """What is paused
 
     An operator sees all pauses, a tenant its own.
     """
-    platform, principal = platform_of(request), caller_of(request)
     found = await platform.pauses.of(_asker(principal))
     return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
 
@@ -59,14 +57,13 @@ async def list_pauses(request: Request) -> Response:
     reply=Reply(201, "It is paused.", Pause, {"type": "email.send"}),
     problems=("NOT_FOUND", "UNKNOWN_POOL", "TOO_MANY_JOB_TYPES", "TOO_MANY_PAUSES", *parts.QUICK),
 )
-async def pause(request: Request) -> Response:
+async def pause(request: Request, platform: Platform, principal: Principal) -> Response:
     """Pause a tenant, a job type or a pool
 
     Jobs that match all that is named are still accepted, and do not start; what runs, runs on.
     With a tenant's own key the pause covers that tenant's jobs only. A job type can be paused
     before its first job: look twice at its name, for one that is misspelt is paused too.
     """
-    platform, principal = platform_of(request), caller_of(request)
     wanted, asker = await decoded(request, Pause), _asker(principal)
     hold = await _hold(platform, principal, wanted)
     if wanted.type:
@@ -82,12 +79,11 @@ async def pause(request: Request) -> Response:
     reply=Reply(200, "It runs again.", Pause, {"type": "email.send"}),
     problems=("INVALID_REQUEST", "NOT_FOUND", "UNKNOWN_POOL", *parts.QUICK),
 )
-async def resume(request: Request) -> Response:
+async def resume(request: Request, platform: Platform, principal: Principal) -> Response:
     """Resume
 
     Ends a pause: name what was named when it was made.
     """
-    platform, principal = platform_of(request), caller_of(request)
     wanted = converted(request.query_params, Pause)
     hold = await _hold(platform, principal, wanted)
     if hold.type == NO_TYPE or not await platform.pauses.resume(hold, _asker(principal)):

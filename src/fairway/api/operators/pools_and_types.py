@@ -6,7 +6,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.payloads.payload_schema import schema_text
@@ -15,6 +14,8 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.job_type import JobType
 from fairway.core.pools import BY_NAME, Pool, PoolTable
 from fairway.wire.job_type import TypeList, TypeSettings, TypeView
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire.messages import JobRequest
 from fairway.wire.registry import (
     AuditList,
@@ -63,12 +64,11 @@ _TYPE_PATH = path("name", "The job type.", "email.send")
     keys=("operator", "tenant", "worker"),
     reply=Reply(200, "The pools.", PoolList, {"pools": [_GPU]}),
 )
-async def list_pools(request: Request) -> Response:
+async def list_pools(platform: Platform) -> Response:
     """List pools
 
     Every pool there is: the built-in three, by duration, and those that were added.
     """
-    platform = platform_of(request)
     pools = platform.registry.pools.by_name.values()
     return json_reply(PoolList(pools=[_pool_view(pool) for pool in pools]))
 
@@ -81,14 +81,13 @@ async def list_pools(request: Request) -> Response:
     body_example={"slots": 1, "lease_seconds": 90, "run_mode": "process", "labels": ["gpu"]},
     reply=Reply(200, "The pool as it is now.", PoolView, _GPU),
 )
-async def put_pool(request: Request) -> Response:
+async def put_pool(request: Request, platform: Platform, principal: Principal) -> Response:
     """Add or change a pool
 
     By resource profile: gpu, cpp, contest. A worker serves it with `--pool gpu --label gpu`; slots
     of a worker that lacks one of the labels do not count. The built-in pools cannot be changed.
     Every server knows the change within two seconds.
     """
-    platform, principal = platform_of(request), caller_of(request)
     terms = await decoded(request, PoolTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, PoolView)
     if view.name in BY_NAME:
@@ -132,12 +131,11 @@ def _pool_view(pool: Pool) -> PoolView:
     keys=("operator",),
     reply=Reply(200, "The types.", TypeList, {"job_types": [_TYPE]}),
 )
-async def list_job_types(request: Request) -> Response:
+async def list_job_types(platform: Platform) -> Response:
     """List job types
 
     What was said of each, by its workers or by hand, and where the clock says it belongs.
     """
-    platform = platform_of(request)
     registry = platform.registry
     found = sorted(registry.types.values(), key=lambda one: one.name)
     return json_reply(TypeList(job_types=[_type_view(registry.pools, one) for one in found]))
@@ -150,12 +148,11 @@ async def list_job_types(request: Request) -> Response:
     reply=Reply(200, "The type.", TypeView, _TYPE),
     problems=("NOT_FOUND",),
 )
-async def get_job_type(request: Request) -> Response:
+async def get_job_type(request: Request, platform: Platform) -> Response:
     """Get a job type
 
     What was said of it and what was measured. `measured_pool` beats what was declared.
     """
-    platform = platform_of(request)
     registry = platform.registry
     found = await registry.type_named(request.path_params["name"])
     return json_reply(_type_view(registry.pools, found))
@@ -170,14 +167,13 @@ async def get_job_type(request: Request) -> Response:
     reply=Reply(200, "The type as it is now.", TypeView, _TYPE),
     problems=("UNKNOWN_POOL", "TOO_MANY_JOB_TYPES"),
 )
-async def put_job_type(request: Request) -> Response:
+async def put_job_type(request: Request, platform: Platform, principal: Principal) -> Response:
     """Register a job type
 
     Workers do this when they start; by hand it is needed for types that no worker of ours runs, or
     before the first one starts. The last word stands. With a `schema`, payloads that do not fit
     are refused when they are submitted.
     """
-    platform, principal = platform_of(request), caller_of(request)
     wanted = await decoded(request, TypeSettings)
     name = converted({"type": request.path_params["name"]}, JobRequest).type
     registry = platform.registry
@@ -201,7 +197,7 @@ async def put_job_type(request: Request) -> Response:
     reply=Reply(204, "It is not registered any more."),
     problems=("NOT_FOUND", "CONFLICT"),
 )
-async def delete_job_type(request: Request) -> Response:
+async def delete_job_type(request: Request, platform: Platform, principal: Principal) -> Response:
     """Take back a job type
 
     Of a type that was put by hand, all that was said and measured is forgotten, and its name goes
@@ -210,7 +206,6 @@ async def delete_job_type(request: Request) -> Response:
     it anew, with what its own code says. While a tenant names it, or a schedule or a pause does,
     it is listed, with `registered` false. Every server knows within two seconds.
     """
-    platform, principal = platform_of(request), caller_of(request)
     await platform.registry.take_back_type(request.path_params["name"], principal.key_id)
     return Response(status_code=204)
 
@@ -267,13 +262,12 @@ def _type_view(pools: PoolTable, one: JobType) -> TypeView:
     ),
     problems=("INVALID_REQUEST",),
 )
-async def list_audit(request: Request) -> Response:
+async def list_audit(request: Request, platform: Platform) -> Response:
     """Who changed what
 
     Newest first: what operators changed, by key, and what the platform decided by itself, such as
     moving a job type to another pool.
     """
-    platform = platform_of(request)
     text = request.query_params.get("before", str(LAST))
     if not (text.isascii() and text.isdigit() and int(text[:20]) <= LAST):
         raise InvalidRequest("before is the `next_before` of the page before.", field="before")

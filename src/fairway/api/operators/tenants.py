@@ -8,7 +8,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import platform_and_tenant, platform_of
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.core.errors import Conflict, NotFound
@@ -63,13 +62,12 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
     ),
     problems=("CONFLICT", "UNKNOWN_POOL"),
 )
-async def add_tenant(request: Request) -> Response:
+async def add_tenant(request: Request, platform: Platform) -> Response:
     """Add a tenant
 
     Adds a customer and makes its first key. The key is in this reply and nowhere else: only a hash
     of it is kept. Its tier says what it is entitled to; each value can be its own.
     """
-    platform = platform_of(request)
     wanted = await decoded(request, NewTenant)
     given = msgspec.structs.asdict(wanted)
     name = given.pop("name")
@@ -89,12 +87,11 @@ async def add_tenant(request: Request) -> Response:
     reply=Reply(200, "The tenant.", TenantView, _ACME),
     problems=("NOT_FOUND",),
 )
-async def get_tenant(request: Request) -> Response:
+async def get_tenant(request: Request, platform: Platform) -> Response:
     """One tenant
 
     A tenant with the values in force.
     """
-    platform = platform_of(request)
     return json_reply(
         TenantView(**_facts(await tenant_named(platform, request.path_params["name"])))
     )
@@ -109,13 +106,12 @@ async def get_tenant(request: Request) -> Response:
     reply=Reply(200, "The tenant as it is now.", TenantView, _ACME),
     problems=("NOT_FOUND", "UNKNOWN_POOL"),
 )
-async def change_tenant(request: Request) -> Response:
+async def change_tenant(request: Request, platform: Platform) -> Response:
     """Change a tenant
 
     New terms hold at once, for the jobs already queued too; on other servers within two seconds.
     What is left out stays; null takes the tier's value again.
     """
-    platform = platform_of(request)
     wanted = await decoded(request, TenantChange)
     changes: dict[str, Any] = msgspec.to_builtins(wanted)
     if "reserved" in changes:
@@ -132,12 +128,11 @@ async def change_tenant(request: Request) -> Response:
         200, "The tiers, the lightest first.", TierList, {"tiers": [_PRO | {"name": "pro"}]}
     ),
 )
-async def list_tiers(request: Request) -> Response:
+async def list_tiers(platform: Platform) -> Response:
     """All tiers
 
     What the tenants of each tier are entitled to.
     """
-    platform = platform_of(request)
     return json_reply(TierList(tiers=[_tier_view(t) for t in await platform.directory.tiers()]))
 
 
@@ -149,13 +144,12 @@ async def list_tiers(request: Request) -> Response:
     body_example=_PRO,
     reply=Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),
 )
-async def put_tier(request: Request) -> Response:
+async def put_tier(request: Request, platform: Platform) -> Response:
     """Make or change a tier
 
     The whole of a tier's terms. They hold for its tenants at once, except where a tenant has a
     value of its own.
     """
-    platform = platform_of(request)
     terms = await decoded(request, TierTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
     # A tier has the same terms in the same order, some under another name.
@@ -208,13 +202,12 @@ def _tier_view(tier: Tier) -> TierView:
         },
     ),
 )
-async def get_limits(request: Request) -> Response:
+async def get_limits(platform: Platform, tenant: Tenant) -> Response:
     """Your limits
 
     What you may do, how much of it is used, and how many submissions this server has refused since
     it started, by code.
     """
-    platform, tenant = platform_and_tenant(request)
     admission, settings = platform.admission, platform.settings
     return json_reply(
         Limits(

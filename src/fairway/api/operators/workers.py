@@ -8,7 +8,6 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.auth import platform_of
 from fairway.api.endpoint import Endpoint, Reply, path
 from fairway.api.http.decoding import json_reply
 from fairway.api.relay import RelayedReply
@@ -36,13 +35,12 @@ _WORKER = {
     reply=Reply(200, "The workers, by name.", WorkerList, {"workers": [_WORKER]}),
     problems=("NOT_OWNER",),
 )
-async def list_workers(request: Request) -> Response:
+async def list_workers(request: Request, platform: Platform) -> Response:
     """List workers
 
     Every worker that the platform hears, with what it runs and how firmly its machine holds jobs
     to their limits.
     """
-    platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
         return RelayedReply(request.app.state.relay, b"", None)
     return _shown(platform, platform.worker_list.workers())
@@ -64,13 +62,12 @@ async def list_workers(request: Request) -> Response:
     ),
     problems=("NOT_FOUND", "NOT_OWNER"),
 )
-async def drain_worker(request: Request) -> Response:
+async def drain_worker(request: Request, platform: Platform) -> Response:
     """Drain a worker
 
     The worker takes no more jobs, asks those it runs to checkpoint and hand themselves back, waits
     as long as its own grace allows, and ends. No job uses an attempt for it.
     """
-    platform = platform_of(request)
     if request.app.state.relay.is_elsewhere(None):
         return RelayedReply(request.app.state.relay, b"", None)
     name = request.path_params["name"]

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
-from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.asgi import Receive, read_body
 from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
@@ -63,7 +62,7 @@ SMALL_BYTES = 1 << 20  # so little that it needs no place of all, only one of it
     ),
     problems=("LEASE_LOST", "NO_ROOM", "OVERLOADED", "STORAGE_UNAVAILABLE"),
 )
-async def save_checkpoint(request: Request) -> Response:
+async def save_checkpoint(request: Request, platform: Platform, principal: Principal) -> Response:
     """Save a checkpoint
 
     Keeps what a running job needs to go on from here, so that its next run does not begin at the
@@ -71,7 +70,6 @@ async def save_checkpoint(request: Request) -> Response:
 
     Only the holder of the lease in force can save: after `LEASE_LOST`, stop the run.
     """
-    platform, principal = platform_of(request), caller_of(request)
     is_small, owner = _is_small(request), _owner(request, principal)
     counted = (platform.bodies.checkpoints, owner) if is_small else None  # large ones have places
     async with platform.checkpoints.transfers.held(owner, is_small=is_small):
@@ -129,7 +127,7 @@ async def save_checkpoint(request: Request) -> Response:
         "STORAGE_UNAVAILABLE",
     ),
 )
-async def load_checkpoint(request: Request) -> Response:
+async def load_checkpoint(request: Request, platform: Platform, principal: Principal) -> Response:
     """Load the checkpoint of a job
 
     The newest checkpoint of the runs before this one. Ask when the lease says `resumes`. Its
@@ -137,7 +135,6 @@ async def load_checkpoint(request: Request) -> Response:
     `lost` says so, and the tenant gets an event `checkpoint_lost`. If none can be read any more,
     the answer is 404 with the code `CHECKPOINT_LOST`.
     """
-    platform, principal = platform_of(request), caller_of(request)
     query = request.query_params
     tenant = tenant_of_lease(platform, principal, query.get("tenant", ""))
     job, epoch = _job(request.path_params["id"]), _epoch(query.get("epoch", ""))

@@ -6,11 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.api import endpoint_parts as parts
-from fairway.api.auth import caller_of, platform_of
 from fairway.api.endpoint import Endpoint, query
 from fairway.api.jobs.jobs import job_id
 from fairway.api.jobs.uploads import OF_OBJECTS, PAYLOAD, Download
 from fairway.api.workers.checkpoints import tenant_of_lease
+from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 
 
 @Endpoint(
@@ -24,12 +25,11 @@ from fairway.api.workers.checkpoints import tenant_of_lease
     reply=PAYLOAD,
     problems=(*OF_OBJECTS, "OVERLOADED", "STORAGE_UNAVAILABLE"),
 )
-async def get_lease_payload(request: Request) -> Response:
+async def get_lease_payload(request: Request, platform: Platform, principal: Principal) -> Response:
     """Get the payload of a lease
 
     When a lease has `payload_bytes`, the payload is here.
     """
-    platform, principal = platform_of(request), caller_of(request)
     tenant = tenant_of_lease(platform, principal, request.query_params.get("tenant", ""))
     sight = await platform.job_lookup.job(tenant, job_id(request.path_params["id"]))
     asked_by = (principal.key_id, principal.holder)
