@@ -7,7 +7,15 @@ import sys
 import pytest
 
 from fairway.api.app import _route
-from fairway.api.endpoint import OF_EVERY_BODY, OF_EVERY_KEY, Endpoint, endpoints_of, path, query
+from fairway.api.endpoint import (
+    OF_EVERY_BODY,
+    OF_EVERY_KEY,
+    Endpoint,
+    Reply,
+    endpoints_of,
+    path,
+    query,
+)
 from fairway.wire.bulk import CancelMany
 
 
@@ -56,3 +64,9 @@ async def sell_things(platfrom: object) -> None:
 def test_a_handler_that_asks_for_what_nobody_can_give_is_refused_at_birth() -> None:
     with pytest.raises(KeyError, match="platfrom"):
         _route(Endpoint("POST /v1/sales", handler=sell_things))
+
+
+def test_the_one_good_reply_is_all_of_them() -> None:
+    sold, gone = Reply(200, "Sold."), Reply(204, "Gone.")
+    assert Endpoint("POST /v1/sales", reply=sold).replies == (sold,)
+    assert Endpoint("POST /v1/sales", replies=(sold, gone)).replies == (sold, gone)

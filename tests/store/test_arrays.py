@@ -40,3 +40,9 @@ async def test_places(database: Database, values: list[tuple[int, int]]) -> None
     async with database.hot() as connection:
         answer = await connection.fetchval("SELECT $1::text::tid[]::text[]", arrays.places(said))
     assert answer == said
+
+
+def test_rows_become_one_array_a_column_and_none_become_empty_ones() -> None:
+    rows = [(1, "a", "left out"), (2, "b", "left out")]
+    assert arrays.columns(rows, "numbers", "names") == {"numbers": [1, 2], "names": ["a", "b"]}
+    assert arrays.columns([], "numbers", "names") == {"numbers": [], "names": []}
