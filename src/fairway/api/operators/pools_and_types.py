@@ -13,9 +13,9 @@ from fairway.api.type_facts import as_said, facts_of
 from fairway.core.errors import InvalidRequest
 from fairway.core.job_type import JobType
 from fairway.core.pools import BY_NAME, Pool, PoolTable
-from fairway.wire.job_type import TypeList, TypeSettings, TypeView
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Principal
+from fairway.wire.job_type import TypeList, TypeSettings, TypeView
 from fairway.wire.messages import JobRequest
 from fairway.wire.registry import (
     AuditList,
