@@ -57,3 +57,10 @@ async def worker(house: House) -> AsyncIterator[HandWorker]:
         worker = HandWorker(client)
         yield worker
         await worker.leave()
+
+
+@pytest.fixture
+async def nothing_is_written(tenant: httpx2.AsyncClient) -> AsyncIterator[None]:
+    """What is refused leaves nothing behind."""
+    yield
+    assert (await tenant.get("/v1/jobs")).json()["jobs"] == []

@@ -15,8 +15,8 @@ from typing import Any
 import httpx2
 from tests.api.house import House
 from tests.api.jobs.test_uploads import put
+from tests.api.payloads.test_text_checks import BAD
 from tests.api.quiet_tenant import ENDS, KEY, SCHEDULE, QuietTenant
-from tests.api.test_reported_texts import BAD
 from tests.api.worker import HandWorker
 
 NAMES = 40  # that one flood makes

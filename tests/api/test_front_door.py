@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,7 @@ from tests.api.house import House, open_house
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.api.docs import pages
-from fairway.api.http import asgi, protocol
-from fairway.api.http.transports import LINGER_BYTES
+from fairway.api.http import asgi
 from fairway.api.operators import health
 from fairway.services.platform import Platform
 
@@ -24,20 +24,26 @@ HEAD_SECONDS = 0.5
 PATIENCE_SECONDS = 20.0  # for a busy machine
 
 
-@pytest.fixture(scope="module")
-def narrow(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+@contextmanager
+def open_narrow(server: Server, name: str, objects: Path) -> Iterator[House]:
     """A server with little room and little patience."""
-    name = "front_door_tests"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
+    in_thread(make_database(server.dsn, name, template=server.template))
     with open_house(
-        at_database(postgres_server.dsn, name),
-        storage_url=f"file://{tmp_path_factory.mktemp('objects')}",
+        at_database(server.dsn, name),
+        storage_url=f"file://{objects}",
         connections_max=CONNECTIONS_MAX,
         head_seconds=HEAD_SECONDS,
         idle_seconds=1.0,
     ) as house:
         yield house
-    in_thread(drop_database(postgres_server.dsn, name))
+    in_thread(drop_database(server.dsn, name))
+
+
+@pytest.fixture(scope="module")
+def narrow(postgres_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    objects = tmp_path_factory.mktemp("objects")
+    with open_narrow(postgres_server, "front_door_tests", objects) as house:
+        yield house
 
 
 @contextmanager
@@ -286,92 +292,7 @@ def test_what_anybody_may_read_is_made_once(narrow: House, monkeypatch: pytest.M
         made.clear()
 
 
-LARGE_BYTES = 7 << 20  # more than the kernel keeps for a connection
-
-
-def large_job(house: House, key: str) -> str:
-    body = b'{"type":"t","payload":{"x":"%b"}}' % (b"x" * LARGE_BYTES)
-    with line(house) as connection:
-        length = f"content-length: {len(body)}"
-        connection.sendall(asked("/v1/jobs", key, length, "connection: close", method="POST"))
-        connection.sendall(body)
-        return str(json.loads(heard(connection).partition(b"\r\n\r\n")[2])["id"])
-
-
-def test_a_reply_that_nobody_reads_ends_with_its_connection(
-    narrow: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.5)
-    _, key = narrow.new_tenant()
-    job = large_job(narrow, key)
-    cut = narrow.platform.metrics.connections_refused.labels("unread")
-    before = cut._value.get()
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(PATIENCE_SECONDS)
-        connection.connect(("127.0.0.1", narrow.port))
-        connection.sendall(asked(f"/v1/jobs/{job}/payload", key))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while cut._value.get() == before:
-            assert time.monotonic() < deadline, "it is kept for as long as nobody reads"
-            time.sleep(0.05)
-        assert len(heard(connection)) < LARGE_BYTES
-
-
-def test_a_slow_reader_is_told_everything(narrow: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 1.0)
-    _, key = narrow.new_tenant()
-    job = large_job(narrow, key)
-    with line(narrow) as connection:
-        connection.sendall(asked(f"/v1/jobs/{job}/payload", key, "connection: close"))
-        size = 0
-        while part := connection.recv(256 << 10):
-            size += len(part)
-            time.sleep(0.02)
-        assert size > LARGE_BYTES
-
-
 # -- who is refused while it still sends ---------------------------------------------------------
-
-
-def sent_whole(connection: socket.socket, request: bytes) -> bytes:
-    """As plain clients do: they listen when they have said everything."""
-    connection.sendall(request)
-    return heard(connection)
-
-
-@pytest.mark.parametrize("megabytes", [1, 12])
-def test_who_closes_after_its_request_hears_why_it_was_refused(
-    narrow: House, megabytes: int
-) -> None:
-    _, key = narrow.new_tenant()
-    body = b"x" * (megabytes << 20)
-    lines = (f"content-length: {len(body)}", "connection: close")
-    with line(narrow) as connection:
-        reply = sent_whole(connection, asked("/v1/jobs", None, *lines, method="POST") + body)
-    assert status_of(reply) == 401
-    with line(narrow) as connection:
-        much = asked("/v1/jobs/cancel", key, *lines, method="POST") + body
-        reply = sent_whole(connection, much)
-    assert status_of(reply) == 413
-    assert reply.endswith(b"}"), "the answer is whole"
-    with line(narrow) as connection:
-        reply = sent_whole(connection, asked("/v1/uploads/u", None, *lines, method="PUT") + body)
-    assert status_of(reply) == 403
-
-
-def test_who_never_stops_sending_is_not_listened_to_for_ever(narrow: House) -> None:
-    with line(narrow) as connection:
-        connection.sendall(
-            asked("/v1/jobs", None, "content-length: 999999999", "connection: close", method="POST")
-        )
-        sent, part = 0, b"x" * (1 << 20)
-        try:
-            while sent < 3 * LINGER_BYTES:
-                sent += connection.send(part)
-        except ConnectionError:
-            pass
-    assert sent < 3 * LINGER_BYTES, "what is on its way in buffers comes on top"
 
 
 def test_an_address_with_too_many_connections_is_named_in_the_log(

@@ -15,7 +15,7 @@ import pytest
 from msgspec import Raw
 from tests.api.house import House, open_house, problem
 from tests.api.jobs.test_uploads import BIG, put
-from tests.api.test_heavy_bodies import nobody_held_up
+from tests.api.payloads.test_body_cost import nobody_held_up
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.api.payloads import text_checks

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Ended(NamedTuple):
@@ -28,3 +30,20 @@ def fairway(folder: Path, *words: str, **environment: str) -> Ended:
         check=False,
     )
     return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+
+Run = Callable[..., Ended]
+
+
+def said(ended: Ended) -> Any:
+    assert (ended.status, ended.err) == (0, ""), ended
+    return json.loads(ended.out)
+
+
+def sentence(ended: Ended) -> str:
+    """What a command that went wrong says: one sentence, no stack."""
+    assert ended.status == 1, ended
+    assert ended.out == ""
+    assert ended.err.startswith("fairway: ")
+    assert len(ended.err.splitlines()) == 1, ended.err
+    return ended.err.removeprefix("fairway: ").strip()

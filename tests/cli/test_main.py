@@ -59,20 +59,6 @@ def test_a_mistyped_command_is_no_traceback(tmp_path: Path, words: list[str]) ->
     assert ended.out + ended.err
 
 
-def test_a_server_whose_database_is_away_says_where(tmp_path: Path) -> None:
-    ended = fairway(
-        tmp_path, "server", FAIRWAY_PORT="0", FAIRWAY_DATABASE_URL="postgresql://a:b@127.0.0.1:1/x"
-    )
-    assert "FAIRWAY_PORT must be from 1 to 65535, not 0." in ended.err
-    url = "postgresql://somebody:secret@127.0.0.1:1/nowhere"
-    ended = fairway(tmp_path, "server", "--port", str(free_port()), FAIRWAY_DATABASE_URL=url)
-    assert ended.status == 1
-    assert "No connection to the database at 127.0.0.1:1/nowhere: " in ended.err
-    assert "FAIRWAY_DATABASE_URL" in ended.err
-    assert "Traceback" not in ended.err
-    assert "secret" not in ended.err
-
-
 @pytest.mark.parametrize(
     "words",
     [["up"], ["postgres"], ["check"], ["jobs", "list"], ["worker", "sample:app"]],
@@ -105,24 +91,3 @@ def test_ctrl_c_leaves_no_stack(tmp_path: Path) -> None:
             asking.send_signal(signal.SIGINT)
             _, said = asking.communicate(timeout=30)
     assert (asking.returncode, said) == (130, "")
-
-
-def test_the_first_key_on_a_database_of_ones_own(
-    tmp_path: Path, server_url: str, database_url: str, empty_database_url: str
-) -> None:
-    made = fairway(tmp_path, "operator-key", FAIRWAY_DATABASE_URL=database_url)
-    assert (made.status, made.err) == (0, ""), made
-    given = {"FAIRWAY_URL": server_url, "FAIRWAY_OPERATOR_KEY": made.out.strip()}
-    added = fairway(tmp_path, "tenants", "add", "acme", **given)
-    assert added.status == 0, added
-    assert "fw_tenant_" in added.out
-    ended = fairway(tmp_path, "operator-key", FAIRWAY_DATABASE_URL=empty_database_url)
-    assert (ended.status, ended.out) == (1, "")
-    assert "start `fairway server` on it first" in ended.err
-    assert fairway(tmp_path, "operator-key").err.startswith("fairway: Set FAIRWAY_DATABASE_URL.")
-
-
-def test_a_server_needs_a_database(tmp_path: Path) -> None:
-    ended = fairway(tmp_path, "server")
-    assert ended.status == 1
-    assert ended.err.startswith("fairway: Set FAIRWAY_DATABASE_URL")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from tests.api.house import House, open_house
+from tests.api.house import House
 from tests.cli.program import Ended, fairway
-from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 PROGRAM = """
 from fairway import App
@@ -19,15 +16,6 @@ app = App("shop")
 @app.job
 def report() -> None: ...
 """
-
-
-@pytest.fixture(scope="module")
-def house(postgres_server: Server) -> Iterator[House]:
-    name = "cli_schedules"
-    in_thread(make_database(postgres_server.dsn, name, template=postgres_server.template))
-    with open_house(at_database(postgres_server.dsn, name)) as house:
-        yield house
-    in_thread(drop_database(postgres_server.dsn, name))
 
 
 def test_a_life_of_schedules(house: House, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 from tests.services.platform_room import (
@@ -13,11 +12,9 @@ from tests.services.platform_room import (
     holding,
     new,
     owner_on,
-    platform_on,
     sight,
     stored,
     submit,
-    until,
 )
 
 from fairway.core.errors import NotFound
@@ -72,47 +69,6 @@ async def test_progress_is_seen_and_changes_the_version(platform: Platform, tena
     assert after.version != before.version
 
 
-async def test_a_wait_ends_as_soon_as_the_job_does(platform: Platform, tenant: Tenant) -> None:
-    (job,) = await submit(platform, tenant)
-    hand = Hand(platform)
-    (lease,) = await hand.take()
-    waiting = wait(platform, tenant, job, 5)
-    await hand.report(hand.done(lease, result=b"42"))
-    seen = (await asyncio.wait_for(waiting, 1)).record
-    assert (seen.state, seen.result) == (State.SUCCEEDED, b"42")
-    assert platform.watchers.watched() == []
-
-
-async def test_a_wait_for_a_final_job_is_no_wait(platform: Platform, tenant: Tenant) -> None:
-    (job,) = await submit(platform, tenant)
-    hand = Hand(platform)
-    (lease,) = await hand.take()
-    await hand.report(hand.done(lease))
-    assert (await asyncio.wait_for(wait(platform, tenant, job, 30), 1)).record.state == 3
-
-
-async def test_a_wait_ends_with_its_time(platform: Platform, tenant: Tenant) -> None:
-    (job,) = await submit(platform, tenant)
-    began = time.monotonic()
-    seen = await wait(platform, tenant, job, 0.15)
-    assert seen.record.state == State.QUEUED
-    assert 0.1 < time.monotonic() - began < 1
-
-
-async def test_a_server_that_does_not_own_the_job_hears_of_its_end(
-    database_url: str, platform: Platform
-) -> None:
-    tenant = await add_tenant(platform)
-    (job,) = await submit(platform, tenant)
-    async with platform_on(database_url) as other:
-        waiting = wait(other, tenant, job, 5)
-        hand = Hand(platform)
-        (lease,) = await hand.take()
-        await hand.report(hand.done(lease))
-        seen = await asyncio.wait_for(waiting, 3)
-        assert seen.record.state == State.SUCCEEDED
-
-
 async def test_a_page_joins_what_runs(platform: Platform, tenant: Tenant) -> None:
     jobs = await submit(platform, tenant, new(), new())
     (lease,) = await Hand(platform, short=1).take()
@@ -123,18 +79,6 @@ async def test_a_page_joins_what_runs(platform: Platform, tenant: Tenant) -> Non
     states = {one.record.id: one.record.state for one in page}
     assert states == {jobs[0]: State.RUNNING, jobs[1]: State.QUEUED}
     assert lease.job.id == jobs[0]
-
-
-async def test_watchers_are_told_and_forgotten(platform: Platform) -> None:
-    with platform.watchers.watch(1, "job") as one, platform.watchers.watch(1, "job") as two:
-        platform.watchers.notify(["other"])
-        assert not one.is_set()
-        platform.watchers.notify(["job"])
-        assert one.is_set()
-        assert two.is_set()
-        assert platform.watchers.watched() == [(1, "job")]
-    assert platform.watchers.watched() == []
-    await until(lambda: platform.watchers.watched() == [])
 
 
 async def test_the_version_tells_a_discard_and_a_checkpoint(

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.services.platform_room import (
     HANG_SECONDS,
     QUICK,
@@ -26,7 +24,6 @@ from tests.services.platform_room import (
 
 from fairway.core.failure.circuits import Circuit, CircuitSettings
 from fairway.core.lifecycle import State
-from fairway.core.object_storage.result_patience import patience_seconds
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
@@ -190,14 +187,6 @@ async def test_a_result_that_storage_does_not_have_is_no_success_of_storage(
     assert circuit.failed(platform.clock.now_us(), 0), "one call, one failure: it opens"
     in_the_way.unlink()
     await until(lambda: platform.recorder.large_results.bytes_held == 0)
-
-
-@given(ran_us=st.integers(min_value=0, max_value=10**13))
-def test_patience_is_bounded_and_grows_with_the_run(ran_us: int) -> None:
-    seconds = patience_seconds(ran_us)
-    assert 30.0 <= seconds <= 3600.0
-    assert seconds <= patience_seconds(ran_us + 1_000_000)
-    assert patience_seconds(12 * 3600 * 10**6) == 3600.0
 
 
 async def test_a_result_is_not_recorded_once_its_shard_went_and_came_back(

@@ -8,8 +8,6 @@ from dataclasses import replace
 import pytest
 from tests.services.gate import gate_to
 from tests.services.platform_room import (
-    LONG,
-    MEDIUM,
     Hand,
     add_tenant,
     freeze,
@@ -80,29 +78,6 @@ async def test_a_snooze_and_a_return_cost_nothing(platform: Platform, tenant: Te
         await hand.report(hand.done(lease, outcome))
     (lease,) = await hand.take()
     assert (lease.job.id, lease.job.attempts, lease.job.deliveries) == (job, 0, 0)
-
-
-@pytest.mark.parametrize("pool", [MEDIUM, LONG])
-async def test_durable_leases_are_on_disk_before_the_worker_hears(
-    platform: Platform, tenant: Tenant, pool: int
-) -> None:
-    (job,) = await submit(platform, tenant, new(pool=pool))
-    hand = Hand(platform, medium=1, long=1)
-    (lease,) = await hand.take()
-    async with platform.database.background() as connection:
-        row = await connection.fetchrow(
-            "SELECT state, epoch, replace(token::text, '-', '') FROM jobs WHERE id = $1", job
-        )
-    assert tuple(row) == (State.RUNNING, lease.epoch, lease.token)
-
-
-async def test_a_lazy_lease_is_written_when_the_job_still_runs(
-    platform: Platform, tenant: Tenant
-) -> None:
-    (job,) = await submit(platform, tenant)
-    (lease,) = await Hand(platform).take()
-    await until(lambda: lease.written)
-    assert await stored(platform, job) == (State.RUNNING, lease.epoch)
 
 
 async def test_outcomes_wait_while_the_store_is_away(database_url: str) -> None:

@@ -28,7 +28,7 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
-from fairway.services.recording import refused_outcomes, row_writer
+from fairway.services.recording import refused_outcomes
 from fairway.services.sessions.sessions import Lease
 
 MOST_US = (1 << 53) - 1  # what a report may say at most
@@ -139,54 +139,6 @@ async def test_a_success_that_the_store_refuses_is_dead_with_the_reason(
     assert (await reason_of(platform, bad))[0] == "refused_by_store"
     again = bad_hand.done(bad)
     assert await bad_hand.report(again) == (set(), {again.number})
-
-
-async def test_a_lease_that_the_store_refuses_ends_its_job(
-    platform: Platform, tenant: Tenant
-) -> None:
-    bad, good = await submit(platform, tenant, new(pool=MEDIUM), new(pool=MEDIUM))
-    async with refusing(platform, f"NEW.id = '{bad}' AND NEW.state = 2"):
-        hand = Hand(platform, medium=2)
-        (lease,) = await hand.take()
-        assert lease.job.id == good
-        await until(lambda: is_dead(platform, bad))
-        assert bad not in platform.dispatcher.leases
-
-
-async def test_a_store_that_takes_no_lease_at_all_costs_no_job(
-    platform: Platform, tenant: Tenant
-) -> None:
-    """An index that is damaged, say: they wait until it is mended."""
-    count = 2 * row_writer.WIDESPREAD
-    jobs = await submit(platform, tenant, *[new(pool=MEDIUM) for _ in range(count)])
-    hand = Hand(platform, medium=count)
-    async with refusing(platform, "NEW.state = 2", "XX002"):
-        await hand.say(hello=True)
-        news = await hand.say(wait_seconds=2)
-        assert news is not None
-        assert not news.leases
-        for job in jobs:
-            assert (await stored(platform, job))[0] is State.QUEUED
-    assert {lease.job.id for lease in await hand.take(count)} == set(jobs)
-
-
-async def test_a_run_whose_lease_is_refused_later_is_stopped(
-    platform: Platform, tenant: Tenant
-) -> None:
-    """The short pool writes its leases while the jobs run."""
-    async with refusing(platform, "NEW.state = 2"):
-        (job,) = await submit(platform, tenant)
-        hand = Hand(platform, short=1)
-        (lease,) = await hand.take()
-        revoked: list[str] = []
-        async with asyncio.timeout(8):
-            while not revoked:
-                news = await hand.say(wait_seconds=0.2)
-                assert news is not None
-                revoked += news.revoked
-        assert revoked == [job]
-        await until(lambda: is_dead(platform, job))
-    assert await hand.report(hand.done(lease)) == (set(), {1})
 
 
 async def test_what_is_refused_in_any_form_is_set_aside(

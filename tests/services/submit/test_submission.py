@@ -20,7 +20,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.job import LIGHT_JOBS, QueuedJob
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -111,20 +111,6 @@ async def test_two_servers_agree_on_a_key(database_url: str, platform: Platform)
         verdicts = [verdict for (verdict,) in await asyncio.gather(*calls)]
     assert len({verdict.id for verdict in verdicts if isinstance(verdict, Accepted)}) == 1
     assert await count(platform) == 1
-
-
-async def test_the_tenants_depth_limit_refuses_before_any_write(platform: Platform) -> None:
-    tenant = await add_tenant(platform, "small", depth_limit=3)
-    await submit(platform, tenant, new(), new())
-    with pytest.raises(LimitReached) as refusal:
-        await submit(platform, tenant, new(), new())
-    assert refusal.value.code == "QUEUE_DEPTH_EXCEEDED"
-    assert refusal.value.retry_after_seconds > 0
-    assert refusal.value.message.startswith("2 jobs wait and the limit is 3; come back with 2 more")
-    with pytest.raises(LimitReached, match="at most 3 of yours may wait: send fewer at once"):
-        await submit(platform, tenant, *(new() for _ in range(4)))
-    assert len(await submit(platform, tenant, new())) == 1
-    assert await count(platform) == 3
 
 
 async def test_a_server_that_cannot_keep_up_sheds_load(database_url: str) -> None:

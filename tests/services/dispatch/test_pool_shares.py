@@ -5,25 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
-import pytest
 from tests.services.platform_room import (
     MEDIUM,
-    QUICK,
-    SHORT,
     Hand,
-    add_tenant,
-    kill,
     new,
-    owner_on,
-    owns_all,
     platform_on,
     submit,
     until,
 )
 
-from fairway.core.errors import LimitReached
 from fairway.core.tenant import Tenant, TenantSettings, Tier
-from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
 
@@ -160,104 +151,3 @@ async def test_a_reservation_larger_than_the_pool_does_no_harm(platform: Platfor
     owner = await tenant_with(platform, "owner", reserved=(("short", 1000),))
     await submit(platform, owner, *[new()] * 5)
     assert tenants_of(await leases_of(Hand(platform, short=3))) == {owner.id: 3}
-
-
-# -- debts ---------------------------------------------------------------------------------------
-
-
-async def owe(platform: Platform, tenant: Tenant, seconds: float) -> None:
-    """All four slots for so long, by jobs that were believed short."""
-    await submit(platform, tenant, *[new("slow")] * 4)
-    hand = Hand(platform, types=("slow",), short=4)
-    leases = await hand.take(4)
-    await add_waiting(platform)
-    await asyncio.sleep(seconds)
-    await hand.report(*(hand.done(lease) for lease in leases))
-    await hand.say(goodbye=True)
-
-
-async def add_waiting(platform: Platform) -> None:
-    """Somebody waits while the slots are taken: else nothing is owed to anybody."""
-    patient = await tenant_with(platform, "patient")
-    await submit(platform, patient, *[new("slow")] * 4)
-
-
-async def write_debts(platform: Platform) -> None:
-    platform.fair_share_loop._pass_due_us = 0
-    await platform.fair_share_loop.run_once(platform.clock.now_us())
-
-
-async def debts_on_disk(platform: Platform) -> dict[int, int]:
-    async with platform.database.background() as connection:
-        rows = await connection.fetch("SELECT tenant, debt_us FROM fair_share WHERE pool = 1")
-    return {row["tenant"]: row["debt_us"] for row in rows}
-
-
-async def test_a_debtor_is_not_served_before_others_after_a_failover(database_url: str) -> None:
-    first = await Platform.prepare(database_url, QUICK, SystemClock())
-    await first.start()
-    await until(lambda: owns_all(first))
-    debtor = await tenant_with(first, "debtor")
-    await owe(first, debtor, 0.6)
-    await write_debts(first)
-    assert (await debts_on_disk(first))[debtor.id] > 0
-    await kill(first)
-    async with owner_on(database_url) as second:
-        assert debtor.id in second.dispatcher.shares[SHORT].tenants()
-        modest = await tenant_with(second, "modest")
-        for tenant in (debtor, modest):
-            await submit(second, tenant, *[new()] * 20)
-        hand = Hand(second, short=1)
-        (lease,) = await hand.take()
-        for _ in range(5):  # of one slot, until the debt is paid
-            assert lease.job.tenant == modest.id
-            await hand.report(hand.done(lease))
-            (lease,) = await hand.take()
-
-
-async def test_a_replaced_owner_writes_no_debts(platform: Platform) -> None:
-    debtor = await tenant_with(platform, "debtor")
-    await owe(platform, debtor, 0.5)
-    async with platform.database.background() as connection:
-        await connection.execute("UPDATE shards SET term = term + 1")
-    await write_debts(platform)
-    assert await debts_on_disk(platform) == {}
-
-
-async def test_debts_that_could_not_be_written_are_written_later(platform: Platform) -> None:
-    debtor = await tenant_with(platform, "debtor")
-    await owe(platform, debtor, 0.5)
-    async with platform.database.upkeep() as connection:
-        await connection.execute("ALTER TABLE fair_share RENAME TO away")
-    with pytest.raises(Exception, match="fair_share"):
-        await write_debts(platform)
-    async with platform.database.upkeep() as connection:
-        await connection.execute("ALTER TABLE away RENAME TO fair_share")
-    await write_debts(platform)
-    assert (await debts_on_disk(platform))[debtor.id] > 0
-
-
-# -- depth ---------------------------------------------------------------------------------------
-
-
-async def test_a_full_queue_refuses_and_others_see_nothing(platform: Platform) -> None:
-    full, other = await add_tenant(platform, "full", depth_limit=5), await add_tenant(platform, "o")
-    await submit(platform, full, *[new()] * 3, new(pool=MEDIUM))
-    with pytest.raises(LimitReached) as refused:
-        await submit(platform, full, new(), new())
-    assert refused.value.code == "QUEUE_DEPTH_EXCEEDED"
-    assert refused.value.retry_after_seconds > 0
-    assert len(await submit(platform, full)) == 1
-    assert len(await submit(platform, other, *[new()] * 50)) == 50
-    hand = Hand(platform)
-    leases = [one for one in await hand.take(4) if one.job.tenant == full.id]
-    assert len(await submit(platform, full, *[new()] * len(leases))) == len(leases)  # room again
-
-
-async def test_a_refusal_costs_no_tokens(platform: Platform) -> None:
-    tenant = await tenant_with(platform, "t", depth_limit=1, rate_per_second=1, burst=5)
-    for _ in range(20):
-        with pytest.raises(LimitReached) as refused:
-            await submit(platform, tenant, new(), new())
-        assert refused.value.code == "QUEUE_DEPTH_EXCEEDED"
-    assert platform.admission.quota(tenant).left == 5

@@ -1,4 +1,4 @@
-"""Tenants and keys for operators; health and metrics for machines, also while the store is away."""
+"""Health and metrics for machines, also while the store is away."""
 
 from __future__ import annotations
 
@@ -7,105 +7,13 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 import httpx2
-import pytest
 from tests.api.cable import cable_to
-from tests.api.house import House, open_house, problem
+from tests.api.house import open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
 from fairway.api.operators.health import METRICS_SECONDS
-from fairway.core.keys import ApiKey
 from fairway.services.readiness import KEPT_US
-
-
-def name() -> str:
-    return f"n-{secrets.token_hex(6)}"
-
-
-# -- tenants and keys --------------------------------------------------------------------------
-
-
-async def test_a_tenant_comes_with_its_first_key(
-    house: House, operator: httpx2.AsyncClient
-) -> None:
-    wanted = {"name": name(), "weight": 3, "depth_limit": 7}
-    reply = await operator.post("/v1/tenants", json=wanted)
-    assert reply.status_code == 201
-    assert {field: reply.json()[field] for field in wanted} == wanted
-    key = ApiKey.parse(reply.json()["api_key"])
-    assert key is not None
-    assert key.scope == "tenant"
-    async with house.caller(key.text) as tenant:
-        assert (await tenant.post("/v1/jobs", json={"type": "a"})).status_code == 202
-
-
-async def test_a_name_is_taken_once(operator: httpx2.AsyncClient) -> None:
-    wanted = {"name": name()}
-    assert (await operator.post("/v1/tenants", json=wanted)).status_code == 201
-    problem(await operator.post("/v1/tenants", json=wanted), 409, "CONFLICT", "/name")
-
-
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
-        ({}, "/name"),
-        ({"name": "Acme"}, "/name"),
-        ({"name": "a\n"}, "/name"),
-        ({"name": "x" * 64}, "/name"),
-        ({"name": "a\x00b"}, "/name"),
-        ({"name": "a", "weight": 0}, "/weight"),
-        ({"name": "a", "weight": 10**6}, "/weight"),
-        ({"name": "a", "depth_limit": -1}, "/depth_limit"),
-        ({"name": "a", "depth_limit": 10**30}, "/depth_limit"),
-        ({"name": "a", "tier": "gold"}, "/tier"),
-        ({"name": "a", "cap": 0}, "/cap"),
-        ({"name": "a", "rate_per_second": 0}, "/rate_per_second"),
-        ({"name": "a", "colour": "red"}, "/colour"),
-    ],
-)
-async def test_a_bad_tenant_is_named(
-    operator: httpx2.AsyncClient, body: dict[str, object], pointer: str
-) -> None:
-    problem(await operator.post("/v1/tenants", json=body), 422, "INVALID_REQUEST", pointer)
-
-
-async def test_bodies_of_operators_are_bounded_and_read_with_care(
-    operator: httpx2.AsyncClient,
-) -> None:
-    problem(await operator.post("/v1/tenants", content=b"{"), 400, "INVALID_JSON")
-    problem(await operator.post("/v1/tenants", content=b'{"name":"\xff"}'), 400, "INVALID_JSON")
-    problem(await operator.post("/v1/keys", content=b" " * 70_000), 413, "PAYLOAD_TOO_LARGE")
-    headers = {"content-type": "text/plain"}
-    reply = await operator.post("/v1/keys", content=b"{}", headers=headers)
-    problem(reply, 415, "UNSUPPORTED_MEDIA_TYPE")
-
-
-async def test_a_key_is_made_and_revoked_once(operator: httpx2.AsyncClient) -> None:
-    made = (await operator.post("/v1/keys", json={"scope": "worker"})).json()
-    assert (made["scope"], made["tenant"]) == ("worker", None)
-    assert made["api_key"].startswith(f"fw_worker_{made['id']}_")
-    gone = await operator.delete(f"/v1/keys/{made['id']}")
-    assert (gone.status_code, gone.content) == (204, b"")
-    problem(await operator.delete(f"/v1/keys/{made['id']}"), 404, "NOT_FOUND")
-
-
-@pytest.mark.parametrize("key_id", ["00c0ffee", "%00", "x" * 500, "a'b", "%F0%9F%92%A9"])
-async def test_a_key_that_is_not_there_cannot_be_revoked(
-    operator: httpx2.AsyncClient, key_id: str
-) -> None:
-    problem(await operator.delete(f"/v1/keys/{key_id}"), 404, "NOT_FOUND")
-
-
-async def test_a_key_needs_a_tenant_that_exists(operator: httpx2.AsyncClient) -> None:
-    problem(await operator.post("/v1/keys", json={}), 422, "INVALID_REQUEST", "/tenant")
-    unknown = {"tenant": "nobody\x00"}
-    problem(await operator.post("/v1/keys", json=unknown), 404, "NOT_FOUND", "/tenant")
-    for scope in ("operator", "", None):
-        reply = await operator.post("/v1/keys", json={"scope": scope})
-        problem(reply, 422, "INVALID_REQUEST", "/scope")
-
-
-# -- machines ----------------------------------------------------------------------------------
 
 
 async def test_health_needs_no_key(nobody: httpx2.AsyncClient) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
-import asyncpg
 import pytest
 from tests.postgres import connected
 
@@ -126,34 +125,6 @@ async def test_a_use_inside_a_use_is_found(
 async def test_a_use_inside_a_use_warns_where_nobody_tests(database: Database) -> None:
     with pytest.warns(RuntimeWarning, match="while it has one"):
         connection_cache._warn("a task wants a connection while it has one")
-
-
-PASSING = ["40001", "40P01", "55P03", "57014", "53100", "53200", "53300", "25006", "57P01",
-           "57P02", "57P03", "57P04", "57P05", "08006", "08001", "58000", "58030"]  # fmt: skip
-
-
-@pytest.mark.parametrize("code", PASSING)
-async def test_what_passes_is_recognized(database: Database, code: str) -> None:
-    with pytest.raises(DISCONNECTED):
-        async with database.background() as connection:
-            await connection.execute(f"DO $$BEGIN RAISE 'x' USING ERRCODE = '{code}'; END$$")
-    async with database.background() as connection:
-        assert await connection.fetchval("SELECT 1") == 1
-
-
-async def test_a_node_that_is_away_behind_the_store_passes_too(database: Database) -> None:
-    said = "failure on connection marked as essential"
-    with pytest.raises(StoreAway):
-        async with database.background() as connection:
-            await connection.execute(f"DO $$BEGIN RAISE '{said}' USING ERRCODE = 'XX000'; END$$")
-
-
-@pytest.mark.parametrize("code", ["23505", "22003", "XX000", "42P01"])
-async def test_what_does_not_pass_is_not(database: Database, code: str) -> None:
-    with pytest.raises(asyncpg.PostgresError) as caught:
-        async with database.background() as connection:
-            await connection.execute(f"DO $$BEGIN RAISE 'x' USING ERRCODE = '{code}'; END$$")
-    assert not isinstance(caught.value, DISCONNECTED)
 
 
 @pytest.mark.parametrize(("set_to", "found"), [("off", "on"), ("remote_apply", "remote_apply")])

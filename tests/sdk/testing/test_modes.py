@@ -33,12 +33,6 @@ from fairway import (
 from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.lifecycle import State
 
-
-@pytest.fixture(autouse=True)
-def _forget() -> None:
-    tried.clear()
-
-
 # -- inline ----------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from tests.api.house import House, problem
 from tests.api.jobs.test_jobs import submit
-from tests.api.test_heavy_bodies import nobody_held_up
+from tests.api.payloads.test_body_cost import nobody_held_up
 from tests.api.worker import HandWorker
 
 MB = 1 << 20

@@ -1,4 +1,4 @@
-"""A tenant's own workers change nothing for others: neither shares nor how long runs shall take."""
+"""What runs cost: what ran, to the microsecond; and a tenant's own workers cost nobody else."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_worlds import tried
 
+from fairway.core.fair_share.competitors import Competitors
+from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
-from fairway.core.fair_share.node import Running
+from fairway.core.fair_share.ledger import Ledger
+from fairway.core.fair_share.node import DONE, Running
 
 QUIET, ENEMY = 1, 2
 TYPE = 7  # of both
@@ -78,3 +81,38 @@ def test_own_workers_leave_shares_and_estimates_as_they_are(
         alone.step(gap_us, deed, count, with_own=False)
         beside.step(gap_us, deed, count, with_own=True)
         assert alone.seen() == beside.seen()
+
+
+# ---- accounts
+
+turns = st.sampled_from(["start", "start", "start", "end", "end", "nap"])
+lives = st.lists(st.tuples(st.integers(0, 200_000), turns, st.integers(0, 5)), max_size=40)
+
+
+@tried(200)
+@given(lives, st.integers(1, 1000))
+def test_what_was_charged_is_what_ran(lives: list[Step], weight: int) -> None:
+    """However wrong the guess was, whenever that was found out, and whoever slept meanwhile."""
+    competitors, estimates = Competitors(ShareSettings()), Estimates(100_000, 1_000, 10_000_000)
+    competitors.set_capacity(6, 0)
+    competitors.set_entitlement(QUIET, Entitlement(weight=weight), 0)
+    competitors.wake(QUIET, 0)
+    ledger, node, now_us, ran_us = Ledger(competitors, estimates), competitors.nodes[QUIET], 0, 0
+    before = node.v - node.adjusted
+    in_flight: list[Running] = []
+    for gap_us, turn, place in [*lives, *[(7, "end", 0)] * 6]:
+        now_us += gap_us
+        ledger.mark_overdue(now_us)
+        if turn == "nap":
+            competitors.sleep(QUIET, now_us)
+            competitors.wake(QUIET, now_us)
+        elif turn == "start" and len(in_flight) < 6:
+            in_flight.append(ledger.start(node, estimates.of(TYPE), False, now_us))
+        elif turn == "end" and in_flight:
+            running = in_flight.pop(place % len(in_flight))
+            ledger.end(running, now_us)
+            ran_us += now_us - running.granted_at_us
+            assert running.phase == DONE
+    assert (node.running, node.over) == (0, 0)
+    assert node.v - node.adjusted - before == ran_us * node.stride
+    assert node.received_us(now_us) == ran_us

@@ -1,0 +1,71 @@
+"""Every operation as a curl command that runs as it stands."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from tests.api.docs.test_pages import named
+from tests.api.house import House
+
+from fairway.api.docs.openapi import document
+from fairway.api.endpoint import Endpoint
+from fairway.api.routes import OPERATIONS
+
+#: What an example gets that is about nobody's lease.
+OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 404,
+               "getResult": 404}  # fmt: skip
+
+
+#: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.
+OF_WHAT_IS_NOT_THERE = {
+    "getDeadLetter", "replayDeadLetter", "discardDeadLetter", "getDeadLetterAction",
+    "abortDeadLetterAction", "liftQuarantine",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shell(house: House) -> Iterator[dict[str, str]]:
+    """The variables that the page tells people to set, and the ids of earlier replies."""
+    name, key = house.new_tenant()
+    headers = {"authorization": f"Bearer {key}"}
+    job = httpx2.post(f"{house.url}/v1/jobs", json={"type": "doc.example"}, headers=headers).json()
+    httpx2.delete(f"{house.url}/v1/jobs/{job['id']}", headers=headers)
+    spare = house.new_key({"scope": "tenant", "tenant": name})
+    yield {
+        "FAIRWAY_URL": house.url,
+        "FAIRWAY_API_KEY": key,
+        "FAIRWAY_WORKER_KEY": house.new_key({"scope": "worker"}),
+        "FAIRWAY_OPERATOR_KEY": house.operator_key,
+        "JOB": job["id"],
+        "ACTION": job["id"],
+        "TENANT": name,
+        "KEY_ID": spare.split("_")[2],
+    }
+    # An example reserves slots; kept, nobody else would get any on a server as small as this one.
+    operator = {"authorization": f"Bearer {house.operator_key}"}
+    path = f"{house.url}/v1/tenants/{name}"
+    assert httpx2.patch(path, json={"reserved": {}}, headers=operator).status_code == 200
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=named)
+def test_every_curl_example_runs(operation: Endpoint, shell: dict[str, str]) -> None:
+    node = document()["paths"][operation.path][operation.method.lower()]
+    command = node["x-codeSamples"][0]["source"].replace(
+        "curl ", "curl -s -w '\\n%{http_code}' ", 1
+    )
+    ran = subprocess.run(
+        ["bash", "-euc", command], env=shell, capture_output=True, text=True, timeout=20, check=True
+    )
+    status = int(ran.stdout.rsplit("\n", 1)[1])
+    expected = {reply.status for reply in operation.replies}
+    if operation.name in ("cancelJob", "rescheduleJob"):
+        expected.add(409)  # the example job has ended already
+    if operation.name in OF_WHAT_IS_NOT_THERE:
+        expected.add(404)
+    if operation.name == "drainWorker":
+        expected.add(404)  # the example worker has not said hello, or has left
+    expected.add(OF_EXAMPLES.get(operation.name, 0))
+    assert status in expected, ran.stdout

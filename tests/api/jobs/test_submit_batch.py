@@ -1,0 +1,82 @@
+"""Many jobs in one request: each has its own answer, and a batch sent again makes no doubles."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from tests.api.house import problem
+from tests.api.jobs.test_submit import JOB, count
+
+
+async def test_each_job_of_a_batch_has_its_own_status(tenant: httpx2.AsyncClient) -> None:
+    jobs: list[Any] = [JOB, {"type": "9"}, JOB, {**JOB, "pool": "huge"}, "no job", JOB]
+    reply = await tenant.post("/v1/jobs/batch", json={"jobs": jobs})
+    assert reply.status_code == 200
+    body = reply.json()
+    assert [item["status"] for item in body["items"]] == [202, 422, 202, 422, 422, 202]
+    assert body["accepted"] == 3
+    assert body["items"][1]["problem"]["errors"][0]["pointer"] == "/type"
+    assert body["items"][3]["problem"]["code"] == "UNKNOWN_POOL"
+    ids = [item["id"] for item in body["items"] if item["status"] == 202]
+    listed = [job["id"] for job in (await tenant.get("/v1/jobs")).json()["jobs"]]
+    assert listed == sorted(ids, reverse=True)
+
+
+async def test_a_batch_of_bad_jobs_writes_nothing(tenant: httpx2.AsyncClient) -> None:
+    reply = await tenant.post("/v1/jobs/batch", json={"jobs": [{"type": ""}, {}]})
+    assert reply.json()["accepted"] == 0
+    assert await count(tenant) == 0
+
+
+@pytest.mark.parametrize("size", [0, 10_001])
+async def test_a_batch_holds_1_to_10_000(tenant: httpx2.AsyncClient, size: int) -> None:
+    reply = await tenant.post("/v1/jobs/batch", json={"jobs": [JOB] * size})
+    problem(reply, 422, "INVALID_REQUEST", "/jobs")
+    assert await count(tenant) == 0
+
+
+async def test_10_000_jobs_are_taken_at_once(tenant: httpx2.AsyncClient) -> None:
+    reply = await tenant.post("/v1/jobs/batch", json={"jobs": [{"type": "tiny"}] * 10_000})
+    assert reply.json()["accepted"] == 10_000
+    assert len({item["id"] for item in reply.json()["items"]}) == 10_000
+
+
+async def test_a_deep_job_does_not_hide_among_flat_ones(tenant: httpx2.AsyncClient) -> None:
+    deep = b'{"type":"a","payload":{"x":' + b"[" * 70 + b"]" * 70 + b"}}"
+    body = b'{"jobs":[' + b",".join([b'{"type":"a","payload":{}}'] * 500 + [deep]) + b"]}"
+    items = (await tenant.post("/v1/jobs/batch", content=body)).json()["items"]
+    assert [item["status"] for item in items[-2:]] == [202, 422]
+    assert "deeper than 64" in items[-1]["problem"]["detail"]
+
+
+async def test_a_long_number_does_not_hide_in_a_batch(tenant: httpx2.AsyncClient) -> None:
+    body = b'{"jobs":[{"type":"a","payload":{"n":' + b"9" * 30 + b"}}]}"
+    (item,) = (await tenant.post("/v1/jobs/batch", content=body)).json()["items"]
+    assert item["problem"]["errors"][0]["pointer"] == "/payload/n"
+
+
+async def test_a_resent_batch_makes_no_doubles(tenant: httpx2.AsyncClient) -> None:
+    headers = {"idempotency-key": "batch-1"}
+    jobs = [JOB, {"type": "9"}, {**JOB, "priority": 1}]
+    first = await tenant.post("/v1/jobs/batch", json={"jobs": jobs}, headers=headers)
+    again = await tenant.post("/v1/jobs/batch", json={"jobs": jobs}, headers=headers)
+    assert first.json() == again.json()
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["idempotent-replayed"] == "true"
+    assert await count(tenant) == 2
+    changed = {"jobs": [JOB, JOB, JOB]}
+    mixed = await tenant.post("/v1/jobs/batch", json=changed, headers=headers)
+    assert [item["status"] for item in mixed.json()["items"]] == [202, 202, 422]
+    assert "idempotent-replayed" not in mixed.headers
+
+
+async def test_a_batch_and_a_job_do_not_share_keys(tenant: httpx2.AsyncClient) -> None:
+    body = json.dumps(JOB)
+    await tenant.post("/v1/jobs/batch", content=f'{{"jobs":[{body}]}}',
+                      headers={"idempotency-key": "k"})  # fmt: skip
+    for key in ("k", "k#0"):
+        one = await tenant.post("/v1/jobs", content=body, headers={"idempotency-key": key})
+        assert "idempotent-replayed" not in one.headers

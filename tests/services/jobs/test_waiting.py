@@ -1,0 +1,59 @@
+"""Waiting for a job: over as soon as the job is, wherever its owner is, and with its time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tests.services.jobs.test_lookup import wait
+from tests.services.platform_room import (
+    Hand,
+    add_tenant,
+    platform_on,
+    submit,
+)
+
+from fairway.core.lifecycle import State
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+
+
+async def test_a_wait_ends_as_soon_as_the_job_does(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    waiting = wait(platform, tenant, job, 5)
+    await hand.report(hand.done(lease, result=b"42"))
+    seen = (await asyncio.wait_for(waiting, 1)).record
+    assert (seen.state, seen.result) == (State.SUCCEEDED, b"42")
+    assert platform.watchers.watched() == []
+
+
+async def test_a_wait_for_a_final_job_is_no_wait(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    hand = Hand(platform)
+    (lease,) = await hand.take()
+    await hand.report(hand.done(lease))
+    assert (await asyncio.wait_for(wait(platform, tenant, job, 30), 1)).record.state == 3
+
+
+async def test_a_wait_ends_with_its_time(platform: Platform, tenant: Tenant) -> None:
+    (job,) = await submit(platform, tenant)
+    began = time.monotonic()
+    seen = await wait(platform, tenant, job, 0.15)
+    assert seen.record.state == State.QUEUED
+    assert 0.1 < time.monotonic() - began < 1
+
+
+async def test_a_server_that_does_not_own_the_job_hears_of_its_end(
+    database_url: str, platform: Platform
+) -> None:
+    tenant = await add_tenant(platform)
+    (job,) = await submit(platform, tenant)
+    async with platform_on(database_url) as other:
+        waiting = wait(other, tenant, job, 5)
+        hand = Hand(platform)
+        (lease,) = await hand.take()
+        await hand.report(hand.done(lease))
+        seen = await asyncio.wait_for(waiting, 3)
+        assert seen.record.state == State.SUCCEEDED
