@@ -1,0 +1,38 @@
+"""`client.json`: for its owner alone, read again as it was written, and no reason to fail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
+
+KEYS = LocalKeys(url="http://127.0.0.1:1", api_key="a", worker_key="b", operator_key="c")
+
+
+def test_what_is_written_is_read_and_only_by_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    before = os.umask(0)
+    try:
+        write_keys(path, KEYS)
+    finally:
+        os.umask(before)
+    assert read_keys(path) == KEYS
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_shorter_one_leaves_nothing_of_a_longer_one(tmp_path: Path) -> None:
+    path = tmp_path / FILE_NAME
+    write_keys(path, LocalKeys(url="u" * 500, api_key="a", worker_key="b", operator_key="c"))
+    write_keys(path, KEYS)
+    assert read_keys(path) == KEYS
+
+
+@pytest.mark.parametrize("text", [None, b"", b"{", b"{}", b"\xff"])
+def test_what_is_none_is_none(tmp_path: Path, text: bytes | None) -> None:
+    path = tmp_path / FILE_NAME
+    if text is not None:
+        path.write_bytes(text)
+    assert read_keys(path) is None

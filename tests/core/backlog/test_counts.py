@@ -1,0 +1,71 @@
+"""What is told of the backlog is what is in it: by tenant, by pool, and in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.backlog.test_backlog import START_MS, exhaust, make
+from tests.core.timed_backlog import TimedBacklog
+
+from fairway.core.backlog.counts import Survey
+from fairway.core.backlog.streams import WindowLimits
+from fairway.core.job import QueuedJob
+
+POOLS, TENANTS = (1, 2), (1, 2, 3)
+arrivals = st.lists(
+    st.builds(
+        lambda n, ms, pool, tenant, type_: (n, ms, pool, tenant, type_),
+        st.integers(0, 10_000),
+        st.integers(0, 1000),
+        st.sampled_from(POOLS),
+        st.sampled_from(TENANTS),
+        st.integers(1, 3),
+    ),
+    max_size=30,
+    unique_by=lambda one: one[0],
+)
+
+
+def backlog_of(plan: list[tuple[int, int, int, int, int]]) -> tuple[TimedBacklog, list[QueuedJob]]:
+    backlog = TimedBacklog(WindowLimits())
+    jobs = [make(n, ms=ms, pool=pool, tenant=who, type=type_) for n, ms, pool, who, type_ in plan]
+    jobs.sort()  # as they are accepted
+    backlog.arrived(jobs)
+    return backlog, jobs
+
+
+@given(arrivals, st.integers(0, 10))
+def test_counts_are_what_a_count_of_all_would_find(
+    plan: list[tuple[int, int, int, int, int]], taken: int
+) -> None:
+    backlog, jobs = backlog_of(plan)
+    left = {job.id: job for job in jobs}
+    for number in range(taken):
+        pool, tenant = POOLS[number % 2], TENANTS[number % 3]
+        if (job := backlog.take(pool, tenant, {1, 2, 3}, ())) is not None:
+            del left[job.id]
+    of = Counter((job.pool, job.tenant) for job in left.values())
+    counts, found = backlog.counts, Survey()
+    for pool in POOLS:
+        for tenant in TENANTS:
+            assert counts.ready(pool, tenant) == of[pool, tenant]
+            assert counts.depth(tenant, [pool]) == of[pool, tenant]
+    assert sorted(counts.awake()) == sorted(of)
+    assert all(counts.depth(who, POOLS) == of[1, who] + of[2, who] for who in TENANTS)
+    exhaust(counts.surveying(found))
+    for pool in POOLS:
+        times = [int(job.id[:13].replace("-", ""), 16) for job in left.values() if job.pool == pool]
+        assert found.depth[pool] == len(times)
+        assert found.oldest_ms[pool] == min(times, default=float("inf"))
+        assert not times or min(times) >= START_MS
+
+
+def test_what_the_store_counted_is_no_less_than_what_is_here() -> None:
+    backlog, _ = backlog_of([(n, 0, 1, 1, 1) for n in range(3)])
+    backlog.counts.counted({(1, 1): 100, (9, 1): 5})
+    assert backlog.counts.depth(1, POOLS) == 100
+    assert backlog.counts.depth(9, POOLS) == 0, "nothing of that tenant is here"
+    backlog.counts.counted({(1, 1): 1})
+    assert backlog.counts.depth(1, POOLS) == 3

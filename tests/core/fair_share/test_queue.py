@@ -1,0 +1,101 @@
+"""The queue of one level against a look at every node, which it never takes itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.fair_simulation import LOOSE, PLAIN
+from tests.core.fair_worlds import tried
+
+from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
+from fairway.core.fair_share.node import ShareNode
+from fairway.core.fair_share.queue import ShareQueue
+
+TENANTS = 6
+Step = tuple[str, int, int]
+
+deeds = st.sampled_from(["serve", "serve", "serve", "refund", "end", "leave", "aside", "back"])
+steps = st.lists(
+    st.tuples(deeds, st.integers(1, TENANTS), st.integers(0, 1_000)), min_size=5, max_size=60
+)
+
+
+class Level:
+    """Every node of one queue; what was paid can be given back, down to where it woke."""
+
+    def __init__(self, settings: ShareSettings, weights: list[int]) -> None:
+        self.nodes = dict[int, ShareNode]()
+        self.queue = ShareQueue(self.nodes, replace(settings, turn_us=0))
+        self.queue.set_slots(8)
+        for tenant, weight in enumerate(weights, 1):
+            self.nodes[tenant] = ShareNode(tenant, Entitlement(weight=weight), self.queue)
+            self.queue.enter(self.nodes[tenant], 0)
+
+    def step(self, deed: str, tenant: int, amount: int) -> None:
+        node, queue = self.nodes[tenant], self.queue
+        if deed == "serve":
+            if (chosen := queue.pick(0)) is not None:
+                queue.serve(chosen, amount * chosen.stride, 0)
+        elif deed in ("refund", "end"):
+            node.refund(amount * node.stride if deed == "refund" else 0)
+            node.running = max(node.running - (deed == "end"), 0)
+            if node in self.waiting():
+                queue.refresh(node)
+        elif deed == "leave":
+            if node.eligible:
+                queue.leave(node, 0)
+            else:
+                queue.enter(node, 0)
+            node.aside = False
+        elif deed == "aside" and node.eligible and not node.aside:
+            node.aside = True
+            queue.withdraw(node)
+        elif deed == "back" and node.aside:
+            node.aside = False
+            queue.put_back(node)
+
+    def waiting(self) -> list[ShareNode]:
+        return [node for node in self.nodes.values() if node.eligible and not node.aside]
+
+
+@tried(300)
+@given(st.lists(st.integers(1, 100), min_size=TENANTS, max_size=TENANTS), steps)
+def test_the_smallest_virtual_time_goes_next(weights: list[int], steps: list[Step]) -> None:
+    level = Level(LOOSE, weights)
+    for deed, tenant, amount in steps:
+        level.step(deed, tenant, amount)
+        waiting = level.waiting()
+        expected = min(waiting, key=lambda node: node.v, default=None)
+        assert level.queue.pick(0) is expected
+        eligible = [node for node in level.nodes.values() if node.eligible]
+        assert level.queue.eligible == len(eligible)
+        assert level.queue.weight == sum(node.weight for node in eligible)
+
+
+@tried(300)
+@given(steps)
+def test_who_holds_its_fair_slots_goes_after_all_others(steps: list[Step]) -> None:
+    """Only where all do is the smallest virtual time served again."""
+    level = Level(PLAIN, [10] * TENANTS)
+    for deed, tenant, amount in steps:
+        level.step(deed, tenant, amount)
+        waiting = level.waiting()
+        under = [node for node in waiting if not level.queue.crowded(node)]
+        expected = min(under or waiting, key=lambda node: node.v, default=None)
+        assert level.queue.pick(0) is expected
+
+
+@tried(100)
+@given(steps)
+def test_virtual_time_never_falls_and_who_wakes_starts_at_the_present(steps: list[Step]) -> None:
+    level, before = Level(PLAIN, [10] * TENANTS), 0
+    for deed, tenant, amount in steps:
+        was_eligible = level.nodes[tenant].eligible
+        level.step(deed, tenant, amount)
+        queue, node = level.queue, level.nodes[tenant]
+        assert queue.v >= before
+        before = queue.v
+        if deed == "leave" and not was_eligible:
+            assert node.v >= queue.v + node.tenant

@@ -1,0 +1,67 @@
+"""From a target to its object: a slip is one plain sentence, an app's own error stays its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairway.sdk.loading import LoadError, load_object, look_for
+
+SOURCE = "class Shop:\n    app = 'the app'\n_hidden = 1\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with modules in it, left as it was found."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    (tmp_path / "loading_shop.py").write_text(SOURCE)
+    (tmp_path / "loading_leans.py").write_text("import loading_is_not_there\n")
+    (tmp_path / "loading_breaks.py").write_text("1 / 0\n")
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("target", ["loading_shop:Shop.app", "loading_shop.py:Shop.app"])
+def test_a_module_and_a_file_name_the_same(here: Path, target: str) -> None:
+    look_for(target)
+    assert load_object(target) == "the app"
+
+
+@pytest.mark.parametrize("target", ["loading_shop", ":app", "loading_shop:", ""])
+def test_a_target_of_another_form(here: Path, target: str) -> None:
+    for act in (look_for, load_object):
+        with pytest.raises(LoadError, match="not of the form 'module:name'"):
+            act(target)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("loading_nowhere:app", "there is no module"), ("loading_nowhere.py:app", "there is no file")],
+)
+def test_what_is_not_there_is_named_with_where_it_was_looked_for(
+    here: Path, target: str, words: str
+) -> None:
+    for act in (look_for, load_object):
+        with pytest.raises(LoadError, match=words) as told:
+            act(target)
+        assert str(here) in str(told.value)
+
+
+def test_a_wrong_name_is_answered_with_those_there_are(here: Path) -> None:
+    with pytest.raises(LoadError, match=r"has no 'Ship'; it has Shop$"):
+        load_object("loading_shop:Ship")
+
+
+def test_errors_of_the_module_itself_are_left_as_they_are(here: Path) -> None:
+    look_for("loading_leans:app")  # runs nothing of it
+    with pytest.raises(ModuleNotFoundError, match="loading_is_not_there") as told:
+        load_object("loading_leans:app")
+    assert not isinstance(told.value, LoadError)
+    with pytest.raises(ZeroDivisionError):
+        load_object("loading_breaks:app")

@@ -1,0 +1,29 @@
+"""A misspelt option is an error where it stands, and says which one was meant."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import pytest
+
+from fairway.sdk.options import refuse_unknown
+
+
+class Options(TypedDict, total=False):
+    timeout: float
+    priority: int
+
+
+def test_those_there_are_pass() -> None:
+    refuse_unknown(["timeout", "priority"], Options, "@app.job")
+    refuse_unknown([], Options, "@app.job")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("timout", "did you mean timeout?"), ("colour", "there are priority, timeout")],
+)
+def test_another_is_refused_with_what_was_meant(name: str, hint: str) -> None:
+    with pytest.raises(TypeError) as told:
+        refuse_unknown(["timeout", name], Options, "@app.job")
+    assert str(told.value) == f"@app.job has no option {name!r}; {hint}"
