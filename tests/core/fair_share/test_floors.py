@@ -81,11 +81,11 @@ def test_all_floors_together_stay_within_their_part(
     for tenant, share in enumerate(shares, 1):
         node = nodes[tenant] = ShareNode(tenant, Entitlement(floor_share=share), queue)
         floors.add(node)
-    while (node := floors.neediest()) is not None:
-        assert floors.below(node)
+    while (neediest := floors.neediest()) is not None:
+        assert floors.below(neediest)
         needs = {one: Fraction(one.running, one.floor_share) for one in nodes.values()}
-        assert needs[node] == min(needs.values())
-        node.running += 1
+        assert needs[neediest] == min(needs.values())
+        neediest.running += 1
     assert floors.settled
     assert not any(map(floors.below, nodes.values()))
     assert sum(node.running for node in nodes.values()) <= slots * max_share // 1000

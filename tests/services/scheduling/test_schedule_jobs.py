@@ -44,6 +44,11 @@ def test_a_payload_gets_the_tick_and_stays_json(
     assert found == {name: value for name, value in payload.items() if name != "the tick"}
 
 
+def test_an_object_with_nothing_in_it_but_blanks_gets_the_tick() -> None:
+    spec = SPEC._replace(payload=b" { \n} ", tick_argument="at")
+    assert json.loads(payload_of(spec, 0)) == {"at": "1970-01-01T00:00:00Z"}
+
+
 @given(st.integers(-100_000, 10**9), st.integers(1, 10**7))
 def test_the_next_tick_is_one_and_none_lies_between(after_ms: int, every_ms: int) -> None:
     spec = SPEC._replace(every_ms=every_ms)

@@ -44,6 +44,7 @@ def test_every_change_of_a_year_is_found_to_the_second(zone: str, year: int) -> 
     high = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
     found = list[OffsetChange]()
     while (change := changes.first(low, high, plenty())) is not None:
+        assert low < change.moment <= high
         assert changes.offset(change.moment - SECOND) == change.before
         assert changes.offset(change.moment) == change.after
         found.append(change)
