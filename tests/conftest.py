@@ -21,7 +21,7 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 HERE = Path(__file__).parent
-SOAKS = (HERE / "acceptance", HERE / "examples", HERE / "laws")
+SOAKS = (HERE / "acceptance", HERE / "examples", HERE / "lab", HERE / "laws")
 TERMINAL = pytest.StashKey[TextIO]()
 
 

@@ -12,7 +12,6 @@ import ctypes
 import json
 import os
 import secrets
-import signal
 import time
 from typing import Any
 
@@ -124,10 +123,3 @@ def poison_exit(ctx: Ctx = CTX) -> None:
     """Ends the process it runs in, each time."""
     sign("begin", new_run(), ctx)
     os._exit(3)
-
-
-@app.job(name="poison.kill", pool="long")
-def poison_kill(ctx: Ctx = CTX) -> None:
-    """Kills the process it runs in, each time; it has one to itself."""
-    sign("begin", new_run(), ctx)
-    os.kill(os.getpid(), signal.SIGKILL)

@@ -14,17 +14,6 @@ async def test_a_job_that_holds_the_interpreter_keeps_its_lease(house: House) ->
     assert (verdict.lost_leases, verdict.runs) == (0, 1)
 
 
-async def test_a_job_that_kills_its_own_process_ends_as_poison(house: House) -> None:
-    """It has a process to itself, so nobody else suffers; no attempt is used."""
-    await house.open()
-    job = await house.post("poison.kill", "long")
-    view = await house.finished(job, within_seconds=40)
-    assert (view["state"], view["attempts"], view["deliveries"]) == ("dead", 0, 10), view
-    assert view["error"]["type"] == "WorkerCrash"
-    assert len(house.ledger.begun(job)) == 10
-    check_legality(await house.book.changes())
-
-
 async def test_a_poisonous_job_does_not_take_its_neighbours_with_it(
     house: House, figures: dict[str, str]
 ) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from tests.acceptance.checker import check_legality
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, is_alive, until
 
@@ -131,13 +132,14 @@ async def test_what_a_job_leaves_behind_ends_with_it(house: House) -> None:
 async def test_jobs_that_kill_their_process_harm_nobody(
     house: House, figures: dict[str, str]
 ) -> None:
-    """Among many good ones: poison in the end, no attempt used, back-off in between."""
+    """Each has a process to itself: poison in the end, no attempt used, back-off in between."""
     (worker,) = await house.open(app=HARD)
     bad = [await house.post(kind, "long") for kind in ("die.kill", "die.segfault")]
     async with house.load(types=[("nap", "short")], rate=60) as load:
         views = [await house.finished(job, within_seconds=90) for job in bad]
     for view in views:
         assert (view["state"], view["attempts"], view["deliveries"]) == ("dead", 0, 10), view
+        assert view["error"]["type"] == "WorkerCrash"
         begun = [line["at"] for line in house.ledger.begun(view["id"])]
         assert len(begun) == 10
         assert begun[-1] - begun[-2] > begun[1] - begun[0], "no back-off"
@@ -146,12 +148,13 @@ async def test_jobs_that_kill_their_process_harm_nobody(
     rows = await house.book.rows()
     good = [rows[job] for job in load.accepted]
     assert {(row.attempts, row.deliveries) for row in good} == {(1, 1)}
+    check_legality(await house.book.changes())
     figures["two jobs that kill their process ten times each"] = f"{len(good)} others unharmed"
 
 
 async def test_a_handler_that_never_yields_keeps_its_lease(house: House) -> None:
-    """For five times the lease of its pool, which is two seconds."""
+    """For three times the lease of its pool, which is two seconds."""
     await house.open(workers=2, app=HARD)
-    job = await house.post("spin", "short", seconds=10)
+    job = await house.post("spin", "short", seconds=6)
     verdict = await house.check([job])
     assert (verdict.lost_leases, verdict.runs) == (0, 1)

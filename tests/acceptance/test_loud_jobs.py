@@ -56,7 +56,7 @@ async def test_a_large_result_on_a_slow_link_costs_nobody_a_lease(
     async with slow_link(house.urls[0], bytes_per_second=1 << 20) as url:
         worker = house.start_worker(urls=[url], app=LOUD)
         await worker.says("worker ready")
-        naps = [await house.post("nap", "short", seconds=12) for _ in range(3)]
+        naps = [await house.post("nap", "short", seconds=10) for _ in range(3)]
         began = time.monotonic()
         job = await house.post("large", "medium", megabytes=8, at=0)
         view = await house.finished(job, within_seconds=60)

@@ -14,7 +14,7 @@ MODES = (("nap", "short"), ("work", "medium"))
 
 async def test_resumed_while_the_successor_still_runs(house: House) -> None:
     workers = await house.open(workers=2, pools=ONE_SLOT)
-    job = await house.post("vary", "medium", seconds=[2.0, 6.0])
+    job = await house.post("vary", "medium", seconds=[2.0, 4.0])
     zombie = await _freeze_holder(house, workers, job)
     await house.ledger.begins(job, times=2, within_seconds=30)
     await _resume_with_an_outcome(house, zombie, job)

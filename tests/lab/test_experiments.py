@@ -107,7 +107,7 @@ async def test_people_learn_that_their_jobs_are_done_by_every_way_of_waiting() -
     async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: 20})
         for way in WAYS:
-            crowd = Crowd(platform.tenant, way, job_seconds=0.8, period_seconds=0.1)
+            crowd = Crowd(platform.tenant, way, job_seconds=0.5, period_seconds=0.1)
             crowd.grow(2)
             await _heard_of(crowd, jobs=6)
             await crowd.go_home()
