@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
-from tests.laws.source import PACKAGE, ROOT
+from tests.laws.source import PACKAGE, ROOT, modules, trees
 
 from fairway.cli.main import app
 from fairway.runtime.settings import PREFIX, Settings
 
 README_LINES_MAX = 150
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-PAGES = [*ROOT.glob("README.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -45,6 +46,36 @@ def test_files_of_ours_named_in_words_exist(page: Path) -> None:
 @every_page
 def test_no_path_of_one_machine(page: Path) -> None:
     assert not re.search(r"(?<![\w.~])/(work|root)/\w", page.read_text("utf-8"))
+
+
+def test_the_page_shows_the_drawers_that_there_are() -> None:
+    """Each with what its own docstring says first."""
+    page = (ROOT / "docs/ARCHITECTURE.md").read_text("utf-8")
+    shown = re.findall(r"^\| `(\w+)` \| `(\w+)/` \| (.+) \|$", page, re.MULTILINE)
+    there = [
+        (*PurePath(name).parts[:2], (ast.get_docstring(tree) or "").split("\n")[0])
+        for name, tree in trees().items()
+        if PurePath(name).name == "__init__.py" and len(PurePath(name).parts) == 3
+    ]
+    assert sorted(shown) == sorted(there)
+
+
+def test_contributors_are_told_what_each_drawer_is_for() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    drawers = {str(PurePath(name).parent) for name in trees() if name.endswith("/__init__.py")}
+    assert {name for name in drawers if name.count("/") == 1 and f"`{name}`" not in page} == set()
+
+
+def test_files_that_the_sources_name_exist() -> None:
+    """`recorder.py` in a docstring is a signpost; a file that was renamed leaves it astray."""
+    files = [f"/{path.relative_to(ROOT)}" for path in PACKAGE.rglob("*.*")]
+    astray = [
+        f"{name}: {path}"
+        for name, text in modules().items()
+        for path in re.findall(r"`([\w/]*\w\.(?:py|sql))`", text)
+        if not any(file.endswith(f"/{path}") for file in files)
+    ]
+    assert astray == []
 
 
 def test_decisions_are_numbered_without_gap() -> None:

@@ -2,7 +2,7 @@
 
 The three built-in pools are the table of the design; operators add others by resource profile, such
 as gpu. A pool's number is what hot rows carry; its name is what people say. This file holds facts
-about pools; which pool a job type belongs in is decided in `classifier.py`.
+about pools; which pool a job type belongs in is decided in `pool_classifier.py`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The epoch of a job only ever grows, also across owners that never wrote their grants down: its
 upper part is the owner's term, so a new owner's first grant passes every grant of the old one.
-The token cannot be guessed and proves that a server granted the lease (`lease_token.py`). Whoever
-presents another epoch or token than the one in force can write nothing.
+The token cannot be guessed and proves that a server granted the lease (`lease_token.py`). Fencing:
+whoever presents another epoch or token than the one in force can write nothing.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ connection is set to are there. Two roles; neither can log in, owns anything or 
                       passes policies by: COPY knows none, and a batch has no one tenant.
 
 What changes tables (migrations, partitions, statistics) is done by their owner, on connections of
-its own. Whether all of this holds is proven before a server starts (`wall_proof.py`).
+its own. Whether all of this holds is proven before a server starts (`row_security_proof.py`).
 """
 
 from __future__ import annotations
