@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 from tests.acceptance.house import House
 
+from fairway.core.ids import ShardId
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 
@@ -34,7 +35,7 @@ async def bury(house: House) -> None:
             "INSERT INTO job_types (name) VALUES ('nap') RETURNING id"
         )
         now = await connection.fetchval("SELECT now()")
-        ids = JobIdFactory(SystemClock()).make(0, COUNT)
+        ids = JobIdFactory(SystemClock()).make(ShardId(0), COUNT)
         error = b'{"failure":"app_error","reason":"attempts_exhausted","type":"E","message":"no"}'
         rows = [
             (0, job, tenant, type_, 1, 5, 4, 5, 5, b'{"seconds":0}', error, n % CAUSES, now)

@@ -16,6 +16,7 @@ from tests.api.house import NO_TLS, House, open_house, problem
 from tests.api.worker import HandWorker
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.core.ids import TenantId
 from fairway.services.backpressure.body_memory import SMALL_BYTES
 
 MB = 1 << 20
@@ -57,7 +58,7 @@ async def hand(narrow: House) -> AsyncIterator[HandWorker]:
 
 def held(house: House) -> int:
     rooms = house.platform.bodies
-    kinds = (rooms.requests, rooms.checkpoints, rooms.of_worker(1, "")[0])
+    kinds = (rooms.requests, rooms.checkpoints, rooms.of_worker(TenantId(1), "")[0])
     return sum(room.bytes_held for room in (*kinds, rooms.of_worker(None, "")[0]))
 
 

@@ -15,7 +15,7 @@ from tests.services.platform_room import freeze, owns_all, platform_on, until
 
 from fairway.api import relay
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import make_job_id
+from fairway.core.ids import PoolId, ShardId, TenantId, Term, TypeId, make_job_id
 from fairway.services.sessions.session_table import TENANT_SESSIONS_MAX
 from fairway.store import leadership
 
@@ -178,15 +178,17 @@ async def test_an_owner_that_hangs_holds_up_no_hint_to_another(database_url: str
         await until(lambda: owns_all(platform))
         await freeze(platform)  # who owns what is not looked up any more
         platform.ownership.owners = {
-            1: leadership.Owner(1, 1, "hung", hung_url),
-            2: leadership.Owner(2, 1, "other", other_url),
+            ShardId(1): leadership.Owner(ShardId(1), Term(1), "hung", hung_url),
+            ShardId(2): leadership.Owner(ShardId(2), Term(1), "other", other_url),
         }
         passing_on = relay.Relay(platform)
-        firsts: dict[StreamKey, str] = {StreamKey(1, 1, 1, 5): make_job_id(1, 0, 1, 0)}
+        firsts: dict[StreamKey, str] = {
+            StreamKey(TenantId(1), PoolId(1), TypeId(1), 5): make_job_id(ShardId(1), 0, 1, 0)
+        }
         async with asyncio.timeout(relay.HINT_SECONDS_MAX / 2):
-            platform.hints.add(1, firsts)
+            platform.hints.add(ShardId(1), firsts)
             await hung.heard.acquire()
             for _ in range(3):
-                platform.hints.add(2, firsts)
+                platform.hints.add(ShardId(2), firsts)
                 await other.heard.acquire()
         passing_on.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairway.api.type_facts import AS_SAID, as_said, facts_of
+from fairway.core.ids import PoolId
 from fairway.core.job_type import TypeFacts
 from fairway.wire.job_type import TypeSettings, TypeTerms, TypeView
 
@@ -22,6 +23,6 @@ def test_whatever_is_kept_can_be_said_and_is_told(kind: type) -> None:
 def test_what_has_one_name_everywhere_is_carried_by_it(kind: type[TypeTerms]) -> None:
     words = {name: f"some {name}" for name in AS_SAID}
     said = kind(**({"name": "a.type"} if kind is TypeTerms else {}), **words)  # type: ignore[arg-type]
-    facts = facts_of(said, pool=2, timeout_ms=3, attempts_max=4, schema=b"{}")
+    facts = facts_of(said, pool=PoolId(2), timeout_ms=3, attempts_max=4, schema=b"{}")
     assert as_said(facts) == words
     assert (facts.pool, facts.timeout_ms, facts.attempts_max, facts.schema) == (2, 3, 4, b"{}")

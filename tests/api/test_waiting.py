@@ -12,6 +12,7 @@ from tests.api.house import House, open_house, problem
 from tests.api.test_auth import questions  # noqa: F401  # a fixture
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
 
+from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
 from fairway.services.backpressure.key_guesses import GUESSES_AT_ONCE, GUESSES_PER_SECOND
 
@@ -68,7 +69,7 @@ async def test_held_requests_are_counted_and_who_cannot_wait_is_answered_at_once
         wait = {"prefer": "wait=20"}
         held = [asyncio.create_task(tenant.get(location, headers=wait)) for _ in range(2)]
         async with asyncio.timeout(20):
-            while strict.platform.waiting.has_slot("waits", _tenant(strict, key)):  # noqa: ASYNC110  # other thread
+            while strict.platform.waiting.has_slot("waits", TenantId(_tenant(strict, key))):  # noqa: ASYNC110  # other thread
                 await asyncio.sleep(0.01)
         for method in ("GET", "HEAD"):
             seen = await tenant.request(method, location, headers=wait)

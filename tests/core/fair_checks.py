@@ -16,6 +16,7 @@ from fairway.core.fair_share.estimates import Estimate, Estimates
 from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings
 from fairway.core.fair_share.ledger import Ledger
 from fairway.core.fair_share.node import LENT, RESERVED, SHARED, ShareNode
+from fairway.core.ids import TenantId
 
 
 class WatchedLedger(Ledger):
@@ -156,7 +157,7 @@ def unpaid_time(sim: Simulation) -> list[str]:
     """P3: after everything ended, what was charged is what ran, to the microsecond."""
     found = []
     for tenant in sim.loads:
-        node = sim.share._competitors.nodes[tenant]
+        node = sim.share._competitors.nodes[TenantId(tenant)]
         charged = node.v - node.adjusted - tenant
         ran = sum(r.run_us for r in sim.runs if r.tenant == tenant and r.kind == SHARED)
         if charged != ran * node.stride:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
 from fairway.core.fair_share.node import LENT, RESERVED
+from fairway.core.ids import TenantId, TypeId
 
 SECOND = 1_000_000
 ENDLESS = 1 << 60
@@ -25,7 +26,7 @@ LOOSE = replace(PLAIN, guard_share=1_000_000)  # no occupancy guard: virtual tim
 
 class SimJob(NamedTuple):
     tenant: int
-    type: int
+    type: TypeId
     run_us: int
     timeout_ms: int | None
 
@@ -85,9 +86,9 @@ class Simulation:
 
     def _introduce(self, tenant: int) -> None:
         load = self.loads[tenant]
-        self.share.set_entitlement(tenant, load.terms, 0)
+        self.share.set_entitlement(TenantId(tenant), load.terms, 0)
         if load.believed_us is not None:
-            self.share.expect(tenant, load.believed_us)
+            self.share.expect(TypeId(tenant), load.believed_us)
         self.at(load.from_us, lambda: self.wake(tenant))
 
     # ---- what can happen
@@ -99,11 +100,11 @@ class Simulation:
         self._left[tenant] = self._left[tenant] if jobs is None else jobs
         self._asleep.discard(tenant)
         if self._left[tenant]:
-            self.share.wake(tenant, self.now_us)
+            self.share.wake(TenantId(tenant), self.now_us)
 
     def sleep(self, tenant: int) -> None:
         self._asleep.add(tenant)
-        self.share.sleep(tenant, self.now_us)
+        self.share.sleep(TenantId(tenant), self.now_us)
 
     def set_slots(self, slots: int) -> None:
         self.slots = slots
@@ -111,21 +112,23 @@ class Simulation:
 
     def set_entitlement(self, tenant: int, terms: Entitlement) -> None:
         self.loads[tenant] = replace(self.loads[tenant], terms=terms)
-        self.share.set_entitlement(tenant, terms, self.now_us)
+        self.share.set_entitlement(TenantId(tenant), terms, self.now_us)
 
-    def fail_over(self, rows: list[tuple[int, int]], successor: PoolShare) -> None:
+    def fail_over(self, rows: list[tuple[TenantId, int]], successor: PoolShare) -> None:
         """The owner is gone; the next one knows the rows, the terms and what the workers run."""
         self.share = successor
         for tenant, load in self.loads.items():
-            successor.set_entitlement(tenant, load.terms, self.now_us)
+            successor.set_entitlement(TenantId(tenant), load.terms, self.now_us)
         successor.set_capacity(self.slots, self.now_us)
         successor.restore(rows, self.now_us)
         for number, (_, run) in self.in_flight.items():
-            running = successor.adopt(run.tenant, run.tenant, run.start_us, self.now_us)
+            running = successor.adopt(
+                TenantId(run.tenant), TypeId(run.tenant), run.start_us, self.now_us
+            )
             self.in_flight[number] = (running, run)
         for tenant in self.loads:
             if self.waiting(tenant):
-                successor.wake(tenant, self.now_us)
+                successor.wake(TenantId(tenant), self.now_us)
 
     # ---- the world
 
@@ -179,18 +182,18 @@ class Simulation:
 
     def _take(self, tenant: int) -> SimJob | None:
         if not self.waiting(tenant):
-            self.share.sleep(tenant, self.now_us)
+            self.share.sleep(TenantId(tenant), self.now_us)
             return None
         load = self.loads[tenant]
         run_us = load.run_us[self._given[tenant] % len(load.run_us)]
         self._given[tenant] += 1
         self._left[tenant] -= 1
         if not self._left[tenant]:
-            self.share.sleep(tenant, self.now_us)
-        return SimJob(tenant, tenant, run_us, load.timeout_ms)
+            self.share.sleep(TenantId(tenant), self.now_us)
+        return SimJob(tenant, TypeId(tenant), run_us, load.timeout_ms)
 
     def _lend(self, tenant: int) -> SimJob | None:
-        probe = SimJob(tenant, tenant, 0, self.loads[tenant].timeout_ms)
+        probe = SimJob(tenant, TypeId(tenant), 0, self.loads[tenant].timeout_ms)
         return self._take(tenant) if self.share.may_borrow(probe) else None
 
     # ---- what was received

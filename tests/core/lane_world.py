@@ -10,9 +10,11 @@ from tests.core.backlog.test_backlog import POOL, make
 from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.streams import WindowLimits
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.job import QueuedJob
 
 SECOND = 1_000_000
+FIRST_TYPE = TypeId(1)
 BACKLOG = 40  # jobs that a lane with work keeps waiting
 
 
@@ -23,7 +25,7 @@ class Load:
     run_us: int
     from_us: int = 0
     until_us: int = 1 << 60
-    type_id: int = 1
+    type_id: TypeId = FIRST_TYPE
     waiting: int = BACKLOG  # jobs it keeps waiting while it has work
 
 
@@ -34,7 +36,7 @@ class LaneWorld:
         self.now_us = 0
         self.free = slots
         self.loads = loads
-        self.types: frozenset[int] = frozenset({1, 2})
+        self.types: frozenset[TypeId] = frozenset({FIRST_TYPE, TypeId(2)})
         self.received_us: Counter[int] = Counter()  # slot-time until now, running jobs too
         self.backlog = TimedBacklog(WindowLimits(), lambda: self.now_us)
         self.queued: Counter[int] = Counter()
@@ -66,7 +68,7 @@ class LaneWorld:
 
     def _grant(self) -> None:
         take = self.backlog.taker(POOL, self.types, (), lambda tenant: None, self.now_us)
-        while self.free and (job := take(1)) is not None:
+        while self.free and (job := take(TenantId(1))) is not None:
             self.free -= 1
             self.queued[job.lane] -= 1
             ends_us = self.now_us + self.loads[job.lane].run_us

@@ -31,6 +31,7 @@ from tests.core.fair_worlds import (
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.node import SCALE, TENANT_BITS
+from fairway.core.ids import TenantId
 
 
 @tried(30)
@@ -150,7 +151,7 @@ def test_p16_a_failover_costs_no_more_than_a_checkpoint_interval(
     slots: int, loads: dict[int, Load], at: int, interval_us: int
 ) -> None:
     sim = Simulation(slots, known(loads))
-    lost_us, rows = at * SECOND, dict[int, int]()
+    lost_us, rows = at * SECOND, dict[TenantId, int]()
     for time_us in range(0, lost_us - interval_us + 1, interval_us):
         sim.at(time_us, lambda: rows.update(sim.share.checkpoint(sim.now_us)))
     sim.at(lost_us, lambda: sim.fail_over(list(rows.items()), PoolShare(PLAIN)))
@@ -175,7 +176,7 @@ def test_p17_the_same_events_give_the_same_schedule(
 @given(st.integers(1, 100_000), st.integers(0, 60 * SECOND))
 def test_any_weight_is_charged_in_whole_units(weight: int, run_us: int) -> None:
     share = PoolShare(PLAIN)
-    share.set_entitlement(7, Entitlement(weight=weight), 0)
-    node = share._competitors.node(7)
+    share.set_entitlement(TenantId(7), Entitlement(weight=weight), 0)
+    node = share._competitors.node(TenantId(7))
     assert node.stride % (1 << TENANT_BITS) == 0
     assert abs((node.stride >> TENANT_BITS) * weight / SCALE - 1) < 4e-5

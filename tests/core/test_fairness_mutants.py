@@ -29,6 +29,7 @@ from fairway.core.fair_share.floors import Floors
 from fairway.core.fair_share.node import ABSENT, ShareNode
 from fairway.core.fair_share.queue import ShareQueue
 from fairway.core.fair_share.reserve import Reserve
+from fairway.core.ids import TenantId
 
 # ---- worlds, each with the check that guards the rule
 
@@ -114,7 +115,7 @@ def indebted_sleeper() -> list[str]:
         if action:
             sim.at(moment * SECOND, lambda act=action: act(1))  # type: ignore[misc]
         sim.run(moment * SECOND)
-        node = sim.share._competitors.node(1)
+        node = sim.share._competitors.node(TenantId(1))
         node.accrue(sim.now_us)
         debts.append(node.v)
     return ["the debt is gone"] if debts[-1] < debts[0] else []

@@ -33,6 +33,7 @@ from tests.core.fair_worlds import (
 )
 
 from fairway.core.fair_share.fairness import Entitlement
+from fairway.core.ids import TenantId
 
 
 @tried(40)
@@ -63,7 +64,7 @@ def test_p3_what_was_charged_is_what_ran(
     sim = Simulation(slots, loads)
     sim.share._competitors._sweep_at_us = 1 << 60  # keep every account until the end
     for tenant in loads:
-        sim.share.wake(tenant, 0)
+        sim.share.wake(TenantId(tenant), 0)
     with_naps(sim, plan).run(1000 * SECOND)
     assert not sim.in_flight
     assert unpaid_time(sim) == []
@@ -118,15 +119,15 @@ def test_p6_no_debt_is_shed_by_sleeping_or_by_new_terms(
     node_of = sim.share._competitors.node
 
     def ask(what: str, number: int) -> None:
-        node = node_of(1)
+        node = node_of(TenantId(1))
         node.accrue(sim.now_us)
         before = node.v - node.queue.v
         if what in ("sleep", "wake"):
             getattr(sim, what)(1)
         else:
             sim.set_entitlement(1, with_terms(sim.loads, what, [number])[1].terms)
-        assert node_of(1).v - node.queue.v >= min(before, 0)
-        assert node_of(1).v >= before + node.queue.v or before <= 0
+        assert node_of(TenantId(1)).v - node.queue.v >= min(before, 0)
+        assert node_of(TenantId(1)).v >= before + node.queue.v or before <= 0
 
     for what, when_us, number in asks:
         sim.at(when_us, lambda w=what, n=number: ask(w, n))  # type: ignore[misc]

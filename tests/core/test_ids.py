@@ -12,6 +12,8 @@ from fairway.core.ids import (
     LOWEST_JOB_ID,
     RANDOM_BITS,
     SHARDS_MAX,
+    ShardId,
+    TenantId,
     lowest_id_at,
     make_job_id,
     make_job_ids,
@@ -31,7 +33,7 @@ chances = st.integers(0, (1 << RANDOM_BITS) - 1)
 def test_an_id_is_a_uuid_that_carries_its_shard_and_moment(
     shard: int, ms: int, counter: int, chance: int
 ) -> None:
-    job = make_job_id(shard, ms, counter, chance)
+    job = make_job_id(ShardId(shard), ms, counter, chance)
     as_uuid = uuid.UUID(job)
     assert (as_uuid.version, as_uuid.variant) == (7, uuid.RFC_4122)
     assert str(as_uuid) == job
@@ -44,7 +46,7 @@ def test_an_id_is_a_uuid_that_carries_its_shard_and_moment(
 def test_text_order_is_byte_order_is_time_order(
     shard: int, one: tuple[int, int, int], other: tuple[int, int, int]
 ) -> None:
-    left, right = make_job_id(shard, *one), make_job_id(shard, *other)
+    left, right = make_job_id(ShardId(shard), *one), make_job_id(ShardId(shard), *other)
     assert (left < right) == (one < other)
     assert (uuid.UUID(left).bytes < uuid.UUID(right).bytes) == (one < other)
 
@@ -54,14 +56,16 @@ def test_across_shards_time_still_comes_first(
     shard: int, other_shard: int, ms: int, later_ms: int
 ) -> None:
     if ms < later_ms:
-        assert make_job_id(shard, ms, 5, 5) < make_job_id(other_shard, later_ms, 0, 0)
+        assert make_job_id(ShardId(shard), ms, 5, 5) < make_job_id(
+            ShardId(other_shard), later_ms, 0, 0
+        )
 
 
 @given(shards, moments, counters, chances)
 def test_a_bound_is_below_every_id_of_its_moment_and_above_all_before(
     shard: int, ms: int, counter: int, chance: int
 ) -> None:
-    job = make_job_id(shard, ms, counter, chance)
+    job = make_job_id(ShardId(shard), ms, counter, chance)
     assert lowest_id_at(ms) < job
     assert job > LOWEST_JOB_ID
     if ms + 1 < 1 << 48:
@@ -72,7 +76,7 @@ def test_a_bound_is_below_every_id_of_its_moment_and_above_all_before(
 def test_many_at_once_are_as_if_made_one_by_one(
     shard: int, ms: int, start: int, chance: int, count: int
 ) -> None:
-    ids = make_job_ids(shard, ms, start, chance, count)
+    ids = make_job_ids(ShardId(shard), ms, start, chance, count)
     assert len(set(ids)) == count
     assert ids == sorted(ids)
     for job in ids:
@@ -86,7 +90,7 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 
 
 def test_other_uuids_are_refused() -> None:
-    good = make_job_id(1, 2, 3, 4)
+    good = make_job_id(ShardId(1), 2, 3, 4)
     for bad in (str(uuid.UUID(int=0)), str(uuid.UUID(int=1 << 127)), good + "0", good[:-1]):
         assert parse_job_id(bad) is None
     assert parse_job_id(good.replace("-", "")) is None
@@ -95,5 +99,5 @@ def test_other_uuids_are_refused() -> None:
 
 @given(st.integers(1, 10**6), st.integers(1, 64))
 def test_tenants_spread_over_shards(tenant: int, shard_count: int) -> None:
-    homes = {shard_for_tenant(tenant + step, shard_count) for step in range(shard_count)}
+    homes = {shard_for_tenant(TenantId(tenant + step), shard_count) for step in range(shard_count)}
     assert homes == set(range(shard_count))

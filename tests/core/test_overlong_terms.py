@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.ids import ShardId
 from fairway.core.overlong_terms import OverlongTerms
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -15,7 +16,7 @@ PATIENCE_US = 6_000_000
 
 def test_an_end_that_stands_still_is_a_dead_owners() -> None:
     terms = OverlongTerms()
-    ends = {0: NOON, 1: NOON}
+    ends = {ShardId(0): NOON, ShardId(1): NOON}
     assert terms.look(ends, 0, 10, PATIENCE_US) == {}
     assert terms.look(ends, PATIENCE_US + 9, PATIENCE_US + 9, PATIENCE_US) == {}
     assert terms.look(ends, PATIENCE_US + 10, PATIENCE_US + 10, PATIENCE_US) == ends
@@ -23,9 +24,9 @@ def test_an_end_that_stands_still_is_a_dead_owners() -> None:
 
 def test_one_that_was_gone_meanwhile_begins_anew() -> None:
     terms = OverlongTerms()
-    terms.look({0: NOON}, 0, 0, PATIENCE_US)
+    terms.look({ShardId(0): NOON}, 0, 0, PATIENCE_US)
     terms.look({}, 1, 1, PATIENCE_US)
-    assert terms.look({0: NOON}, PATIENCE_US, PATIENCE_US, PATIENCE_US) == {}
+    assert terms.look({ShardId(0): NOON}, PATIENCE_US, PATIENCE_US, PATIENCE_US) == {}
 
 
 @given(
@@ -43,5 +44,5 @@ def test_nobody_who_renewed_within_our_patience_is_taken_for_dead(
         if renewed:
             end, changed_us = end + timedelta(seconds=renewed), now_us
         asked_us, now_us = now_us, now_us + question_us
-        if terms.look({0: end}, asked_us, now_us, PATIENCE_US):
+        if terms.look({ShardId(0): end}, asked_us, now_us, PATIENCE_US):
             assert asked_us - changed_us >= PATIENCE_US

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.duration_histogram import WINDOW, DurationHistogram
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.pool_classifier import (
     HOUR_US,
     RUNS_MIN,
@@ -23,13 +24,13 @@ from fairway.core.pool_classifier import (
 )
 
 S = 1_000_000
-SHORT, MEDIUM, LONG = 1, 2, 3
+SHORT, MEDIUM, LONG = PoolId(1), PoolId(2), PoolId(3)
 SPANS = (
     Span(SHORT, 1 * S, 10 * S),
     Span(MEDIUM, 60 * S, 300 * S),
     Span(LONG, HOUR_US * 1000, HOUR_US * 1000),
 )
-TYPE, TENANT = 7, 1
+TYPE, TENANT = TypeId(7), TenantId(1)
 
 runs = st.lists(st.integers(0, 3 * HOUR_US), min_size=1, max_size=400)
 
@@ -37,7 +38,7 @@ runs = st.lists(st.integers(0, 3 * HOUR_US), min_size=1, max_size=400)
 def fed(pool: int, *ran_us: int) -> PoolClassifier:
     classifier = PoolClassifier(SPANS)
     for one in ran_us:
-        classifier.observe(TYPE, pool, TENANT, one)
+        classifier.observe(TYPE, PoolId(pool), TENANT, one)
     return classifier
 
 
@@ -111,7 +112,7 @@ def test_at_the_border_it_moves_once_and_stays(phases: list[int]) -> None:
     classifier.declare(TYPE, SHORT)
     for phase, ran_us in enumerate(phases):
         for _ in range(3000):
-            classifier.observe(TYPE, pool, TENANT, ran_us)
+            classifier.observe(TYPE, PoolId(pool), TENANT, ran_us)
         now_us = phase * 2 * HOUR_US
         move = classifier.judge(TYPE, now_us)
         if move is not None:
@@ -132,7 +133,7 @@ def test_a_move_stands_for_an_hour() -> None:
 @given(runs, st.sampled_from([SHORT, MEDIUM, LONG]))
 def test_nothing_goes_to_a_faster_pool_than_it_was_declared_for(ran: list[int], pool: int) -> None:
     classifier = fed(pool, *ran)
-    classifier.declare(TYPE, pool)
+    classifier.declare(TYPE, PoolId(pool))
     move = classifier.judge(TYPE, 0)
     assert move is None or move.after > pool
 
@@ -172,17 +173,17 @@ def test_an_overrun_of_the_slowest_pool_moves_nobody() -> None:
 
 def test_a_pool_of_resources_is_not_measured() -> None:
     classifier = fed(9, *[20 * S] * 100)
-    assert not classifier.measures(9)
+    assert not classifier.measures(PoolId(9))
     assert classifier.judge(TYPE, 0) is None
 
 
 def test_whose_jobs_they_were_is_kept_within_bounds() -> None:
     classifier = PoolClassifier(SPANS)
     for tenant in range(10 * TENANTS_KEPT):
-        classifier.observe(TYPE, SHORT, tenant, 5)
+        classifier.observe(TYPE, SHORT, TenantId(tenant), 5)
     latest = list(range(9 * TENANTS_KEPT, 10 * TENANTS_KEPT))
     assert classifier.tenants_of(TYPE) == latest
-    assert classifier.tenants_of(99) == []
+    assert classifier.tenants_of(TypeId(99)) == []
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,6 @@ def test_whose_jobs_they_were_is_kept_within_bounds() -> None:
     [(SHORT, None, SHORT), (SHORT, MEDIUM, MEDIUM), (LONG, MEDIUM, MEDIUM), (9, MEDIUM, 9)],
 )
 def test_the_clock_beats_a_declaration_among_pools_of_duration(
-    asked: int, measured: int | None, right: int
+    asked: PoolId, measured: PoolId | None, right: PoolId
 ) -> None:
     assert pool_for(asked, measured, frozenset({SHORT, MEDIUM, LONG})) == right

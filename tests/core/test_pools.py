@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import PoolId
 from fairway.core.pools import BUILT_IN, LONG, MEDIUM, SHORT, PoolTable, missing_labels
 
-GPU = replace(LONG, number=9, name="gpu", labels=("gpu", "eu"), fits_seconds=None)
+GPU = replace(LONG, number=PoolId(9), name="gpu", labels=("gpu", "eu"), fits_seconds=None)
 
 
 def test_a_table_is_learnt_and_its_maps_stay_the_same() -> None:
@@ -18,7 +19,7 @@ def test_a_table_is_learnt_and_its_maps_stay_the_same() -> None:
     table.learn([GPU, replace(SHORT, slots_default=7)])
     assert by_name is table.by_name
     assert by_number is table.by_number
-    assert (by_name["gpu"], by_number[9]) == (GPU, GPU)
+    assert (by_name["gpu"], by_number[PoolId(9)]) == (GPU, GPU)
     assert by_number[SHORT.number].slots_default == 7
 
 
@@ -29,7 +30,7 @@ def test_pools_of_duration_come_fastest_first() -> None:
 
 def test_a_pool_that_nobody_told_of_is_leased_with_care_and_kept_nowhere() -> None:
     table = PoolTable()
-    unknown = table.by_number[77]
+    unknown = table.by_number[PoolId(77)]
     assert (unknown.number, unknown.lease_mode, unknown.slots_default) == (77, "durable", 1)
     assert 77 not in table.by_number
 

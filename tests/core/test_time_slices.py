@@ -12,10 +12,11 @@ from tests.steps import lines_of
 
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.streams import WindowLimits, key_of
+from fairway.core.ids import PoolId, ShardId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.core.time_slices import LOOKED_AT_ONCE
 
-POOLS = (POOL, POOL + 1, POOL + 2)
+POOLS = (POOL, PoolId(POOL + 1), PoolId(POOL + 2))
 EACH = 2_000
 LINES_PER_STREAM = 100
 
@@ -54,10 +55,10 @@ def test_a_crowd_is_pruned_in_steps(jobs: list[QueuedJob]) -> None:
     backlog = TimedBacklog(WindowLimits())
     backlog.arrived(jobs)
     check(lines_of_each(backlog.pruning()))
-    assert len([*backlog.counts.streams_of(1, POOLS)]) == len(jobs), "they have work"
+    assert len([*backlog.counts.streams_of(TenantId(1), POOLS)]) == len(jobs), "they have work"
     backlog.remove_all([(job.id, key_of(job)) for job in jobs])
     check(lines_of_each(backlog.pruning()))
-    assert [*backlog.counts.streams_of(1, POOLS)] == []
+    assert [*backlog.counts.streams_of(TenantId(1), POOLS)] == []
     assert backlog.counts.pool_tenants() == []
 
 
@@ -86,9 +87,9 @@ def test_what_goes_during_a_look_does_no_harm(jobs: list[QueuedJob], are_empty: 
     pruning, surveying = backlog.pruning(), backlog.counts.surveying(found)
     next(pruning)
     next(surveying, None)
-    backlog.forget_shard(0)
+    backlog.forget_shard(ShardId(0))
     exhaust(pruning)
     exhaust(surveying)
     assert backlog.counts.pool_tenants() == []
     backlog.arrived(jobs[:3])
-    assert backlog.counts.depth(1, POOLS) == 3
+    assert backlog.counts.depth(TenantId(1), POOLS) == 3

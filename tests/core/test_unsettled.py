@@ -20,10 +20,11 @@ from fairway.core.backlog import deferred, runnable
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.runnable import EVICTED_AT_ONCE, REVIEWED_AT_ONCE
 from fairway.core.backlog.streams import Stream, WindowLimits
+from fairway.core.ids import PoolId, TenantId, TypeId
 
 MANY = 9_999  # and one more is as many as a tenant may have
-PAUSED, NONE = Holds([Hold(tenant=1, pool=POOL)]), Holds()
-PLACE = (POOL, 1)
+PAUSED, NONE = Holds([Hold(tenant=TenantId(1), pool=POOL)]), Holds()
+PLACE = (POOL, TenantId(1))
 LINES_PER_STREAM = 100
 
 
@@ -130,7 +131,7 @@ def test_in_parts_or_at_once_the_end_is_the_same(
     before: list[Hold],
     after: list[Hold],
 ) -> None:
-    def played(at_once: int) -> tuple[object, set[tuple[int, int]]]:
+    def played(at_once: int) -> tuple[object, set[tuple[PoolId, TenantId]]]:
         backlog, numbers = TimedBacklog(LIMITS), iter(range(1000))
         with pytest.MonkeyPatch.context() as patch:
             for holds, coming in ((before, early), (after, late)):
@@ -159,7 +160,7 @@ def crowded() -> TimedBacklog:
 
 
 def take(backlog: TimedBacklog, tenant: int = 1) -> object:
-    return backlog.take(POOL, tenant, {1, 2}, ())
+    return backlog.take(POOL, tenant, {TypeId(1), TypeId(2)}, ())
 
 
 def settle_all(backlog: TimedBacklog) -> int:
@@ -184,12 +185,12 @@ def test_a_pause_of_very_many_streams_is_in_force_at_once_and_done_in_parts(
             assert take(crowded) is None
             crowded.runnable.review()
         assert crowded.windows.jobs_held == crowded.counts.ready(*PLACE) == 0
-        assert all(stream.blocked for stream in crowded.counts.streams_of(1, [POOL]))
+        assert all(stream.blocked for stream in crowded.counts.streams_of(TenantId(1), [POOL]))
 
         assert lines_of(lambda: crowded.runnable.set_holds(NONE)) < lines_max
         assert lines_of(crowded.runnable.review) < lines_max
         assert settle_all(crowded) >= MANY // REVIEWED_AT_ONCE - 2
-        assert not any(stream.blocked for stream in crowded.counts.streams_of(1, [POOL]))
+        assert not any(stream.blocked for stream in crowded.counts.streams_of(TenantId(1), [POOL]))
         assert crowded.reading.wanting == MANY
 
 
@@ -225,9 +226,9 @@ def test_very_long_windows_are_given_up_in_parts() -> None:
 def test_what_is_not_held_is_found_behind_all_that_is(crowded: TimedBacklog) -> None:
     free = make(MANY, ms=MANY, type=2)
     crowded.arrived([free])
-    assert crowded.runnable.set_holds(Holds([Hold(tenant=1, type=1)])) == []
+    assert crowded.runnable.set_holds(Holds([Hold(tenant=TenantId(1), type=TypeId(1))])) == []
     assert lines_of(lambda: take(crowded)) < LINES_PER_STREAM * 20
-    awake: list[tuple[int, int]] = []
+    awake: list[tuple[PoolId, TenantId]] = []
     while crowded.runnable.is_reviewing:
         asleep, awake = crowded.runnable.review()
         assert asleep == []
@@ -239,9 +240,9 @@ def test_what_is_not_held_is_found_behind_all_that_is(crowded: TimedBacklog) -> 
 def test_one_tenants_streams_do_not_keep_another_from_going_on(crowded: TimedBacklog) -> None:
     other = make(MANY, ms=MANY, tenant=2)
     crowded.arrived([other])
-    crowded.runnable.set_holds(Holds([Hold(tenant=2)]))
-    crowded.runnable.set_holds(Holds([Hold(tenant=2), Hold(tenant=1)]))
-    crowded.runnable.set_holds(Holds([Hold(tenant=1)]))
+    crowded.runnable.set_holds(Holds([Hold(tenant=TenantId(2))]))
+    crowded.runnable.set_holds(Holds([Hold(tenant=TenantId(2)), Hold(tenant=TenantId(1))]))
+    crowded.runnable.set_holds(Holds([Hold(tenant=TenantId(1))]))
     assert crowded.runnable.is_reviewing
     assert [stream.key.tenant for stream in crowded.reading.now_wanting()] == [2]
 
@@ -265,7 +266,7 @@ def test_a_crowd_that_was_resumed_a_moment_ago_keeps_its_places(
     monkeypatch.setattr(runnable, "REVIEWED_AT_ONCE", 0)
     backlog.runnable.set_holds(NONE)
     exhaust(backlog.pruning())
-    assert len([*backlog.counts.streams_of(1, [POOL])]) == 5
+    assert len([*backlog.counts.streams_of(TenantId(1), [POOL])]) == 5
 
 
 def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
@@ -273,7 +274,10 @@ def test_a_tenant_without_streams_hears_of_later_changes_too() -> None:
     backlog.arrived([make(1, lane=3)])
     assert take(backlog) is not None  # it runs: its lane is remembered
     exhaust(backlog.pruning())
-    assert (backlog.counts.pool_tenants(), [*backlog.counts.streams_of(1, [POOL])]) == ([PLACE], [])
+    assert (backlog.counts.pool_tenants(), [*backlog.counts.streams_of(TenantId(1), [POOL])]) == (
+        [PLACE],
+        [],
+    )
     backlog.runnable.set_holds(PAUSED)
     settle_all(backlog)
     backlog.arrived([make(2, lane=3)])
@@ -290,7 +294,7 @@ def test_no_probe_goes_into_a_window_that_is_to_be_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(runnable, "REVIEWED_AT_ONCE", 0)
-    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=TenantId(1), type=TypeId(1), reason="open")
     jobs = [make(n, ms=n) for n in range(8)]  # more than a window
     backlog.arrived(jobs)
     backlog.runnable.set_holds(Holds([open_]))
@@ -304,12 +308,12 @@ def test_no_probe_goes_into_a_window_that_is_to_be_given_up(
 
 def test_a_change_about_other_types_leaves_a_probe_where_it_is() -> None:
     backlog = TimedBacklog(LIMITS)
-    mine, other = (Hold(tenant=1, type=type_, reason="open") for type_ in (1, 2))
+    mine, other = (Hold(tenant=TenantId(1), type=TypeId(type_), reason="open") for type_ in (1, 2))
     job = make(1)
     backlog.arrived([job, make(2, type=2)])
     backlog.runnable.set_holds(Holds([mine, other]))
     (stream,) = backlog.probes.begin(mine, [POOL])
     backlog.probes.end(stream, [job], ())
     backlog.runnable.set_holds(Holds([mine]))
-    backlog.runnable.set_runnable({None: frozenset({1, 2, 3})})
+    backlog.runnable.set_runnable({None: frozenset({TypeId(1), TypeId(2), TypeId(3)})})
     assert take(backlog) == job

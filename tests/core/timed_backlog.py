@@ -9,6 +9,7 @@ from fairway.core.backlog.circuit_probes import CircuitProbes
 from fairway.core.backlog.reading import Budget, Found
 from fairway.core.backlog.streams import Stream, WindowLimits
 from fairway.core.backlog.window_reads import WindowReads
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 
 Clock = Callable[[], int]
@@ -77,12 +78,14 @@ class TimedBacklog(Backlog):
     def _now(self, now_us: int | None) -> int:
         return self._clock() if now_us is None else now_us
 
-    def arrived(self, jobs: Iterable[QueuedJob], now_us: int | None = None) -> set[tuple[int, int]]:
+    def arrived(
+        self, jobs: Iterable[QueuedJob], now_us: int | None = None
+    ) -> set[tuple[PoolId, TenantId]]:
         return super().arrived(jobs, self._now(now_us))
 
     def promoted(
         self, jobs: Iterable[QueuedJob], held: Container[str], look: int, now_us: int | None = None
-    ) -> set[tuple[int, int]]:
+    ) -> set[tuple[PoolId, TenantId]]:
         return super().promoted(jobs, held, look, self._now(now_us))
 
     def put_back(self, job: QueuedJob, now_us: int | None = None) -> None:
@@ -92,11 +95,11 @@ class TimedBacklog(Backlog):
         self,
         pool: int,
         tenant: int,
-        types: Set[int],
+        types: Set[TypeId],
         held: Container[str],
         now_us: int | None = None,
     ) -> QueuedJob | None:
-        return super().take(pool, tenant, types, held, self._now(now_us))
+        return super().take(PoolId(pool), TenantId(tenant), types, held, self._now(now_us))
 
     def run_ended(self, job: QueuedJob, now_us: int | None = None) -> None:
         super().run_ended(job, self._now(now_us))

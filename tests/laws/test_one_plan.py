@@ -22,7 +22,7 @@ from tests.laws.statistics import BELIEFS, TENANTS, TODAY
 from tests.postgres import Server, in_thread
 from tests.store.rows import new_job
 
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, PoolId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.store import arrays
 from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
@@ -117,7 +117,10 @@ async def values_now(connection: Connection) -> Values:
         f"SELECT id::text AS id FROM {TODAY.name} WHERE state = 4 AND tenant = 1"
         f" ORDER BY md5(id::text) LIMIT {ASKED}"
     )
-    jobs = [QueuedJob(row["id"], row["tenant"], 1, 1, 5, 0, 0, 0, 0, None, b"{}") for row in rows]
+    jobs = [
+        QueuedJob(row["id"], row["tenant"], PoolId(1), TypeId(1), 5, 0, Epoch(0), 0, 0, None, b"{}")
+        for row in rows
+    ]
     jobs = jobs or [new_job(at=TODAY.begins) for _ in range(ASKED)]
     common = batch_values(jobs) | OTHERS | {
         "places": arrays.places([row["place"] for row in rows] or ["(0,1)"] * ASKED),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.lifecycle import State
 from fairway.core.pools import PoolTable
@@ -40,7 +40,7 @@ QUICK = Settings(
     lazy_running_ms=40,
     lease_seconds={"short": 0.8, "medium": 0.8, "long": 0.8},
 )
-SHORT, MEDIUM, LONG = 1, 2, 3
+SHORT, MEDIUM, LONG = PoolId(1), PoolId(2), PoolId(3)
 
 
 @asynccontextmanager
@@ -117,7 +117,7 @@ async def add_tenant(platform: Platform, name: str = "acme", depth_limit: int = 
 
 
 def new(job_type: str = "work", pool: int = SHORT, **changes: Any) -> NewJob:
-    return NewJob(job_type, pool, 5, None, b"{}")._replace(**changes)
+    return NewJob(job_type, PoolId(pool), 5, None, b"{}")._replace(**changes)
 
 
 async def submit(platform: Platform, tenant: Tenant, *jobs: NewJob) -> list[JobId]:
@@ -143,7 +143,7 @@ class Word:
     n: int
     job: str
     tenant: str
-    epoch: int
+    epoch: Epoch
     token: str
     outcome: Outcome | None = None
     ran_us: int = 1000
@@ -166,7 +166,7 @@ class Hand:
         self.key = session_key()
         self.types = types
         self.slots = slots or {"short": 4}
-        self.tenant: int | None = None
+        self.tenant: TenantId | None = None
         self.api_key = ""  # the id of the key that it shows
         self.build = ""
         self.retry_bounds: dict[str, int] = {}  # what it asks for each of its types

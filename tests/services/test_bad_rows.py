@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.ids import ShardId
 from fairway.services.bad_rows import ALONE_MAX, Aside, each_apart, in_each_shard
 
 
@@ -58,7 +59,7 @@ async def test_every_shard_has_its_turn_before_one_is_told_of() -> None:
             raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        await in_each_shard([0, 1, 2], act)
+        await in_each_shard([ShardId(0), ShardId(1), ShardId(2)], act)
     assert seen == [0, 1, 2]
 
 

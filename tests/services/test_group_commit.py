@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from tests.services.platform_room import until
 
+from fairway.core.ids import ShardId
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.telemetry import Instruments, Metrics
 from fairway.services.group_commit import (
@@ -256,7 +257,7 @@ async def test_what_one_group_left_over_does_not_wait_for_it_when_it_stands_stil
 async def test_shards_do_not_wait_for_each_other() -> None:
     disks = {shard: Disk() for shard in range(3)}
     groups = ShardCommits(
-        lambda shard: group_to(disks[shard]), lambda item: item % 3, shard_count=3
+        lambda shard: group_to(disks[shard]), lambda item: ShardId(item % 3), shard_count=3
     )
     disks[0].let_through()
     disks[2].let_through()

@@ -10,6 +10,7 @@ import pytest
 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import LimitReached
+from fairway.core.ids import TenantId
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
 from fairway.services.backpressure.waiting_slots import HEAVY_TENANT_MAX, HeavyWork, waiting_room
@@ -44,7 +45,7 @@ def work() -> Iterator[Work]:
 
 async def abandon(lane: HeavyWork, holder: int, work: Work) -> None:
     """Ask for it, and go away while it is under way."""
-    asking = asyncio.create_task(lane.run(holder, work))
+    asking = asyncio.create_task(lane.run(TenantId(holder), work))
     assert await asyncio.to_thread(work.has_begun.wait, OUTER_SECONDS)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -56,7 +57,7 @@ async def test_the_next_waits_for_work_that_nobody_wants_any_more(
     lane: HeavyWork, work: Work, holder: int
 ) -> None:
     await abandon(lane, holder, work)
-    following = asyncio.create_task(lane.run(holder, work.has_ended.is_set))
+    following = asyncio.create_task(lane.run(TenantId(holder), work.has_ended.is_set))
     await asyncio.wait({following}, timeout=MOMENT_SECONDS)
     work.may_end.set()
     async with asyncio.timeout(OUTER_SECONDS):
@@ -65,13 +66,13 @@ async def test_the_next_waits_for_work_that_nobody_wants_any_more(
 
 async def test_work_that_nobody_wants_keeps_its_place(lane: HeavyWork, work: Work) -> None:
     await abandon(lane, 1, work)
-    others = [asyncio.create_task(lane.run(1, int)) for _ in range(HEAVY_TENANT_MAX - 1)]
+    others = [asyncio.create_task(lane.run(TenantId(1), int)) for _ in range(HEAVY_TENANT_MAX - 1)]
     await asyncio.sleep(0)
     with pytest.raises(LimitReached):
-        await lane.run(1, int)
+        await lane.run(TenantId(1), int)
     others[0].cancel()  # one that only waits gives its place back at once
     await asyncio.wait({others[0]})
-    others[0] = asyncio.create_task(lane.run(1, int))
+    others[0] = asyncio.create_task(lane.run(TenantId(1), int))
     await asyncio.sleep(0)
     work.may_end.set()
     async with asyncio.timeout(OUTER_SECONDS):
@@ -81,4 +82,4 @@ async def test_work_that_nobody_wants_keeps_its_place(lane: HeavyWork, work: Wor
 async def test_an_error_is_heard_and_frees_the_lane(lane: HeavyWork) -> None:
     for _ in range(HEAVY_TENANT_MAX + 1):
         with pytest.raises(ZeroDivisionError):
-            await lane.run(1, lambda: 1 // 0)
+            await lane.run(TenantId(1), lambda: 1 // 0)

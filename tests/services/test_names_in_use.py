@@ -18,6 +18,7 @@ from tests.services.registry.test_type_name_expiry import (
     tick,
 )
 
+from fairway.core.ids import PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -37,7 +38,7 @@ async def expiry(platform: Platform) -> TypeNameExpiry:
     return expiry
 
 
-async def worker(platform: Platform, name: str, tenant: int | None = None) -> Hand:
+async def worker(platform: Platform, name: str, tenant: TenantId | None = None) -> Hand:
     hand = Hand(platform, types=[name])
     hand.tenant = tenant
     await hand.say(hello=True)
@@ -150,7 +151,7 @@ async def test_what_lapses_is_seen_although_the_look_for_others_takes_long(
         await later(connection, 31)
     async with held_table(database_url, "tenant_types") as holder:
         looks = asyncio.create_task(expiry.run_once(LONG_US))
-        await somebody_stands(holder, "fairway-calm")
+        await somebody_stands(holder, "fairway-background")
         assert not await holder.fetchval("SELECT shared FROM job_types WHERE name = 'lapses'")
     await looks
 
@@ -182,9 +183,9 @@ async def test_nothing_is_expected_any_more_of_a_type_that_was_let_go(
 
 async def test_nothing_is_expected_of_a_type_that_was_taken_back(platform: Platform) -> None:
     found = await platform.registry.put_type("by.hand", TypeFacts(), "me")
-    platform.dispatcher.shares[1].expect(found.id, 1000)
+    platform.dispatcher.shares[PoolId(1)].expect(found.id, 1000)
     await platform.registry.take_back_type("by.hand", "me")
-    assert found.id not in platform.dispatcher.shares[1]._estimates.by_type
+    assert found.id not in platform.dispatcher.shares[PoolId(1)]._estimates.by_type
 
 
 async def test_a_type_that_is_put_while_another_server_takes_it_back_is_there(

@@ -9,6 +9,7 @@ from tests.locked import held_table, somebody_stands, standing
 from tests.services.platform_room import add_tenant, another_directory, until
 
 from fairway.core.errors import Unavailable
+from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry import type_names as module
@@ -23,7 +24,9 @@ async def test_new_names_of_very_many_tenants_leave_connections_to_others(
 ) -> None:
     names = platform.directory.names
     async with held_table(database_url, "job_types") as holder:
-        wanted = [names.know(1 + number % 20, [f"new.{number}"]) for number in range(FLOOD)]
+        wanted = [
+            names.know(TenantId(1 + number % 20), [f"new.{number}"]) for number in range(FLOOD)
+        ]
         flood = [asyncio.create_task(one) for one in wanted]
         await somebody_stands(holder, PEOPLE)
         await one_question(platform)

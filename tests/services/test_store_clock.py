@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.services.platform_room import QUICK, Hand, add_tenant, owns_all, submit, until
 
-from fairway.core.ids import unix_ms_of
+from fairway.core.ids import ShardId, unix_ms_of
 from fairway.runtime.clock import ManualClock, SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.services.platform import Platform
@@ -68,7 +68,7 @@ def test_ids_never_go_back_when_the_stores_clock_does(steps: list[tuple[float, f
         jumped = store_clock.now() + timedelta(seconds=jump_seconds)
         store_clock.was_read(jumped, clock.now_us())
         assert abs(store_clock.unix_ms() - jumped.timestamp() * 1000) <= 1
-        ids += factory.make(0, 2)
+        ids += factory.make(ShardId(0), 2)
     assert ids == sorted(set(ids))
 
 

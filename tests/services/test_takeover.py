@@ -27,6 +27,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import Forbidden, Unavailable
+from fairway.core.ids import ShardId, Term
 from fairway.core.lifecycle import State
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
@@ -142,9 +143,9 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
 ) -> None:
     async with owner_on(database_url) as platform:
         await freeze(platform)
-        dispatcher, term = platform.dispatcher, platform.dispatcher.shards.terms[0]
-        dispatcher.close_shard(0)
-        dispatcher.claim_shard(0, term)
+        dispatcher, term = platform.dispatcher, platform.dispatcher.shards.terms[ShardId(0)]
+        dispatcher.close_shard(ShardId(0))
+        dispatcher.claim_shard(ShardId(0), term)
         asked, go = asyncio.Event(), asyncio.Event()
 
         async def slowly(shard: int) -> None:
@@ -153,11 +154,11 @@ async def test_a_shard_that_is_lost_while_it_opens_stays_shut(
 
         ownership = platform.ownership
         ownership._ports = ownership._ports._replace(before_open=slowly)
-        opening = asyncio.create_task(ownership._open(0))
+        opening = asyncio.create_task(ownership._open(ShardId(0)))
         await asked.wait()
-        dispatcher.close_shard(0)
+        dispatcher.close_shard(ShardId(0))
         if is_claimed_again:
-            dispatcher.claim_shard(0, term + 1)
+            dispatcher.claim_shard(ShardId(0), Term(term + 1))
         go.set()
         await opening
         assert dispatcher.shards.open == set()
@@ -198,7 +199,9 @@ async def test_a_renewal_does_not_undo_a_release(database_url: str) -> None:
 async def test_a_shard_claimed_anew_is_not_open(database_url: str) -> None:
     async with owner_on(database_url) as platform:
         await freeze(platform)
-        platform.dispatcher.claim_shard(0, platform.dispatcher.shards.terms[0] + 1)
+        platform.dispatcher.claim_shard(
+            ShardId(0), Term(platform.dispatcher.shards.terms[ShardId(0)] + 1)
+        )
         assert platform.dispatcher.shards.open == set(), "its leases are not known yet"
 
 
@@ -334,13 +337,13 @@ async def test_thousands_of_holdings_are_read_in_slices_and_known_ones_not_at_al
 
         async def counted(connection: Any, shard: int, wanted: Any, **more: Any) -> Any:
             sizes.append(len(wanted))
-            return await read(connection, shard, wanted, **more)
+            return await read(connection, ShardId(shard), wanted, **more)
 
         monkeypatch.setattr(lease_store, "read_held", counted)
         news = await hand.say(hello=True, running=known)
         assert news is not None
         assert (news.revoked, sizes) == ([], [])
-        ids = platform.submissions.ids.make(0, 1000)
+        ids = platform.submissions.ids.make(ShardId(0), 1000)
         claimed = [known[0]._replace(job=job) for job in ids]
         news = await hand.say(hello=True, running=known + claimed)
         assert news is not None

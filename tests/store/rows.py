@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairway.core.ids import make_job_id
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, make_job_id
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.run.lease import next_epoch
 from fairway.runtime.clock import SystemClock
@@ -18,18 +18,30 @@ from fairway.store.connections.database import Connection
 from fairway.store.leases import LeaseRow
 from fairway.store.tenants import found_cluster
 
-SHARD = 0
+SHARD = ShardId(0)
 _ids = JobIdFactory(SystemClock())
-_PLAIN = QueuedJob(_ids.make(0, 1)[0], 1, 1, 1, 5, 0, 0, 0, 0, None, b"{}")
+_PLAIN = QueuedJob(
+    _ids.make(ShardId(0), 1)[0],
+    TenantId(1),
+    PoolId(1),
+    TypeId(1),
+    5,
+    0,
+    Epoch(0),
+    0,
+    0,
+    None,
+    b"{}",
+)
 
 
 def new_job(*, shard: int = SHARD, at: datetime | None = None, **changes: Any) -> QueuedJob:
     """A job that was made now, or at another moment."""
-    job_id = _ids.make(shard, 1)[0]
+    job_id = _ids.make(ShardId(shard), 1)[0]
     if at is not None:
         counter = int(job_id[19:23], 16)
         chance = int(job_id[24:], 16) & 0xFFFFFFFFFF
-        job_id = make_job_id(shard, int(at.timestamp() * 1000), counter, chance)
+        job_id = make_job_id(ShardId(shard), int(at.timestamp() * 1000), counter, chance)
     return replace(_PLAIN, id=job_id, **changes)
 
 
@@ -54,12 +66,12 @@ async def own(connection: Connection, owner: str = "first", *, seconds: float = 
 async def start(connection: Connection, job: QueuedJob, term: int) -> LeaseRow:
     """Write a lease for a waiting job."""
     lease = lease_for(job, term)
-    assert await leases.write_leases(connection, SHARD, term, [lease]) == {job.id}
+    assert await leases.write_leases(connection, SHARD, Term(term), [lease]) == {job.id}
     return lease
 
 
 def lease_for(job: QueuedJob, term: int) -> LeaseRow:
-    epoch = next_epoch(job.epoch, term)
+    epoch = next_epoch(job.epoch, Term(term))
     return LeaseRow(job.tenant, job.id, epoch, session_key(), lease_tokens().make(job.id, epoch))
 
 
@@ -73,10 +85,10 @@ async def schedule(connection: Connection, job: QueuedJob, *, due_in_seconds: fl
 
 async def promote_all(connection: Connection, term: int, most: int = 10) -> list[QueuedJob]:
     """Move what is due, as the promoter does: so many of each tenant."""
-    bunches = await promotion.due_bunches(connection, SHARD, (-1, -1), 100)
+    bunches = await promotion.due_bunches(connection, SHARD, (-1, TenantId(-1)), 100)
     due = [bunch for bunch in bunches if bunch.age_ms >= 0]
     shares = {bunch.tenant: most for bunch in due}
-    return await promotion.promote_due(connection, SHARD, term, due, shares)
+    return await promotion.promote_due(connection, SHARD, Term(term), due, shares)
 
 
 async def finish(connection: Connection, job: QueuedJob, moment: datetime) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, add_jobs, new_job, own, schedule, start
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.store.backlog import (
     StreamRead,
@@ -48,7 +48,7 @@ async def test_every_stream_is_found_with_its_first_job(connection: Connection) 
     asleep = await add_job(connection, tenant=10)
     await schedule(connection, asleep, due_in_seconds=60)
     assert await streams_with_work(connection, SHARD) == heads
-    assert await streams_with_work(connection, SHARD + 1) == {}
+    assert await streams_with_work(connection, ShardId(SHARD + 1)) == {}
 
 
 async def read(connection: Connection, *reads: StreamRead) -> list[list[QueuedJob]]:
@@ -64,7 +64,7 @@ async def test_a_read_of_light_jobs_stops_before_a_heavy_one(connection: Connect
     sizes = [10, 100, 101, 10]
     jobs = [new_job(payload=b"x" * size) for size in sizes]
     await add_jobs(connection, *jobs)
-    wish = StreamRead(StreamKey(1, 1, 1, 5), LOWEST_JOB_ID, 400)
+    wish = StreamRead(StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 400)
     (found,) = await read_streams(connection, SHARD, [wish], 100)
     assert ([job.id for job in found.jobs], found.is_cut) == ([job.id for job in jobs[:2]], True)
 
@@ -77,7 +77,7 @@ async def test_a_read_by_bytes_ends_with_its_budget_and_brings_one_job_at_least(
 ) -> None:
     jobs = [new_job(payload=os.urandom(100_000)) for _ in range(4)]  # too large for their page
     await add_jobs(connection, *jobs)
-    wish = StreamRead(StreamKey(1, 1, 1, 5), LOWEST_JOB_ID, 400)
+    wish = StreamRead(StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 400)
     (found,) = await read_streams_by_bytes(connection, SHARD, [wish], budget_bytes)
     assert [job.payload for job in found.jobs] == [job.payload for job in jobs[:most]]
     assert found.is_cut == (budget_bytes <= 400_000)
@@ -87,7 +87,10 @@ async def test_reads_go_on_after_their_cursor_in_order(connection: Connection) -
     jobs = [new_job(tenant=1) for _ in range(5)]
     others = [new_job(tenant=2) for _ in range(3)]
     await add_jobs(connection, *reversed(jobs), *others)
-    one, two = StreamKey(1, 1, 1, 5), StreamKey(2, 1, 1, 5)
+    one, two = (
+        StreamKey(TenantId(1), PoolId(1), TypeId(1), 5),
+        StreamKey(TenantId(2), PoolId(1), TypeId(1), 5),
+    )
     (first,) = await read(connection, StreamRead(one, LOWEST_JOB_ID, 2))
     assert first == jobs[:2]
     reads = [StreamRead(one, first[-1].id, 10), StreamRead(two, others[0].id, 1)]
@@ -100,7 +103,7 @@ async def test_a_read_sees_queued_jobs_of_its_stream_alone(connection: Connectio
         await add_job(connection, **change)
     await start(connection, await add_job(connection), term)
     await schedule(connection, await add_job(connection), due_in_seconds=60)
-    wish = StreamRead(StreamKey(1, 1, 1, 5), LOWEST_JOB_ID, 100)
+    wish = StreamRead(StreamKey(TenantId(1), PoolId(1), TypeId(1), 5), LOWEST_JOB_ID, 100)
     assert await read(connection, wish) == [[mine]]
 
 

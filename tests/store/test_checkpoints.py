@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from tests.store.rows import SHARD, add_job, finish, is_blocked, own, start
 
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.core.object_storage.object_names import ObjectFacts
 from fairway.core.run.lease import LeaseProof
@@ -34,7 +34,7 @@ async def names(
     connection: Connection, job: QueuedJob, before_epoch: int = NEWEST_EPOCH
 ) -> list[str]:
     found = await store.newest_checkpoints(
-        connection, SHARD, job.tenant, job.id, before_epoch=before_epoch, limit=10
+        connection, SHARD, job.tenant, job.id, before_epoch=Epoch(before_epoch), limit=10
     )
     return [saved.facts.name for saved in found]
 
@@ -43,10 +43,10 @@ async def test_only_the_lease_in_force_can_save(connection: Connection) -> None:
     term, job = await own(connection), await add_job(connection, pool=3)
     held = proof(await start(connection, job, term))
     assert await save(connection, held, 1)
-    assert not await save(connection, held._replace(epoch=held.epoch - 1), 2)
-    assert not await save(connection, held._replace(epoch=held.epoch + 1), 2)
+    assert not await save(connection, held._replace(epoch=Epoch(held.epoch - 1)), 2)
+    assert not await save(connection, held._replace(epoch=Epoch(held.epoch + 1)), 2)
     assert not await save(connection, held._replace(token="0" * 32), 2)
-    assert not await save(connection, held._replace(tenant=held.tenant + 1), 2)
+    assert not await save(connection, held._replace(tenant=TenantId(held.tenant + 1)), 2)
     await connection.execute("UPDATE jobs SET state = 1, session = NULL, token = NULL")
     assert not await save(connection, held, 2)
     assert await names(connection, job) == [f"{held.epoch}-1"]

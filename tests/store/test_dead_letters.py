@@ -11,7 +11,7 @@ from tests.laws.plans import Plan
 from tests.store.rows import SHARD, new_job, own
 
 from fairway.core.failure.dead_letter import DeadFilter
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, TenantId
 from fairway.store import dead_letters
 from fairway.store.connections.database import Connection
 from fairway.store.dead_letters import Replay
@@ -60,15 +60,15 @@ async def test_a_count_stops_counting(buried: Connection) -> None:
         buried, STATEMENTS["count_dead"], shard=SHARD, tenant=1, limit=100, **EVERYTHING._asdict()
     )
     assert plan.rows_touched() <= 200
-    assert await dead_letters.count_dead(buried, SHARD, 1, EVERYTHING, 100) == 100
-    assert await dead_letters.count_dead(buried, SHARD, 1, EVERYTHING, 10**6) == DEAD
+    assert await dead_letters.count_dead(buried, SHARD, TenantId(1), EVERYTHING, 100) == 100
+    assert await dead_letters.count_dead(buried, SHARD, TenantId(1), EVERYTHING, 10**6) == DEAD
     await buried.close()
 
 
 async def test_groups_walk_from_cause_to_cause(buried: Connection) -> None:
-    found = await dead_letters.causes(buried, SHARD, 1, limit=100, count_max=10**6)
+    found = await dead_letters.causes(buried, SHARD, TenantId(1), limit=100, count_max=10**6)
     assert sum(cause.matched for cause in found) == DEAD
-    few = await dead_letters.causes(buried, SHARD, 1, limit=2, count_max=7)
+    few = await dead_letters.causes(buried, SHARD, TenantId(1), limit=2, count_max=7)
     assert [cause.matched for cause in few] == [7, 7]
     plan = await Plan.of(
         buried, STATEMENTS["dead_causes"], shard=SHARD, tenant=1, limit=5, count_max=10
@@ -78,11 +78,11 @@ async def test_groups_walk_from_cause_to_cause(buried: Connection) -> None:
 
 
 async def test_an_old_owner_replays_and_discards_nothing(buried: Connection) -> None:
-    (letter, *_) = await dead_letters.list_dead(buried, SHARD, 1, EVERYTHING, 1)
+    (letter, *_) = await dead_letters.list_dead(buried, SHARD, TenantId(1), EVERYTHING, 1)
     term = await buried.fetchval("SELECT term FROM shards")
-    old = Replay(1, [letter.id], None, b"{}")
+    old = Replay(TenantId(1), [letter.id], None, b"{}")
     assert await dead_letters.replay(buried, SHARD, term - 1, old) == []
-    assert await dead_letters.discard(buried, SHARD, term - 1, 1, [letter.id]) == 0
+    assert await dead_letters.discard(buried, SHARD, term - 1, TenantId(1), [letter.id]) == 0
     (job,) = await dead_letters.replay(buried, SHARD, term, old)
     assert job.id == letter.id
     assert await dead_letters.replay(buried, SHARD, term, old) == [], "once"

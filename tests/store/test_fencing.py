@@ -27,7 +27,7 @@ from tests.store.rows import (
 
 from fairway.core.backlog.streams import key_of
 from fairway.core.failure.dead_letter import Action, DeadFilter
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, PoolId, TenantId, Term
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.runtime.random_ids import session_key
@@ -49,14 +49,14 @@ from fairway.store.outcomes import Settlement, Success
 from fairway.store.promotion import LateJob
 from fairway.store.sql import load
 
-Write = Callable[[Connection, int, "Scene"], Coroutine[Any, Any, Any]]
+Write = Callable[[Connection, Term, "Scene"], Coroutine[Any, Any, Any]]
 HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
 class Scene(NamedTuple):
     """What an owner of term `term` had going."""
 
-    term: int
+    term: Term
     queued: QueuedJob
     place: str  # of the queued job's row
     running: QueuedJob
@@ -67,92 +67,92 @@ class Scene(NamedTuple):
     action: Action  # on dead letters
 
 
-async def succeed(connection: Connection, term: int, scene: Scene) -> Any:
+async def succeed(connection: Connection, term: Term, scene: Scene) -> Any:
     done = [
-        Success(1, scene.running.id, scene.epoch, 1, b"1"),
-        Success(1, scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
+        Success(TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1"),
+        Success(TenantId(1), scene.queued.id, lease_for(scene.queued, term).epoch, 1, b"1"),
     ]
     return len(done) - len(await outcomes.record_successes(connection, SHARD, term, done))
 
 
-async def succeed_in_place(connection: Connection, term: int, scene: Scene) -> Any:
+async def succeed_in_place(connection: Connection, term: Term, scene: Scene) -> Any:
     epoch = lease_for(scene.queued, term).epoch
-    done = [Success(1, scene.queued.id, epoch, 1, b"1", scene.place)]
+    done = [Success(TenantId(1), scene.queued.id, epoch, 1, b"1", scene.place)]
     return not await outcomes.record_successes(connection, SHARD, term, done)
 
 
-async def settle(connection: Connection, term: int, scene: Scene) -> Any:
+async def settle(connection: Connection, term: Term, scene: Scene) -> Any:
     job = scene.running
-    end = Settlement(1, job.id, scene.epoch, State.DEAD, 1, 1, None, 1, None)
+    end = Settlement(TenantId(1), job.id, Epoch(scene.epoch), State.DEAD, 1, 1, None, 1, None)
     return 1 - len(await outcomes.settle(connection, SHARD, term, [end]))
 
 
-async def end_refused(connection: Connection, term: int, scene: Scene) -> Any:
-    end = outcomes.RefusedEnd(1, scene.running.id, scene.epoch, b"{}", 7)
+async def end_refused(connection: Connection, term: Term, scene: Scene) -> Any:
+    end = outcomes.RefusedEnd(TenantId(1), scene.running.id, Epoch(scene.epoch), b"{}", 7)
     return 1 - len(await outcomes.end_refused(connection, SHARD, term, [end]))
 
 
-async def write_leases(connection: Connection, term: int, scene: Scene) -> Any:
+async def write_leases(connection: Connection, term: Term, scene: Scene) -> Any:
     return await leases.write_leases(connection, SHARD, term, [lease_for(scene.queued, term)])
 
 
-async def promote(connection: Connection, term: int, scene: Scene) -> Any:
+async def promote(connection: Connection, term: Term, scene: Scene) -> Any:
     return await promote_all(connection, term)
 
 
-async def reschedule(connection: Connection, term: int, scene: Scene) -> Any:
+async def reschedule(connection: Connection, term: Term, scene: Scene) -> Any:
     moment = datetime.now(UTC) + timedelta(hours=1)
-    return await promotion.reschedule(connection, SHARD, term, 1, scene.due.id, moment)
+    return await promotion.reschedule(connection, SHARD, term, TenantId(1), scene.due.id, moment)
 
 
-async def expire(connection: Connection, term: int, scene: Scene) -> Any:
+async def expire(connection: Connection, term: Term, scene: Scene) -> Any:
     late = [LateJob(scene.late.id, key_of(scene.late))]
     return await promotion.expire(connection, SHARD, term, late, b"{}")
 
 
-async def cancel_queued(connection: Connection, term: int, scene: Scene) -> Any:
-    return await outcomes.cancel_waiting(connection, SHARD, term, 1, scene.queued.id)
+async def cancel_queued(connection: Connection, term: Term, scene: Scene) -> Any:
+    return await outcomes.cancel_waiting(connection, SHARD, term, TenantId(1), scene.queued.id)
 
 
-async def cancel_due(connection: Connection, term: int, scene: Scene) -> Any:
-    return await outcomes.cancel_waiting(connection, SHARD, term, 1, scene.due.id)
+async def cancel_due(connection: Connection, term: Term, scene: Scene) -> Any:
+    return await outcomes.cancel_waiting(connection, SHARD, term, TenantId(1), scene.due.id)
 
 
-async def cancel_many(connection: Connection, term: int, scene: Scene) -> Any:
+async def cancel_many(connection: Connection, term: Term, scene: Scene) -> Any:
     ids = [scene.queued.id, scene.due.id]
-    return await outcomes.cancel_many(connection, SHARD, term, 1, ids)
+    return await outcomes.cancel_many(connection, SHARD, term, TenantId(1), ids)
 
 
-async def replay(connection: Connection, term: int, scene: Scene) -> Any:
-    wanted = dead_letters.Replay(1, [scene.dead.id], None, b"{}")
+async def replay(connection: Connection, term: Term, scene: Scene) -> Any:
+    wanted = dead_letters.Replay(TenantId(1), [scene.dead.id], None, b"{}")
     return await dead_letters.replay(connection, SHARD, term, wanted)
 
 
-async def discard(connection: Connection, term: int, scene: Scene) -> Any:
-    return await dead_letters.discard(connection, SHARD, term, 1, [scene.dead.id])
+async def discard(connection: Connection, term: Term, scene: Scene) -> Any:
+    return await dead_letters.discard(connection, SHARD, term, TenantId(1), [scene.dead.id])
 
 
-async def move_action(connection: Connection, term: int, scene: Scene) -> Any:
+async def move_action(connection: Connection, term: Term, scene: Scene) -> Any:
     step = Step(1, scene.dead.id, is_over=True)
     return await dead_letter_actions.move(connection, SHARD, term, scene.action, step)
 
 
-async def fail_action(connection: Connection, term: int, scene: Scene) -> Any:
-    running = dead_letter_actions.RunningAction(1, scene.action.id, 1)
+async def fail_action(connection: Connection, term: Term, scene: Scene) -> Any:
+    running = dead_letter_actions.RunningAction(TenantId(1), scene.action.id, 1)
     return await dead_letter_actions.fail(connection, SHARD, term, running, "why")
 
 
-async def owe(connection: Connection, term: int, scene: Scene) -> Any:
-    await fair_share.write_debts(connection, SHARD, term, [Debt(1, 7, 5)])
-    return Debt(1, 7, 5) in await fair_share.read_debts(connection, SHARD)
+async def owe(connection: Connection, term: Term, scene: Scene) -> Any:
+    await fair_share.write_debts(connection, SHARD, term, [Debt(PoolId(1), TenantId(7), 5)])
+    return Debt(PoolId(1), TenantId(7), 5) in await fair_share.read_debts(connection, SHARD)
 
 
-async def pay(connection: Connection, term: int, scene: Scene) -> Any:
-    await fair_share.write_debts(connection, SHARD, term, [Debt(1, 1, 0)])
+async def pay(connection: Connection, term: Term, scene: Scene) -> Any:
+    await fair_share.write_debts(connection, SHARD, term, [Debt(PoolId(1), TenantId(1), 0)])
     return not await fair_share.read_debts(connection, SHARD)
 
 
-async def tick(connection: Connection, term: int, scene: Scene) -> Any:
+async def tick(connection: Connection, term: Term, scene: Scene) -> Any:
     """What a schedule fires is written while the term is held."""
     async with connection.transaction():
         if now := await schedules.hold_shard(connection, SHARD, term):
@@ -211,17 +211,17 @@ async def scene(connection: Connection) -> Scene:
     await connection.execute(
         "UPDATE jobs SET state = 4, fingerprint = 7, finished_at = now() WHERE id = $1", dead.id
     )
-    await fair_share.write_debts(connection, SHARD, term, [Debt(1, 1, 5)])
+    await fair_share.write_debts(connection, SHARD, Term(term), [Debt(PoolId(1), TenantId(1), 5)])
     place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", queued.id)
     action = await act(connection)
-    return Scene(term, queued, place, running, lease.epoch, due, late, dead, action)
+    return Scene(Term(term), queued, place, running, lease.epoch, due, late, dead, action)
 
 
 async def act(connection: Connection) -> Action:
     wanted = DeadFilter(before=HIGHEST, since=LOWEST_JOB_ID)
     begun = NewAction(session_key(), "discard", wanted, None, 10, 1)
-    await dead_letter_actions.begin(connection, SHARD, 1, begun)
-    action = await dead_letter_actions.read(connection, SHARD, 1, begun.id)
+    await dead_letter_actions.begin(connection, SHARD, TenantId(1), begun)
+    action = await dead_letter_actions.read(connection, SHARD, TenantId(1), begun.id)
     assert action is not None
     return action
 

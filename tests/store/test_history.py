@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.store.rows import SHARD, add_job, finish, look, new_job, own, start
 
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.store.connections.database import Connection
@@ -25,22 +25,27 @@ EVERYTHING = JobFilter(HIGHEST, LOWEST_JOB_ID, None, None, None, 100)
 
 
 async def listed(connection: Connection, **narrow: Any) -> list[str]:
-    jobs = await list_jobs(connection, SHARD, 1, EVERYTHING._replace(**narrow))
+    jobs = await list_jobs(connection, SHARD, TenantId(1), EVERYTHING._replace(**narrow))
     return [job.id for job in jobs]
 
 
 async def test_a_job_is_its_tenants_alone(connection: Connection) -> None:
     job = await add_job(connection)
     assert (await look(connection, job)).payload == b"{}"
-    assert await read_job(connection, SHARD, job.tenant + 1, job.id) is None
-    assert await read_job(connection, SHARD + 1, job.tenant, job.id) is None
+    assert await read_job(connection, SHARD, TenantId(job.tenant + 1), job.id) is None
+    assert await read_job(connection, ShardId(SHARD + 1), job.tenant, job.id) is None
 
 
 async def test_where_several_jobs_stand(connection: Connection) -> None:
     term = await own(connection)
     waiting, running = await add_job(connection), await add_job(connection)
     lease = await start(connection, running, term)
-    asked = [(1, waiting.id), (1, running.id), (2, waiting.id), (1, new_job().id)]
+    asked = [
+        (waiting.tenant, waiting.id),
+        (running.tenant, running.id),
+        (TenantId(2), waiting.id),
+        (TenantId(1), new_job().id),
+    ]
     assert await read_states(connection, SHARD, asked) == {
         waiting.id: (State.QUEUED, 0),
         running.id: (State.RUNNING, lease.epoch),
@@ -78,10 +83,10 @@ async def test_a_page_ends_early_when_it_is_heavy(connection: Connection) -> Non
     ids = [(await add_job(connection)).id for _ in range(6)][::-1]
     result = b'"' + b"r" * (PAGE_BYTES // 4) + b'"'
     await connection.execute("UPDATE jobs SET state = 3, finished_at = now(), result = $1", result)
-    page = await list_jobs(connection, SHARD, 1, EVERYTHING)
+    page = await list_jobs(connection, SHARD, TenantId(1), EVERYTHING)
     assert [job.id for job in page] == ids[:4]
     assert is_cut(page)
-    rest = await list_jobs(connection, SHARD, 1, EVERYTHING._replace(before=ids[3]))
+    rest = await list_jobs(connection, SHARD, TenantId(1), EVERYTHING._replace(before=ids[3]))
     assert [job.id for job in rest] == ids[4:]
     assert not is_cut(rest)
 
@@ -89,7 +94,7 @@ async def test_a_page_ends_early_when_it_is_heavy(connection: Connection) -> Non
 async def test_a_page_brings_no_long_payloads(connection: Connection) -> None:
     text = b'{"text":"' + b"x" * 5000 + b'"}'
     await add_job(connection, payload=text)
-    (job,) = await list_jobs(connection, SHARD, 1, EVERYTHING)
+    (job,) = await list_jobs(connection, SHARD, TenantId(1), EVERYTHING)
     assert job.payload == b"{}"
 
 
@@ -97,6 +102,6 @@ async def test_live_jobs_are_counted_up_to_a_limit(connection: Connection) -> No
     for _ in range(5):
         await add_job(connection)
     live = EVERYTHING._replace(states=[State.QUEUED.value])
-    assert await count_live(connection, SHARD, 1, live) == 5
-    assert await count_live(connection, SHARD, 1, live._replace(limit=3)) == 3
-    assert await count_live(connection, SHARD, 2, live) == 0
+    assert await count_live(connection, SHARD, TenantId(1), live) == 5
+    assert await count_live(connection, SHARD, TenantId(1), live._replace(limit=3)) == 3
+    assert await count_live(connection, SHARD, TenantId(2), live) == 0

@@ -11,6 +11,7 @@ import pytest
 from tests.postgres import connected
 from tests.store.rows import is_blocked
 
+from fairway.core.ids import ShardId, Term
 from fairway.store import leadership
 from fairway.store.connections.database import Connection
 from fairway.store.leadership import (
@@ -32,7 +33,7 @@ async def shards(connection: Connection) -> Connection:
     return connection
 
 
-async def claim_shards(connection: Connection, *terms: Any, **more: Any) -> dict[int, int]:
+async def claim_shards(connection: Connection, *terms: Any, **more: Any) -> dict[ShardId, Term]:
     """Shard → term of what was taken."""
     found = await leadership.claim_shards(connection, *terms, **more)
     return {shard: claim.term for shard, claim in found.items()}
@@ -45,8 +46,8 @@ async def expire(connection: Connection) -> None:
 async def test_the_first_owner_takes_every_shard(shards: Connection) -> None:
     assert await claim_shards(shards, "a", "http://a", 60) == {0: 1, 1: 1}
     assert await read_owners(shards) == {
-        0: Owner(0, 1, "a", "http://a"),
-        1: Owner(1, 1, "a", "http://a"),
+        0: Owner(ShardId(0), Term(1), "a", "http://a"),
+        1: Owner(ShardId(1), Term(1), "a", "http://a"),
     }
 
 
@@ -58,7 +59,7 @@ async def test_a_held_shard_cannot_be_claimed(shards: Connection) -> None:
 async def test_every_take_over_has_a_greater_term(shards: Connection) -> None:
     terms = []
     for owner in "abab":
-        terms.append((await claim_shards(shards, owner, "", 60))[0])
+        terms.append((await claim_shards(shards, owner, "", 60))[ShardId(0)])
         await expire(shards)
     assert terms == [1, 2, 3, 4]
 
@@ -80,7 +81,9 @@ async def test_a_renewal_of_a_term_that_was_taken_over_gets_nothing(shards: Conn
     await expire(shards)
     new = await claim_shards(shards, "b", "", 60)
     assert await renew_shards(shards, old, 60) == {}
-    assert await renew_shards(shards, {0: new[0], 1: old[1]}, 60) == {0: new[0]}
+    assert await renew_shards(
+        shards, {ShardId(0): Term(new[ShardId(0)]), ShardId(1): Term(old[ShardId(1)])}, 60
+    ) == {0: new[ShardId(0)]}
 
 
 async def test_a_renewal_does_not_wait_for_the_owners_own_writes(
@@ -89,7 +92,9 @@ async def test_a_renewal_does_not_wait_for_the_owners_own_writes(
     held = await claim_shards(shards, "a", "", 60)
     await expire(shards)
     async with shards.transaction():
-        assert await hold_shard(shards, 0, held[0])  # as every write of the owner does
+        assert await hold_shard(
+            shards, ShardId(0), held[ShardId(0)]
+        )  # as every write of the owner does
         await other_connection.execute("SET lock_timeout = '2s'")
         assert await renew_shards(other_connection, held, 60) == held
     assert await claim_shards(shards, "b", "", 60) == {}
@@ -101,7 +106,7 @@ async def test_a_claim_waits_for_the_owners_last_write_and_gives_way_to_a_renewa
     held = await claim_shards(shards, "a", "", 60)
     await expire(shards)
     async with connected(database_url) as third, shards.transaction():
-        assert await hold_shard(shards, 0, held[0])
+        assert await hold_shard(shards, ShardId(0), held[ShardId(0)])
         late = asyncio.create_task(claim_shards(other_connection, "b", "", 60))
         assert await is_blocked(shards, other_connection)
         assert await renew_shards(third, held, 60) == held
@@ -140,7 +145,7 @@ async def test_nobody_claims_what_he_holds(shards: Connection) -> None:
     held = await claim_shards(shards, "a", "", 60)
     await expire(shards)
     assert await claim_shards(shards, "a", "", 60, held={0}) == {1: 2}
-    assert await renew_shards(shards, {0: 1}, 60) == {0: held[0]}
+    assert await renew_shards(shards, {ShardId(0): Term(1)}, 60) == {0: held[ShardId(0)]}
 
 
 async def test_a_release_hands_over_at_once_but_only_ones_own(shards: Connection) -> None:
@@ -201,9 +206,9 @@ async def test_a_term_that_ends_too_far_ahead_is_taken_only_as_it_was_seen(
     seen = await overlong_terms(shards, 6)
     assert seen.keys() == {0, 1}
     assert await claim_shards(shards, "b", "", 3) == {}
-    await renew_shards(shards, {1: held[1]}, 3)
+    await renew_shards(shards, {ShardId(1): held[ShardId(1)]}, 3)
     assert await claim_shards(shards, "a", "", 3, held=[0], unrenewed=seen) == {}
-    assert await claim_shards(shards, "b", "", 3, unrenewed=seen) == {0: held[0] + 1}
+    assert await claim_shards(shards, "b", "", 3, unrenewed=seen) == {0: held[ShardId(0)] + 1}
     assert await overlong_terms(shards, 6) == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, lease_for, look, new_job, own, schedule, start
 
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, ShardId, TenantId, Term
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.lifecycle import State
 from fairway.runtime.random_ids import session_key
@@ -42,8 +42,8 @@ async def test_only_jobs_that_are_free_get_a_lease(connection: Connection) -> No
     first = await start(connection, running, term)
     await schedule(connection, due, due_in_seconds=60)
     wanted = [lease_for(job, term) for job in (free, running, due, new_job())]
-    wanted[1] = wanted[1]._replace(epoch=first.epoch + 1)
-    assert await write_leases(connection, SHARD, term, wanted) == {free.id}
+    wanted[1] = wanted[1]._replace(epoch=Epoch(first.epoch + 1))
+    assert await write_leases(connection, SHARD, Term(term), wanted) == {free.id}
     assert (await look(connection, running)).epoch == first.epoch
 
 
@@ -51,9 +51,9 @@ async def test_an_epoch_that_is_not_new_gets_no_lease(connection: Connection) ->
     term, job = await own(connection), await add_job(connection)
     lease = lease_for(job, term)
     await connection.execute("UPDATE jobs SET epoch = $2 WHERE id = $1", job.id, lease.epoch)
-    assert await write_leases(connection, SHARD, term, [lease]) == set()
-    newer = lease._replace(epoch=lease.epoch + 1)
-    assert await write_leases(connection, SHARD, term, [newer]) == {job.id}
+    assert await write_leases(connection, SHARD, Term(term), [lease]) == set()
+    newer = lease._replace(epoch=Epoch(lease.epoch + 1))
+    assert await write_leases(connection, SHARD, Term(term), [newer]) == {job.id}
 
 
 async def test_a_new_owner_finds_every_written_lease(connection: Connection) -> None:
@@ -87,7 +87,12 @@ async def test_the_store_tells_what_it_knows_of_leases_somebody_claims(
     term = await own(connection)
     waiting, running, foreign = [await add_job(connection) for _ in range(3)]
     lease = await start(connection, running, term)
-    asked = [(1, waiting.id), (1, running.id), (2, foreign.id), (1, new_job().id)]
+    asked = [
+        (waiting.tenant, waiting.id),
+        (running.tenant, running.id),
+        (TenantId(2), foreign.id),
+        (TenantId(1), new_job().id),
+    ]
     held = await read_held(connection, SHARD, asked)
     assert held.keys() == {waiting.id, running.id}
     assert held[waiting.id].stored == (State.QUEUED, 0, None)
@@ -112,7 +117,7 @@ async def test_sessions_are_heard_go_silent_and_are_forgotten(connection: Connec
 
 
 async def test_sessions_of_other_shards_are_not_ours(connection: Connection) -> None:
-    await see_sessions(connection, 1, [SessionRow(session_key(), "elsewhere")])
+    await see_sessions(connection, ShardId(1), [SessionRow(session_key(), "elsewhere")])
     assert await live_sessions(connection, SHARD, 10) == set()
 
 
@@ -122,14 +127,17 @@ async def test_sessions_of_other_shards_are_not_ours(connection: Connection) -> 
 async def test_whose_a_session_is_is_found_again(connection: Connection) -> None:
     own_worker, shared, unknown = [session_key() for _ in range(3)]
     rows = [
-        SessionRow(own_worker, "w1", 7, "a"), SessionRow(shared, "w2", None, "b"),
+        SessionRow(own_worker, "w1", TenantId(7), "a"), SessionRow(shared, "w2", None, "b"),
         SessionRow(unknown, "w3"),
     ]  # fmt: skip
     await see_sessions(connection, SHARD, rows)
     asked = [own_worker, shared, unknown, session_key()]
-    found = {own_worker: Origin("w1", 7, "a", False), shared: Origin("w2", None, "b", False)}
+    found = {
+        own_worker: Origin("w1", TenantId(7), "a", False),
+        shared: Origin("w2", None, "b", False),
+    }
     assert await whose_sessions(connection, SHARD, asked) == found
-    assert await whose_sessions(connection, 1, asked) == {}
+    assert await whose_sessions(connection, ShardId(1), asked) == {}
 
 
 async def test_who_does_not_know_whose_a_session_is_leaves_it_as_it_was(
@@ -138,10 +146,10 @@ async def test_who_does_not_know_whose_a_session_is_leaves_it_as_it_was(
     """A row of an older server, and one that a new owner found before its worker spoke."""
     session = session_key()
     await see_sessions(connection, SHARD, [SessionRow(session, "w")])
-    await see_sessions(connection, SHARD, [SessionRow(session, "w", 7, "a")])
+    await see_sessions(connection, SHARD, [SessionRow(session, "w", TenantId(7), "a")])
     await see_sessions(connection, SHARD, [SessionRow(session, "")])
     whose = await whose_sessions(connection, SHARD, [session])
-    assert whose == {session: Origin("w", 7, "a", False)}
+    assert whose == {session: Origin("w", TenantId(7), "a", False)}
     await see_sessions(connection, SHARD, [SessionRow(session, "w", None, "b")])
     whose = await whose_sessions(connection, SHARD, [session])
     assert whose == {session: Origin("w", None, "b", False)}, "opened anew, by a shared worker's"

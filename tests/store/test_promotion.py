@@ -20,6 +20,7 @@ from tests.store.rows import (
     start,
 )
 
+from fairway.core.ids import TenantId, Term
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import OnLate, Timing
@@ -27,7 +28,7 @@ from fairway.store import outcomes, promotion, submissions
 from fairway.store.connections.database import Connection
 from fairway.store.promotion import due_bunches, promote_due, reschedule, seconds_to_next
 
-HEAD = (-1, -1)
+HEAD = (-1, TenantId(-1))
 
 
 def ids(jobs: list[QueuedJob]) -> list[str]:
@@ -59,7 +60,8 @@ async def test_a_bunch_is_a_tenant_in_a_second_and_the_walk_goes_on_after_one(
         job = new_job(tenant=tenant, timing=[round((base + seconds) * 1000), None, None])
         await submissions.insert_jobs(connection, SHARD, [job], {job.id})
     found = await due_bunches(connection, SHARD, HEAD, 100)
-    places = [(base, 1), (base, 2), (base + 2, 2)]
+    one, two = TenantId(1), TenantId(2)
+    places = [(base, one), (base, two), (base + 2, two)]
     assert [(s.second, s.tenant) for s in found] == places, "the next minute is not looked at"
     assert 8_000 < found[1].age_ms < found[0].age_ms
     assert [s.tenant for s in await due_bunches(connection, SHARD, HEAD, 2)] == [1, 2]
@@ -83,7 +85,7 @@ async def test_a_tenant_without_a_share_waits(connection: Connection) -> None:
     job = await add_job(connection)
     await schedule(connection, job, due_in_seconds=-1)
     bunches = await due_bunches(connection, SHARD, HEAD, 10)
-    assert await promote_due(connection, SHARD, term, bunches, {2: 5}) == []
+    assert await promote_due(connection, SHARD, Term(term), bunches, {TenantId(2): 5}) == []
 
 
 async def test_how_long_until_the_next_second_with_a_job(connection: Connection) -> None:
@@ -113,12 +115,12 @@ async def test_a_job_is_written_with_its_times(connection: Connection) -> None:
 
 
 async def cancel(connection: Connection, term: int, job: QueuedJob) -> Any:
-    return await outcomes.cancel_waiting(connection, SHARD, term, 1, job.id)
+    return await outcomes.cancel_waiting(connection, SHARD, Term(term), TenantId(1), job.id)
 
 
 async def move(connection: Connection, term: int, job: QueuedJob) -> Any:
     moment = datetime.now(UTC) + timedelta(hours=1)
-    return await reschedule(connection, SHARD, term, 1, job.id, moment)
+    return await reschedule(connection, SHARD, Term(term), TenantId(1), job.id, moment)
 
 
 async def promote(connection: Connection, term: int, job: QueuedJob) -> Any:
@@ -179,8 +181,8 @@ async def test_only_waiting_jobs_to_be_skipped_expire(connection: Connection, ru
         return
     assert {job.id for job in late} == {queued.id, asleep.id}
     everyone = [*late, late[0]._replace(id=running.id), late[0]._replace(id=future.id)]
-    done = await promotion.expire(connection, SHARD, term, everyone, b"{}")
+    done = await promotion.expire(connection, SHARD, Term(term), everyone, b"{}")
     assert done == {queued.id, asleep.id}
     states = [(await look(connection, job)).state for job in jobs]
     assert states == [State.EXPIRED, State.EXPIRED, State.RUNNING, State.QUEUED]
-    assert await promotion.expire(connection, SHARD, term, late, b"{}") == set()
+    assert await promotion.expire(connection, SHARD, Term(term), late, b"{}") == set()

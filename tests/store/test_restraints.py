@@ -7,6 +7,7 @@ import json
 import pytest
 
 from fairway.core.failure.circuits import CircuitRecord
+from fairway.core.ids import TenantId, TypeId
 from fairway.store import restraints as store
 from fairway.store.connections.database import Connection
 from fairway.store.restraints import CircuitKey
@@ -19,7 +20,7 @@ def connection(owner: Connection) -> Connection:
     return owner
 
 
-MANY, FEW = 1, 2
+MANY, FEW = TenantId(1), TenantId(2)
 
 
 async def lay(connection: Connection, count: int) -> None:
@@ -35,8 +36,8 @@ async def lay(connection: Connection, count: int) -> None:
         MANY,
         count,
     )
-    await store.open_circuit(connection, CircuitKey(FEW, 7, "smtp"), CircuitRecord(5, 6))
-    await store.impose_quarantine(connection, FEW, 7)
+    await store.open_circuit(connection, CircuitKey(FEW, TypeId(7), "smtp"), CircuitRecord(5, 6))
+    await store.impose_quarantine(connection, FEW, TypeId(7))
 
 
 @pytest.mark.parametrize("count", [0, 5, 6, 7, 20])
@@ -46,16 +47,16 @@ async def test_all_are_found_page_by_page(
     monkeypatch.setattr(store, "PAGE", 7)
     await lay(connection, count)
     circuits = await store.all_circuits(connection)
-    mine = [CircuitKey(MANY, n, f"d{n % 3}") for n in range(1, count + 1)]
-    assert [*circuits] == [*mine, CircuitKey(FEW, 7, "smtp")]
-    assert circuits[CircuitKey(FEW, 7, "smtp")].record.rest_us == 5
+    mine = [CircuitKey(MANY, TypeId(n), f"d{n % 3}") for n in range(1, count + 1)]
+    assert [*circuits] == [*mine, CircuitKey(FEW, TypeId(7), "smtp")]
+    assert circuits[CircuitKey(FEW, TypeId(7), "smtp")].record.rest_us == 5
     quarantines = await store.all_quarantines(connection)
     assert [*quarantines] == [*((MANY, n) for n in range(1, count + 1)), (FEW, 7)]
 
 
 async def test_a_tenant_reads_its_own(connection: Connection) -> None:
     await lay(connection, 3000)
-    assert [*await store.circuits_of(connection, FEW)] == [CircuitKey(FEW, 7, "smtp")]
+    assert [*await store.circuits_of(connection, FEW)] == [CircuitKey(FEW, TypeId(7), "smtp")]
     assert [*await store.quarantines_of(connection, FEW)] == [7]
     assert len(await store.circuits_of(connection, MANY)) == 3000
     await connection.execute("ANALYZE circuits, quarantines")

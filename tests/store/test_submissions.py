@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 from tests.store.rows import SHARD, add_job, add_jobs, is_blocked, look, new_job
 
+from fairway.core.ids import TenantId
 from fairway.core.lifecycle import State
 from fairway.store.connections.database import Connection
 from fairway.store.submissions import (
@@ -21,7 +22,7 @@ from fairway.store.submissions import (
 
 
 def claim(key: str, body: bytes = b"body", tenant: int = 1) -> KeyClaim:
-    return KeyClaim(tenant, key, body, new_job().id)
+    return KeyClaim(TenantId(tenant), key, body, new_job().id)
 
 
 async def test_a_batch_is_on_disk_as_it_was_sent(connection: Connection) -> None:
@@ -71,8 +72,8 @@ async def test_a_key_is_free_again_after_its_day(connection: Connection) -> None
 
 async def test_jobs_are_written_with_the_keys_that_they_have_taken(connection: Connection) -> None:
     jobs = [new_job() for _ in range(4)]
-    claims = [KeyClaim(1, f"k{n}", b"body", job.id) for n, job in enumerate(jobs)]
-    before = KeyClaim(1, "k1", b"body", new_job().id)
+    claims = [KeyClaim(TenantId(1), f"k{n}", b"body", job.id) for n, job in enumerate(jobs)]
+    before = KeyClaim(TenantId(1), "k1", b"body", new_job().id)
     assert await claim_keys(connection, SHARD, [before]) == {}
     taken = await claim_and_insert(connection, SHARD, claims[::-1], jobs)
     assert taken == {(1, "k1"): KeyHolder(b"body", before.job)}
@@ -82,7 +83,7 @@ async def test_jobs_are_written_with_the_keys_that_they_have_taken(connection: C
 async def test_a_second_try_finds_what_the_first_has_written(connection: Connection) -> None:
     """Its answer was lost on the way: nothing is written twice, and its keys name its jobs."""
     jobs = [new_job() for _ in range(3)]
-    claims = [KeyClaim(1, f"k{n}", b"body", job.id) for n, job in enumerate(jobs)]
+    claims = [KeyClaim(TenantId(1), f"k{n}", b"body", job.id) for n, job in enumerate(jobs)]
     assert await claim_and_insert(connection, SHARD, claims, jobs) == {}
     again = await claim_and_insert(connection, SHARD, claims, jobs)
     assert {holder.job for holder in again.values()} == {job.id for job in jobs}
@@ -94,9 +95,9 @@ async def test_of_two_that_write_at_once_one_does(
 ) -> None:
     ours, theirs = new_job(), new_job()
     async with connection.transaction():
-        claims = [KeyClaim(1, "k", b"body", ours.id)]
+        claims = [KeyClaim(TenantId(1), "k", b"body", ours.id)]
         assert await claim_and_insert(connection, SHARD, claims, [ours]) == {}
-        claims = [KeyClaim(1, "k", b"body", theirs.id)]
+        claims = [KeyClaim(TenantId(1), "k", b"body", theirs.id)]
         late = asyncio.create_task(claim_and_insert(other_connection, SHARD, claims, [theirs]))
         assert await is_blocked(connection, other_connection)
     assert await late == {(1, "k"): KeyHolder(b"body", ours.id)}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.postgres import connected
 
+from fairway.core.ids import TenantId, TypeId
 from fairway.store import type_names as store
 from fairway.store.connections.database import Connection
 from fairway.store.schema import migrate as module
@@ -41,8 +42,8 @@ async def test_names_from_before_stay_until_their_jobs_are_gone(
         ]  # fmt: skip
         await connection.execute("UPDATE job_types SET created_at = now() - interval '1 year'")
         yesterday, tomorrow = NOW - timedelta(days=1), NOW + timedelta(days=1)
-        assert await store.loose_types(connection, 0, yesterday, AGES, 10) == []
-        (found,) = await store.loose_types(connection, 0, tomorrow, AGES, 10)
+        assert await store.loose_types(connection, TypeId(0), yesterday, AGES, 10) == []
+        (found,) = await store.loose_types(connection, TypeId(0), tomorrow, AGES, 10)
         assert await store.name_of(connection, found.type) == "submitted"
 
 
@@ -51,10 +52,10 @@ async def test_an_older_server_beside_a_newer_one_makes_names_that_stay(
 ) -> None:
     """It knows nothing of whose they are: they stay as long as its jobs may."""
     await connection.execute("INSERT INTO job_types (name) VALUES ('theirs')")
-    ours = await store.name_for_tenant(connection, 1, ["ours"], by_worker=False)
+    ours = await store.name_for_tenant(connection, TenantId(1), ["ours"], by_worker=False)
     await connection.execute("UPDATE tenant_types SET let_go_at = now()")
     await connection.execute("UPDATE job_types SET created_at = now() - interval '2 days'")
-    loose = await store.loose_types(connection, 0, NOW - timedelta(days=1), AGES, 10)
+    loose = await store.loose_types(connection, TypeId(0), NOW - timedelta(days=1), AGES, 10)
     assert [one.type for one in loose] == [ours["ours"]]
 
 
@@ -64,24 +65,24 @@ async def test_a_name_that_is_named_while_it_is_removed_is_there(
     """Whoever is first, the other sees it: a number, and a row that has it."""
     for n in range(20):
         name = f"race.{n}"
-        old = await store.name_for_tenant(connection, 1, [name], by_worker=False)
+        old = await store.name_for_tenant(connection, TenantId(1), [name], by_worker=False)
         await connection.execute("DELETE FROM tenant_types")
         await connection.execute(
             "UPDATE job_types SET let_go_at = now() - interval '9 days' WHERE name = $1", name
         )
         named, gone = await asyncio.gather(
-            store.name_for_tenant(connection, 2, [name], by_worker=True),
+            store.name_for_tenant(connection, TenantId(2), [name], by_worker=True),
             store.drop_types(other_connection, list(old.values()), timedelta(days=7)),
         )
         assert (named == old) == (gone == [])
         (there,) = await store.read_names(connection, [name])
         assert there.id == named[name]
-        stored = await store.names_for(connection, 2, [name])
+        stored = await store.names_for(connection, TenantId(2), [name])
         assert stored[name].by_worker
 
 
 async def test_a_type_in_use_is_neither_let_go_nor_removed(connection: Connection) -> None:
-    ids = await store.name_for_tenant(connection, 1, ["used"], by_worker=False)
+    ids = await store.name_for_tenant(connection, TenantId(1), ["used"], by_worker=False)
     shared = await store.name_for_all(connection, ["said"])
     both = [*ids.values(), *shared.values()]
     assert await store.let_go_types(connection, both, NOW + LONG_AGO) == []
@@ -94,8 +95,10 @@ async def test_what_lets_names_go_waits_for_nobody(
 ) -> None:
     """Servers follow changes by their date: one that stood at a row would be dated too early."""
     shared = await store.name_for_all(connection, ["said"])
-    (own,) = (await store.name_for_tenant(connection, 1, ["named"], by_worker=False)).values()
-    loose = await store.name_for_tenant(connection, 1, ["loose"], by_worker=False)
+    (own,) = (
+        await store.name_for_tenant(connection, TenantId(1), ["named"], by_worker=False)
+    ).values()
+    loose = await store.name_for_tenant(connection, TenantId(1), ["loose"], by_worker=False)
     await connection.execute("DELETE FROM tenant_types WHERE type = ANY($1)", [*loose.values()])
     none, soon = timedelta(0), NOW + LONG_AGO
 
@@ -103,7 +106,7 @@ async def test_what_lets_names_go_waits_for_nobody(
         async with asyncio.timeout(5):
             return (
                 await store.lapse_shared(connection, none),
-                await store.let_go_names(connection, 1, [own], none),
+                await store.let_go_names(connection, TenantId(1), [own], none),
                 await store.let_go_types(connection, [*loose.values()], soon),
             )
 
@@ -120,7 +123,7 @@ async def test_names_are_dated_when_they_are_written(connection: Connection) -> 
     for n in range(2):  # made, and then brought back
         async with connection.transaction():
             await connection.execute("SELECT pg_sleep(0.01)")
-            ids = await store.name_for_tenant(connection, 1, ["a"], by_worker=False)
+            ids = await store.name_for_tenant(connection, TenantId(1), ["a"], by_worker=False)
             ids |= await store.name_for_all(connection, ["b"])
             assert await connection.fetchval(newer) == 2, n
             await connection.execute("UPDATE job_types SET shared = false, said_at = '-infinity'")

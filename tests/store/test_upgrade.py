@@ -11,13 +11,14 @@ from tests.postgres import connected
 from tests.store.rows import add_jobs, new_job
 
 from fairway.core.errors import Unavailable
+from fairway.core.ids import TenantId
 from fairway.services.schema import prove_row_security
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.row_security import TENANTS_MAY
 from fairway.store.postgres.initdb import ROLE
 from fairway.store.schema.migrate import all_migrations, migrate, migrate_at
 
-OURS, THEIRS = 1, 2
+OURS, THEIRS = TenantId(1), 2
 BEFORE = [one for one in all_migrations() if one.number <= 11]
 SINCE = all_migrations()[len(BEFORE) :]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from fairway.core.ids import Epoch
 from fairway.wire import exchange as wire
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions
@@ -26,14 +27,14 @@ def lease(
     number: int, job_type: str = "nap", pool: str = "short", payload: Any = None, **more: Any
 ) -> wire.Lease:
     return wire.Lease(
-        job=job_id(number), epoch=1, token="0" * 32, type=job_type, pool=pool, tenant="acme",
+        job=job_id(number), epoch=Epoch(1), token="0" * 32, type=job_type, pool=pool, tenant="acme",
         attempt=1, delivery=1, payload=msgspec.Raw(msgspec.json.encode(payload or {})), **more,
     )  # fmt: skip
 
 
 def ended(job: str, kind: str = "succeeded", epoch: int = 1, **more: Any) -> RunReport:
     """As a runner says it; of the lease above unless it names another epoch."""
-    return RunReport(job=job, epoch=epoch, kind=kind, ran_us=1, **more)
+    return RunReport(job=job, epoch=Epoch(epoch), kind=kind, ran_us=1, **more)
 
 
 def job_id(number: int) -> str:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from fairway.core.ids import Epoch
 from fairway.wire import exchange as wire
 from fairway.worker.exchange import lease_ledger, readiness, report_delay
 from fairway.worker.keeper import Keeper
@@ -53,7 +54,7 @@ def answer(writer: asyncio.StreamWriter, reply: wire.ExchangeReply) -> None:
 
 def lease(number: int, seconds: float) -> wire.Lease:
     return wire.Lease(
-        job=f"01890000-0000-7000-8000-{number:012x}", epoch=1, token="0" * 32, type="nap",
+        job=f"01890000-0000-7000-8000-{number:012x}", epoch=Epoch(1), token="0" * 32, type="nap",
         pool="short", tenant="acme", attempt=1, delivery=1,
         payload=msgspec.Raw(b'{"seconds": %g}' % seconds),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from starlette.datastructures import QueryParams
 from fairway.api.endpoint import Parameter, query
 from fairway.core.errors import InvalidRequest
 from fairway.core.failure.fingerprint import from_text
-from fairway.core.ids import lowest_id_at
+from fairway.core.ids import PoolId, TenantId, TypeId, lowest_id_at
 from fairway.core.lifecycle import BY_LABEL
 from fairway.core.pools import PoolTable
 from fairway.core.unix_time import to_unix_ms
@@ -100,11 +100,11 @@ def event_kind(text: str | None) -> str | None:
     return text
 
 
-def pool(name: str | None, pools: PoolTable) -> int | None:
+def pool(name: str | None, pools: PoolTable) -> PoolId | None:
     return None if name is None else pools.named(name, "pool").number
 
 
-async def job_type(name: str | None, directory: Directory, asker: int) -> int | None:
+async def job_type(name: str | None, directory: Directory, asker: TenantId) -> TypeId | None:
     """The number of a job type. One that is unknown is no mistake, and hides none of the others."""
     if name == "":  # a variable that was not set, in somebody's shell: it must not mean all of them
         raise InvalidRequest("type is a job type's name; leave it out for all types.", field="type")

@@ -22,6 +22,7 @@ from fairway.api.http.headers import header
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import NotFound, Unavailable
+from fairway.core.ids import ShardId, TenantId
 from fairway.runtime.loops import Loop, pause
 from fairway.runtime.plain_http import HttpClient, Reply, head_lines
 from fairway.runtime.telemetry import logger
@@ -76,7 +77,7 @@ class Relay:
         # Shared workers and servers have places of their own: tenants' calls may be held.
         self._slots, self._staff_slots = _slots(TENANT_CALLS_MAX), _slots(CALLS_MAX)
         self._hints = platform.hints
-        self._senders: dict[int, asyncio.Task[None]] = {}  # by shard: one owner may hang
+        self._senders: dict[ShardId, asyncio.Task[None]] = {}  # by shard: one owner may hang
         self._listening = Loop("hints", self._hear_news, platform.clock, self._hints.news)
         self._listening.start()
 
@@ -94,7 +95,7 @@ class Relay:
         for client in self._clients.values():
             client.close()
 
-    def is_elsewhere(self, shard: int | None) -> bool:
+    def is_elsewhere(self, shard: ShardId | None) -> bool:
         """Whether another server must answer for this shard; None: for workers, wherever.
 
         The one place where the edge asks whose a job is.
@@ -102,7 +103,9 @@ class Relay:
         dispatcher = self._platform.dispatcher
         return not (dispatcher.owns_any() if shard is None else dispatcher.owns(shard))
 
-    async def pass_on(self, scope: Scope, body: bytes, send: Send, *, shard: int | None) -> None:
+    async def pass_on(
+        self, scope: Scope, body: bytes, send: Send, *, shard: ShardId | None
+    ) -> None:
         """Let the owner answer this request in our place."""
         if shard is not None and shard >= self._platform.cluster.shard_count:
             raise NotFound("There is no such job.")  # no shard that it could lie in
@@ -117,14 +120,14 @@ class Relay:
         back = [(name, value) for name, value in reply.headers if name.lower() in KEPT]
         await send_bytes(send, reply.status, reply.body, back)
 
-    def _tenant_of(self, scope: Scope) -> int | None:
+    def _tenant_of(self, scope: Scope) -> TenantId | None:
         """Whose call it is, by the key that was looked at before; None: of staff."""
         key = (header(scope, b"authorization") or b"").decode("latin-1").partition(" ")[2]
         principal = self._platform.directory.known(key)
         return principal.tenant.id if principal and principal.tenant else None
 
     async def _while_owner(
-        self, url: str, shard: int | None, request: Coroutine[Any, Any, Reply]
+        self, url: str, shard: ShardId | None, request: Coroutine[Any, Any, Reply]
     ) -> Reply:
         """The owner's answer. One that hangs is waited for only while it is the owner."""
         call = asyncio.create_task(request, name="relayed")
@@ -147,7 +150,7 @@ class Relay:
                 self._senders[shard] = asyncio.create_task(self._send_hints(shard), name="hints")
         return HINTS_REST_SECONDS
 
-    async def _send_hints(self, shard: int) -> None:
+    async def _send_hints(self, shard: ShardId) -> None:
         try:
             while shard in self._hints:  # what comes while a hint is under way goes with the next
                 await pause(GATHER_SECONDS)
@@ -158,7 +161,7 @@ class Relay:
         finally:
             del self._senders[shard]  # in the same step as the last look: no hint falls between
 
-    async def _send_hint(self, url: str, shard: int, firsts: dict[StreamKey, str]) -> None:
+    async def _send_hint(self, url: str, shard: ShardId, firsts: dict[StreamKey, str]) -> None:
         streams = [[*key, first] for key, first in firsts.items()]
         message = msgspec.json.encode({"shard": shard, "streams": streams})
         lines = head_lines({"x-fairway-cluster": self._platform.cluster.secret})
@@ -179,7 +182,7 @@ class Relay:
     def receive_hint(self, body: bytes) -> None:
         hint: dict[str, Any] = msgspec.json.decode(body)
         firsts = {StreamKey(*key): str(first) for *key, first in hint["streams"]}
-        self._platform.dispatcher.hinted(int(hint["shard"]), firsts)
+        self._platform.dispatcher.hinted(ShardId(int(hint["shard"])), firsts)
         if not firsts:  # only jobs for later were written
             self._platform.loops["promoter"].wake()
 
@@ -202,7 +205,7 @@ class HotEndpoint:
 class RelayedReply(Response):
     """The owner's answer, for handlers that would give one of their own."""
 
-    def __init__(self, relay: Relay, body: bytes, shard: int | None) -> None:
+    def __init__(self, relay: Relay, body: bytes, shard: ShardId | None) -> None:
         super().__init__()
         self._pass_on = partial(relay.pass_on, body=body, shard=shard)
 

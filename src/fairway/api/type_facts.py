@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairway.core.ids import PoolId
 from fairway.core.job_type import TypeFacts
 from fairway.wire.job_type import TypeSettings, TypeTerms
 
@@ -19,7 +20,7 @@ AS_SAID = tuple(name for name in TypeFacts._fields if name not in _TRANSLATED)
 def facts_of(
     said: TypeTerms | TypeSettings,
     *,
-    pool: int | None,
+    pool: PoolId | None,
     timeout_ms: int | None,
     attempts_max: int | None,
     schema: bytes | None,

@@ -13,6 +13,7 @@ from collections import deque
 from typing import NamedTuple
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
+from fairway.core.ids import TenantId, TypeId
 
 SLOTS = 1_000
 BATCH = 50
@@ -26,7 +27,7 @@ TIERS = (
 
 
 class _Job(NamedTuple):
-    type: int
+    type: TypeId
     timeout_ms: int | None = None
 
 
@@ -49,7 +50,7 @@ class _Pool:
     def __init__(self, tenants: int) -> None:
         self._share = PoolShare(ShareSettings())
         self._share.set_capacity(SLOTS, 0)
-        for tenant in range(1, tenants + 1):
+        for tenant in map(TenantId, range(1, tenants + 1)):
             self._share.set_entitlement(tenant, TIERS[tenant % len(TIERS)], 0)
             self._share.wake(tenant, 0)
         self._now_us = 0
@@ -67,6 +68,6 @@ class _Pool:
         return (time.process_time() - began) / (ROUNDS * BATCH) * 1e6
 
     def _start(self, count: int) -> None:
-        job = _Job(1)
+        job = _Job(TypeId(1))
         granted = self._share.grant(count, lambda tenant: job, self._now_us)
         self._busy.extend(running for _, running in granted)

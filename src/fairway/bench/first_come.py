@@ -12,18 +12,19 @@ from collections.abc import Callable
 from fairway.core.fair_share.entitlements import ShareSettings
 from fairway.core.fair_share.fairness import JobT, PoolShare
 from fairway.core.fair_share.node import DONE, OWN, Running
+from fairway.core.ids import TenantId
 
 
 class FirstCome(PoolShare):
     def __init__(self, settings: ShareSettings) -> None:
         super().__init__(settings)
-        self._line: dict[int, None] = {}  # tenants with work, in the order they came
-        self._nobody = self._competitors.node(1)
+        self._line: dict[TenantId, None] = {}  # tenants with work, in the order they came
+        self._nobody = self._competitors.node(TenantId(1))
 
-    def wake(self, tenant: int, now_us: int) -> None:
+    def wake(self, tenant: TenantId, now_us: int) -> None:
         self._line.setdefault(tenant)
 
-    def sleep(self, tenant: int, now_us: int) -> None:
+    def sleep(self, tenant: TenantId, now_us: int) -> None:
         self._line.pop(tenant, None)
 
     @property
@@ -36,10 +37,10 @@ class FirstCome(PoolShare):
     def grant(
         self,
         free: int,
-        take: Callable[[int], JobT | None],
+        take: Callable[[TenantId], JobT | None],
         now_us: int,
         *,
-        lend: Callable[[int], JobT | None] | None = None,
+        lend: Callable[[TenantId], JobT | None] | None = None,
     ) -> list[tuple[JobT, Running]]:
         granted: list[tuple[JobT, Running]] = []
         for tenant in list(self._line):

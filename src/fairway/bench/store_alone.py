@@ -6,8 +6,10 @@ import asyncio
 import time
 
 from fairway.bench.platform import BenchPlatform
+from fairway.core.ids import FIRST_SHARD, NO_EPOCH, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.pools import SHORT
+from fairway.core.run.lease import next_epoch
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.store import leadership, outcomes, submissions
@@ -15,6 +17,7 @@ from fairway.store.connections.database import Database
 from fairway.store.outcomes import Success
 
 BATCH = 500
+TYPE = TypeId(1)
 PAYLOAD = b'{"n":12345}'
 
 
@@ -31,21 +34,33 @@ async def measure(platform: BenchPlatform, seconds: float) -> float:
         factory = JobIdFactory(SystemClock())
         async with database.hot() as connection:
             while time.perf_counter() - began < seconds:
-                ids = factory.make(0, BATCH)
+                ids = factory.make(FIRST_SHARD, BATCH)
                 jobs = [
-                    QueuedJob(id_, tenant + 1, SHORT.number, 1, 5, 0, 0, 0, 0, None, PAYLOAD)
+                    QueuedJob(
+                        id_,
+                        TenantId(tenant + 1),
+                        SHORT.number,
+                        TYPE,
+                        5,
+                        0,
+                        NO_EPOCH,
+                        0,
+                        0,
+                        None,
+                        PAYLOAD,
+                    )
                     for id_, tenant in zip(ids, platform.draw(BATCH), strict=True)
                 ]
-                await submissions.insert_jobs(connection, 0, jobs)
+                await submissions.insert_jobs(connection, FIRST_SHARD, jobs)
                 await queue.put(jobs)
         await queue.put(None)
 
     async def complete() -> int:
-        done, epoch = 0, (terms[0] << 24) + 1
+        done, epoch = 0, next_epoch(NO_EPOCH, terms[FIRST_SHARD])
         async with database.hot() as connection:
             while (jobs := await queue.get()) is not None:
                 rows = [Success(job.tenant, job.id, epoch, 10, b"null") for job in jobs]
-                await outcomes.record_successes(connection, 0, terms[0], rows)
+                await outcomes.record_successes(connection, FIRST_SHARD, terms[FIRST_SHARD], rows)
                 done += len(jobs)
         return done
 

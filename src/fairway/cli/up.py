@@ -26,6 +26,7 @@ from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.loops import pause
@@ -204,7 +205,7 @@ async def _make_keys(platform: Platform, url: str) -> LocalKeys:
     await directory.add_tenant("default", TenantSettings(tier="pro"))
     await directory.run_once(0)
 
-    async def make(scope: str, tenant: int | None = None) -> ApiKey:
+    async def make(scope: str, tenant: TenantId | None = None) -> ApiKey:
         key = new_api_key(scope)
         await directory.add_key(key, tenant)
         return key

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.ids import TenantId
+
 
 class NewEvent(NamedTuple):
-    tenant: int
+    tenant: TenantId
     kind: str  # such as dependency_circuit_open
     subject: str  # what it is about: a job type, a pool, a job
     detail: str  # a sentence for people

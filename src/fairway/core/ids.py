@@ -14,7 +14,14 @@ from typing import NewType
 JobId = NewType("JobId", str)
 TenantId = NewType("TenantId", int)
 PoolId = NewType("PoolId", int)
-TypeId = NewType("TypeId", int)
+TypeId = NewType("TypeId", int)  # of a job type
+ShardId = NewType("ShardId", int)
+Term = NewType("Term", int)  # of a shard's owner
+Epoch = NewType("Epoch", int)  # of a lease
+
+FIRST_SHARD = ShardId(0)  # its owner does what is done once for all
+NO_TERM = Term(0)  # no owner has it
+NO_EPOCH = Epoch(0)  # of a job that no lease was ever written for
 
 SHARD_BITS = 12
 SHARDS_MAX = 1 << SHARD_BITS
@@ -32,7 +39,9 @@ LOWEST_JOB_ID = JobId("00000000-0000-0000-0000-000000000000")
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
-def make_job_ids(shard: int, unix_ms: int, counter: int, random: int, count: int) -> list[JobId]:
+def make_job_ids(
+    shard: ShardId, unix_ms: int, counter: int, random: int, count: int
+) -> list[JobId]:
     """So many ids. `counter` orders those of one millisecond, `chance` keeps processes apart.
 
     Ids are made by the tens of thousands a second, so what they share is formatted once.
@@ -45,7 +54,7 @@ def make_job_ids(shard: int, unix_ms: int, counter: int, random: int, count: int
     return [JobId(f"{head}{tail[:4]}-{tail[4:]}") for tail in tails]
 
 
-def make_job_id(shard: int, unix_ms: int, counter: int, random: int) -> JobId:
+def make_job_id(shard: ShardId, unix_ms: int, counter: int, random: int) -> JobId:
     return make_job_ids(shard, unix_ms, counter, random, 1)[0]
 
 
@@ -55,9 +64,9 @@ def parse_job_id(text: str) -> JobId | None:
     return JobId(lowered) if _CANONICAL.fullmatch(lowered) else None
 
 
-def shard_of(job_id: str) -> int:
+def shard_of(job_id: str) -> ShardId:
     """The shard that an id names."""
-    return int(job_id[SHARD_DIGITS], 16)
+    return int(job_id[SHARD_DIGITS], 16)  # type: ignore[return-value]  # asked for every job
 
 
 def unix_ms_of(job_id: str) -> int:
@@ -76,6 +85,6 @@ def id_before(job_id: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def shard_for_tenant(tenant: int, shard_count: int) -> int:
+def shard_for_tenant(tenant: TenantId, shard_count: int) -> ShardId:
     """The home shard of a tenant. Tenant ids are dense, so modulo spreads them evenly."""
-    return tenant % shard_count
+    return ShardId(tenant % shard_count)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from fairway.core.ids import JobId, unix_ms_of
+from fairway.core.ids import Epoch, JobId, PoolId, TenantId, TypeId, unix_ms_of
 
 LIGHT_JOBS = 50
 LIGHT_BYTES = 64 << 10
@@ -27,12 +27,12 @@ class QueuedJob(Struct, frozen=True, order=True, gc=False):
     """
 
     id: JobId
-    tenant: int
-    pool: int
-    type: int
+    tenant: TenantId
+    pool: PoolId
+    type: TypeId
     priority: int
     lane: int  # of its fair_key; 0 without one
-    epoch: int  # of the last lease that was written down
+    epoch: Epoch  # of the last lease that was written down
     attempts: int
     deliveries: int
     timeout_ms: int | None
@@ -52,13 +52,13 @@ class JobRecord(NamedTuple):
     """Everything the store knows of one job, for people and programs that ask."""
 
     id: JobId
-    tenant: int
-    pool: int
-    type: int
+    tenant: TenantId
+    pool: PoolId
+    type: TypeId
     priority: int
     lane: int
     state: int
-    epoch: int
+    epoch: Epoch
     attempts: int
     deliveries: int
     timeout_ms: int | None
@@ -95,6 +95,6 @@ class JobFilter(NamedTuple):
     before: str
     since: str
     states: list[int] | None
-    type: int | None
-    pool: int | None
+    type: TypeId | None
+    pool: PoolId | None
     limit: int

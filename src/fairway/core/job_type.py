@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.ids import PoolId, TypeId
+
 
 class TypeFacts(NamedTuple):
     """What whoever wrote the handler says of it; None and empty: nothing."""
 
-    pool: int | None = None
+    pool: PoolId | None = None
     timeout_ms: int | None = None
     attempts_max: int | None = None
     dependency: str = ""  # what it leans on, such as stripe
@@ -19,11 +21,11 @@ class TypeFacts(NamedTuple):
 
 
 class JobType(NamedTuple):
-    id: int
+    id: TypeId
     name: str
     facts: TypeFacts
     is_registered: bool  # by a worker or by hand; else a job of it was submitted and no more
-    measured_pool: int | None  # where the clock says it belongs; beats what was declared
+    measured_pool: PoolId | None  # where the clock says it belongs; beats what was declared
     measured_p95_ms: int | None
     moved_at: datetime | None
     is_shared: bool = False  # a shared worker or an operator said it: it counts for no tenant

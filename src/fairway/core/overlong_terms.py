@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.ids import ShardId
+
 OVERLONG_TERMS = 2  # an end further ahead than so many terms was not written by today's clock
 PATIENCE_TERMS = 2  # trust in a term ends before one: so a slower clock does no harm
 
@@ -24,11 +26,11 @@ class _Seen(NamedTuple):
 
 class OverlongTerms:
     def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[ShardId, _Seen] = {}
 
     def look(
-        self, ends: Mapping[int, datetime], asked_us: int, heard_us: int, patience_us: int
-    ) -> dict[int, datetime]:
+        self, ends: Mapping[ShardId, datetime], asked_us: int, heard_us: int, patience_us: int
+    ) -> dict[ShardId, datetime]:
         """Those of the far ends that stand since before our patience began, by shard.
 
         They were asked for and heard of at these moments of a monotonic clock.

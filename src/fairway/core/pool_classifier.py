@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from fairway.core.duration_histogram import DurationHistogram
 from fairway.core.failure.sliding_window import SlidingCount
+from fairway.core.ids import PoolId, TenantId, TypeId
 
 HOUR_US = 3_600_000_000
 RUNS_MIN = 20  # fewer say nothing about a 95th percentile
@@ -31,7 +32,7 @@ TENANTS_KEPT = 100
 class Span(NamedTuple):
     """A pool by duration: runs up to `fits_us` belong; past `overrun_us` they do harm."""
 
-    pool: int
+    pool: PoolId
     fits_us: int
     overrun_us: int
 
@@ -39,8 +40,8 @@ class Span(NamedTuple):
 class Move(NamedTuple):
     """A verdict: this type goes from one pool to another, and why."""
 
-    before: int
-    after: int
+    before: PoolId
+    after: PoolId
     p95_us: int
     reason: str  # drift, violations
 
@@ -50,15 +51,15 @@ class TypeRecord:
 
     __slots__ = ("declared", "durations", "moved_us", "pool", "tenants", "violations")
 
-    def __init__(self, pool: int, moved_us: int | None = None) -> None:
+    def __init__(self, pool: PoolId, moved_us: int | None = None) -> None:
         self.pool = pool  # where its jobs go now
         self.declared = pool  # it is never moved to a faster one
         self.moved_us = moved_us  # when the last move was made
         self.durations = DurationHistogram()
         self.violations = SlidingCount(HOUR_US)  # gross overruns: bad; of which pool, see `observe`
-        self.tenants: dict[int, None] = {}  # whose jobs these were, the latest last
+        self.tenants: dict[TenantId, None] = {}  # whose jobs these were, the latest last
 
-    def seen(self, tenant: int) -> None:
+    def seen(self, tenant: TenantId) -> None:
         self.tenants.pop(tenant, None)
         self.tenants[tenant] = None
         if len(self.tenants) > TENANTS_KEPT:
@@ -71,45 +72,45 @@ class PoolClassifier:
     def __init__(self, spans: tuple[Span, ...]) -> None:
         self._spans = spans
         self._ranks = {span.pool: rank for rank, span in enumerate(spans)}
-        self._types: dict[int, TypeRecord] = {}
+        self._types: dict[TypeId, TypeRecord] = {}
 
-    def measures(self, pool: int) -> bool:
+    def measures(self, pool: PoolId) -> bool:
         """Whether jobs of this pool are classified at all."""
         return pool in self._ranks
 
-    def record_of(self, type_id: int, pool: int) -> TypeRecord:
+    def record_of(self, type_id: TypeId, pool: PoolId) -> TypeRecord:
         record = self._types.get(type_id)
         if record is None:
             record = self._types[type_id] = TypeRecord(pool)
         return record
 
-    def declare(self, type_id: int, pool: int) -> None:
+    def declare(self, type_id: TypeId, pool: PoolId) -> None:
         """What whoever wrote the handler said."""
         self.record_of(type_id, pool).declared = pool
 
-    def forget(self, type_id: int) -> None:
+    def forget(self, type_id: TypeId) -> None:
         self._types.pop(type_id, None)
 
-    def settled(self, type_id: int, pool: int, moved_us: int | None) -> None:
+    def settled(self, type_id: TypeId, pool: PoolId, moved_us: int | None) -> None:
         """A type was moved, here or by another server; its counts begin anew."""
         record = self.record_of(type_id, pool)
         if (record.pool, record.moved_us) != (pool, moved_us):
             record.pool, record.moved_us = pool, moved_us
             record.violations.clear()
 
-    def observe(self, type_id: int, pool: int, tenant: int, ran_us: int) -> None:
+    def observe(self, type_id: TypeId, pool: PoolId, tenant: TenantId, ran_us: int) -> None:
         """A run of this type ended in a pool of duration."""
         record = self.record_of(type_id, pool)
         record.durations.add(ran_us)
         record.seen(tenant)
 
-    def violated(self, type_id: int, pool: int, tenant: int, now_us: int) -> None:
+    def violated(self, type_id: TypeId, pool: PoolId, tenant: TenantId, now_us: int) -> None:
         """A run outlasts its pool by so much that others suffer."""
         record = self.record_of(type_id, pool)
         record.violations.add(now_us, bad=1)
         record.seen(tenant)
 
-    def judge(self, type_id: int, now_us: int) -> Move | None:
+    def judge(self, type_id: TypeId, now_us: int) -> Move | None:
         """Where the type should go instead of where it is; None: it may stay."""
         record = self._types.get(type_id)
         if record is None or not self.measures(record.pool):
@@ -153,18 +154,18 @@ class PoolClassifier:
                 return faster
         return rank
 
-    def types(self) -> list[int]:
+    def types(self) -> list[TypeId]:
         return list(self._types)
 
-    def tenants_of(self, type_id: int) -> list[int]:
+    def tenants_of(self, type_id: TypeId) -> list[TenantId]:
         """Whose jobs of this type were seen lately."""
         return list(self._types[type_id].tenants) if type_id in self._types else []
 
-    def p95_us(self, type_id: int) -> int:
+    def p95_us(self, type_id: TypeId) -> int:
         record = self._types.get(type_id)
         return record.durations.percentile_us() if record else 0
 
 
-def pool_for(asked: int, measured: int | None, measurable: frozenset[int]) -> int:
+def pool_for(asked: PoolId, measured: PoolId | None, measurable: frozenset[PoolId]) -> PoolId:
     """What was asked for, unless it is a pool of duration and the clock says otherwise."""
     return measured if measured is not None and asked in measurable else asked

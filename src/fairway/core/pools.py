@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import PoolId
 
 LeaseMode = Literal["lazy", "durable"]
 RunMode = Literal["loop", "thread", "process"]
@@ -20,7 +21,7 @@ CheckpointRule = Literal["none", "optional", "expected"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    number: int
+    number: PoolId
     name: str
     lease_mode: LeaseMode  # lazy: `running` is written only if the job outlives `lazy_after_ms`
     lease_seconds: float  # a worker silent for this long has lost its leases
@@ -41,7 +42,7 @@ class Pool:
 
 
 SHORT = Pool(
-    number=1,
+    number=PoolId(1),
     name="short",
     lease_mode="lazy",
     lease_seconds=10,
@@ -54,7 +55,7 @@ SHORT = Pool(
     overrun_seconds=10,
 )
 MEDIUM = Pool(
-    number=2,
+    number=PoolId(2),
     name="medium",
     lease_mode="durable",
     lease_seconds=300,
@@ -67,7 +68,7 @@ MEDIUM = Pool(
     overrun_seconds=300,
 )
 LONG = Pool(
-    number=3,
+    number=PoolId(3),
     name="long",
     lease_mode="durable",
     lease_seconds=90,
@@ -84,10 +85,10 @@ BUILT_IN = (SHORT, MEDIUM, LONG)
 BY_NAME = {pool.name: pool for pool in BUILT_IN}
 
 
-class _ByNumber(dict[int, Pool]):
+class _ByNumber(dict[PoolId, Pool]):
     """A pool that another server made a moment ago has careful terms until it is read."""
 
-    def __missing__(self, number: int) -> Pool:
+    def __missing__(self, number: PoolId) -> Pool:
         return Pool(
             number=number,
             name=f"pool-{number}",
@@ -106,7 +107,7 @@ class PoolTable:
 
     def __init__(self, pools: Iterable[Pool] = BUILT_IN) -> None:
         self.by_name: dict[str, Pool] = {}
-        self.by_number: dict[int, Pool] = _ByNumber()
+        self.by_number: dict[PoolId, Pool] = _ByNumber()
         self.learn(pools)
 
     def learn(self, pools: Iterable[Pool]) -> None:

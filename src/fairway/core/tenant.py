@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairway.core.ids import TenantId
+
 Reserved = tuple[tuple[str, int], ...]  # (pool name, slots)
 
 DEFAULT_TIER = "standard"
@@ -41,7 +43,7 @@ class TenantSettings(NamedTuple):
 class Tenant(NamedTuple):
     """A tenant with the values in force."""
 
-    id: int
+    id: TenantId
     name: str
     weight: int
     depth_limit: int

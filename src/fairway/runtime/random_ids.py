@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 
-from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, JobId, make_job_ids
+from fairway.core.ids import COUNTER_MAX, RANDOM_BITS, JobId, ShardId, make_job_ids
 from fairway.core.keys import ApiKey
 from fairway.core.run.lease_token import LIFE_DIGITS, LeaseTokens
 from fairway.runtime.clock import Clock
@@ -21,7 +21,7 @@ class JobIdFactory:
         self._last_ms = 0
         self._counter = 0
 
-    def make(self, shard: int, count: int) -> list[JobId]:
+    def make(self, shard: ShardId, count: int) -> list[JobId]:
         now_ms = max(self._clock.unix_ms(), self._last_ms)
         if now_ms > self._last_ms or self._counter + count >= COUNTER_MAX:
             now_ms = max(now_ms, self._last_ms + 1)

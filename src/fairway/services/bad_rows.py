@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
+from fairway.core.ids import ShardId
 from fairway.store.connections.error_classes import has_answered, is_about_rows
 
 ASIDE_US = 30_000_000
@@ -51,7 +52,7 @@ async def each_apart(
 
 
 async def in_each_shard(
-    shards: Iterable[int], act: Callable[[int], Awaitable[Answer]]
+    shards: Iterable[ShardId], act: Callable[[ShardId], Awaitable[Answer]]
 ) -> list[Answer]:
     """What one shard's trouble is, is raised when all have had their turn."""
     answers: list[Answer] = []

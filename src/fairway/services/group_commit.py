@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
+from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
 
 Item = TypeVar("Item")
@@ -176,27 +177,27 @@ class ShardCommits(Generic[Item]):
 
     def __init__(
         self,
-        make: Callable[[int], GroupCommit[Item]],
-        shard_of: Callable[[Item], int],
+        make: Callable[[ShardId], GroupCommit[Item]],
+        shard_of: Callable[[Item], ShardId],
         *,
         shard_count: int,
     ) -> None:
         self._make = make
         self._shard_of = shard_of
         self._shard_count = shard_count
-        self._groups: dict[int, GroupCommit[Item]] = {}
+        self._groups: dict[ShardId, GroupCommit[Item]] = {}
 
     def add_many(self, items: list[Item]) -> None:
         if self._shard_count == 1:  # where every microsecond counts, there is mostly one
             self._group(self._shard_of(items[0])).add_many(items)
             return
-        parts: dict[int, list[Item]] = {}
+        parts: dict[ShardId, list[Item]] = {}
         for item in items:
             parts.setdefault(self._shard_of(item), []).append(item)
         for shard, part in parts.items():
             self._group(shard).add_many(part)
 
-    def _group(self, shard: int) -> GroupCommit[Item]:
+    def _group(self, shard: ShardId) -> GroupCommit[Item]:
         group = self._groups.get(shard)
         if group is None:
             group = self._groups[shard] = self._make(shard)

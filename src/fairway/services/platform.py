@@ -11,6 +11,7 @@ import secrets
 
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.fair_share.fairness import PoolShare
+from fairway.core.ids import TenantId
 from fairway.core.pools import PoolTable
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.runtime.clock import Clock
@@ -376,7 +377,7 @@ class Platform:
         self._late_ports.check()
         return self.wakeups.loops(self._steps(), self.clock)
 
-    def _restrain(self, tenants: set[int]) -> None:
+    def _restrain(self, tenants: set[TenantId]) -> None:
         """Streams are held at once; the store and the tenant hear of it a moment later."""
         self.restraints.changed(tenants)
         self.wakeups.of("restraints")()

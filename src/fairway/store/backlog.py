@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fairway.core.backlog.reading import Found
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import LOWEST_JOB_ID, JobId
+from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, Record, fetch, fetch_value
@@ -21,7 +21,7 @@ from fairway.store.sql import load
 _SQL = load("backlog.sql")
 
 
-_BEFORE_ALL = StreamKey(-1, -1, -1, -1, -1)
+_BEFORE_ALL = StreamKey(TenantId(-1), PoolId(-1), TypeId(-1), -1, -1)
 COUNT_SLICE = 50_000  # rows; some tens of milliseconds
 
 PAYLOAD = 6  # its place in a row of `read_streams`
@@ -43,7 +43,7 @@ class QueuedRow(NamedTuple):
 
 
 async def streams_with_work(
-    connection: Connection, shard: int, after: StreamKey | None = None, limit: int = 1 << 31
+    connection: Connection, shard: ShardId, after: StreamKey | None = None, limit: int = 1 << 31
 ) -> dict[StreamKey, JobId]:
     """The streams with a queued job, in one order, and the id of each one's first."""
     begin = (after or _BEFORE_ALL)._asdict()
@@ -56,7 +56,7 @@ def _key(row: Record) -> StreamKey:
 
 
 async def read_streams(
-    connection: Connection, shard: int, reads: Sequence[StreamRead], light_bytes: int
+    connection: Connection, shard: ShardId, reads: Sequence[StreamRead], light_bytes: int
 ) -> list[Found]:
     """What was found, stream by stream, up to the first job that is heavier than said."""
     rows = await fetch(
@@ -75,7 +75,7 @@ async def read_streams(
 
 
 async def read_streams_by_bytes(
-    connection: Connection, shard: int, reads: Sequence[StreamRead], budget_bytes: int
+    connection: Connection, shard: ShardId, reads: Sequence[StreamRead], budget_bytes: int
 ) -> list[Found]:
     """As `read_streams`, each up to so many bytes: jobs of any weight, and one in any case."""
     rows = await fetch(
@@ -98,7 +98,7 @@ def _wishes(reads: Sequence[StreamRead]) -> dict[str, list[Any]]:
 
 
 async def jobs_ahead(
-    connection: Connection, shard: int, key: StreamKey, job: JobId, limit: int
+    connection: Connection, shard: ShardId, key: StreamKey, job: JobId, limit: int
 ) -> int:
     """Jobs of the stream before this one, counted up to a limit."""
     ahead: int = await fetch_value(
@@ -110,12 +110,12 @@ async def jobs_ahead(
 class QueuedCount(NamedTuple):
     """What one slice counted, and where the next begins; `after` is None when there is none."""
 
-    depths: dict[tuple[int, int], int]  # by (tenant, pool)
+    depths: dict[tuple[TenantId, PoolId], int]  # by (tenant, pool)
     after: QueuedRow | None
 
 
 async def count_slice(
-    connection: Connection, shard: int, after: QueuedRow | None, limit: int = COUNT_SLICE
+    connection: Connection, shard: ShardId, after: QueuedRow | None, limit: int = COUNT_SLICE
 ) -> QueuedCount:
     """Count the next so many queued rows after one: a bounded statement, however deep the queue."""
     begin = after or QueuedRow(_BEFORE_ALL, LOWEST_JOB_ID)
@@ -136,9 +136,11 @@ async def count_slice(
     return QueuedCount(depths, QueuedRow(key, JobId(last["id"])))
 
 
-async def count_queued(connection: Connection, shard: int) -> dict[tuple[int, int], int]:
+async def count_queued(
+    connection: Connection, shard: ShardId
+) -> dict[tuple[TenantId, PoolId], int]:
     """Depth by (tenant, pool), slice by slice; what changes meanwhile is counted or not."""
-    depths: dict[tuple[int, int], int] = {}
+    depths: dict[tuple[TenantId, PoolId], int] = {}
     after: QueuedRow | None = None
     while True:
         found, after = await count_slice(connection, shard, after)

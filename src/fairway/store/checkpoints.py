@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId
 from fairway.core.object_storage.object_names import ObjectFacts
 from fairway.core.run.lease import LeaseProof
 from fairway.store.arrays import columns
@@ -28,14 +28,14 @@ NEWEST_EPOCH = (1 << 63) - 1  # before it is every epoch there can be
 class Saved(NamedTuple):
     """A checkpoint that can be referred to."""
 
-    epoch: int
+    epoch: Epoch
     number: int
     facts: ObjectFacts
     saved_at: datetime
 
 
 async def save_checkpoint(
-    connection: Connection, shard: int, proof: LeaseProof, number: int, facts: ObjectFacts
+    connection: Connection, shard: ShardId, proof: LeaseProof, number: int, facts: ObjectFacts
 ) -> datetime | None:
     """When it was saved; None when the lease is not in force."""
     saved_at: datetime | None = await fetch_value(
@@ -51,12 +51,12 @@ async def save_checkpoint(
     return saved_at
 
 
-async def is_lease_in_force(connection: Connection, shard: int, proof: LeaseProof) -> bool:
+async def is_lease_in_force(connection: Connection, shard: ShardId, proof: LeaseProof) -> bool:
     return await is_found(connection, _SQL["is_lease_in_force"], shard=shard, **proof._asdict())
 
 
 async def is_checkpoint_saved(
-    connection: Connection, shard: int, proof: LeaseProof, number: int, object_name: str
+    connection: Connection, shard: ShardId, proof: LeaseProof, number: int, object_name: str
 ) -> bool:
     return await is_found(
         connection,
@@ -69,7 +69,13 @@ async def is_checkpoint_saved(
 
 
 async def newest_checkpoints(
-    connection: Connection, shard: int, tenant: int, job: JobId, *, before_epoch: int, limit: int
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    job: JobId,
+    *,
+    before_epoch: Epoch,
+    limit: int,
 ) -> list[Saved]:
     rows = await fetch(
         connection,
@@ -84,8 +90,8 @@ async def newest_checkpoints(
 
 
 async def newest_of_each(
-    connection: Connection, shard: int, wanted: Sequence[tuple[int, JobId]]
-) -> dict[tuple[int, JobId], Saved]:
+    connection: Connection, shard: ShardId, wanted: Sequence[tuple[TenantId, JobId]]
+) -> dict[tuple[TenantId, JobId], Saved]:
     """(tenant, job) → its newest checkpoint, for those that have one."""
     if not wanted:
         return {}
@@ -100,7 +106,7 @@ def _saved(row: Record) -> Saved:
 
 
 async def drop_older_checkpoints(
-    connection: Connection, shard: int, tenant: int, job: JobId, keep: int
+    connection: Connection, shard: ShardId, tenant: TenantId, job: JobId, keep: int
 ) -> list[str]:
     """The objects that may go."""
     return await fetch_values(
@@ -109,13 +115,15 @@ async def drop_older_checkpoints(
 
 
 async def jobs_with_checkpoints(
-    connection: Connection, shard: int, asked: Sequence[tuple[int, str]]
+    connection: Connection, shard: ShardId, asked: Sequence[tuple[TenantId, str]]
 ) -> set[str]:
     wanted = columns(asked, "tenants", "jobs")
     return set(await fetch_values(connection, _SQL["jobs_with_checkpoints"], shard=shard, **wanted))
 
 
-async def drop_finished_checkpoints(connection: Connection, shard: int, limit: int) -> list[str]:
+async def drop_finished_checkpoints(
+    connection: Connection, shard: ShardId, limit: int
+) -> list[str]:
     """The objects that may go, so many at most."""
     return await fetch_values(
         connection, _SQL["drop_finished_checkpoints"], shard=shard, limit=limit

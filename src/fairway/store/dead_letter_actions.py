@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.failure.dead_letter import Action, DeadFilter
+from fairway.core.ids import ShardId, TenantId, Term
 from fairway.store.connections.database import Connection, execute, fetch_as, fetch_row
 from fairway.store.sql import load
 
@@ -26,12 +27,12 @@ class NewAction(NamedTuple):
 
 
 class RunningAction(NamedTuple):
-    tenant: int
+    tenant: TenantId
     id: str
     per_second: int
 
 
-async def begin(connection: Connection, shard: int, tenant: int, new: NewAction) -> None:
+async def begin(connection: Connection, shard: ShardId, tenant: TenantId, new: NewAction) -> None:
     await execute(
         connection,
         _SQL["begin_action"],
@@ -49,7 +50,9 @@ class Step(NamedTuple):
     is_over: bool
 
 
-async def move(connection: Connection, shard: int, term: int, action: Action, step: Step) -> bool:
+async def move(
+    connection: Connection, shard: ShardId, term: Term, action: Action, step: Step
+) -> bool:
     """Whether it could be moved: it still runs, and the owner is still the owner."""
     touched = await execute(
         connection,
@@ -63,19 +66,21 @@ async def move(connection: Connection, shard: int, term: int, action: Action, st
     return touched == 1
 
 
-async def lock(connection: Connection, shard: int, tenant: int, action: str) -> Action | None:
+async def lock(
+    connection: Connection, shard: ShardId, tenant: TenantId, action: str
+) -> Action | None:
     """The action, held until the transaction ends; None when it runs no more."""
     row = await fetch_row(connection, _SQL["lock_action"], shard=shard, tenant=tenant, id=action)
     return Action._make(row) if row else None
 
 
-async def abort(connection: Connection, shard: int, tenant: int, action: str) -> bool:
+async def abort(connection: Connection, shard: ShardId, tenant: TenantId, action: str) -> bool:
     touched = await execute(connection, _SQL["abort_action"], shard=shard, tenant=tenant, id=action)
     return touched == 1
 
 
 async def fail(
-    connection: Connection, shard: int, term: int, action: RunningAction, error: str
+    connection: Connection, shard: ShardId, term: Term, action: RunningAction, error: str
 ) -> bool:
     """It ends as failed; False when it runs no more, or the owner is another."""
     touched = await execute(
@@ -90,24 +95,28 @@ async def fail(
     return touched == 1
 
 
-async def running(connection: Connection, shard: int, limit: int) -> list[RunningAction]:
+async def running(connection: Connection, shard: ShardId, limit: int) -> list[RunningAction]:
     return await fetch_as(
         RunningAction, connection, _SQL["running_actions"], shard=shard, limit=limit
     )
 
 
-async def read(connection: Connection, shard: int, tenant: int, action: str) -> Action | None:
+async def read(
+    connection: Connection, shard: ShardId, tenant: TenantId, action: str
+) -> Action | None:
     row = await fetch_row(connection, _SQL["read_action"], shard=shard, tenant=tenant, id=action)
     return Action._make(row) if row else None
 
 
-async def latest(connection: Connection, shard: int, tenant: int, limit: int) -> list[Action]:
+async def latest(
+    connection: Connection, shard: ShardId, tenant: TenantId, limit: int
+) -> list[Action]:
     return await fetch_as(
         Action, connection, _SQL["list_actions"], shard=shard, tenant=tenant, limit=limit
     )
 
 
-async def forget(connection: Connection, shard: int, before: datetime, limit: int) -> int:
+async def forget(connection: Connection, shard: ShardId, before: datetime, limit: int) -> int:
     """Remove what ended before then; answers how many."""
     return await execute(
         connection, _SQL["forget_actions"], shard=shard, before=before, limit=limit

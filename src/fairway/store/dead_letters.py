@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.failure.dead_letter import DeadFilter, DeathCause
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId
 from fairway.core.job import JobRecord, QueuedJob
 from fairway.store.connections.database import (
     Connection,
@@ -27,7 +27,7 @@ _SQL = load("dead_letters.sql")
 
 
 async def list_dead(
-    connection: Connection, shard: int, tenant: int, wanted: DeadFilter, limit: int
+    connection: Connection, shard: ShardId, tenant: TenantId, wanted: DeadFilter, limit: int
 ) -> list[JobRecord]:
     """Without their histories."""
     return await fetch_as(
@@ -42,7 +42,7 @@ async def list_dead(
 
 
 async def count_dead(
-    connection: Connection, shard: int, tenant: int, wanted: DeadFilter, most: int
+    connection: Connection, shard: ShardId, tenant: TenantId, wanted: DeadFilter, most: int
 ) -> int:
     """How many there are, or `most` if there are more."""
     count: int = await fetch_value(
@@ -52,7 +52,7 @@ async def count_dead(
 
 
 async def causes(
-    connection: Connection, shard: int, tenant: int, *, limit: int, count_max: int
+    connection: Connection, shard: ShardId, tenant: TenantId, *, limit: int, count_max: int
 ) -> list[DeathCause]:
     return await fetch_as(
         DeathCause,
@@ -66,8 +66,8 @@ async def causes(
 
 
 async def counts_by_type(
-    connection: Connection, shard: int, tenant: int, *, limit: int, count_max: int
-) -> dict[int, int]:
+    connection: Connection, shard: ShardId, tenant: TenantId, *, limit: int, count_max: int
+) -> dict[TypeId, int]:
     rows = await fetch(
         connection,
         _SQL["dead_types"],
@@ -88,7 +88,7 @@ class Walk(NamedTuple):
 
 
 async def next_dead(
-    connection: Connection, shard: int, tenant: int, wanted: DeadFilter, walk: Walk
+    connection: Connection, shard: ShardId, tenant: TenantId, wanted: DeadFilter, walk: Walk
 ) -> list[JobId]:
     return await fetch_values(
         connection,
@@ -101,20 +101,22 @@ async def next_dead(
 
 
 class Replay(NamedTuple):
-    tenant: int
+    tenant: TenantId
     ids: Sequence[str]
     payload: bytes | None  # in place of the jobs' own
     entry: bytes  # for the jobs' histories
 
 
-async def replay(connection: Connection, shard: int, term: int, wanted: Replay) -> list[QueuedJob]:
+async def replay(
+    connection: Connection, shard: ShardId, term: Term, wanted: Replay
+) -> list[QueuedJob]:
     """Back to the backlog; answers those that were dead letters until now."""
     given = wanted._asdict()
     return await fetch_as(QueuedJob, connection, _SQL["replay"], shard=shard, term=term, **given)
 
 
 async def discard(
-    connection: Connection, shard: int, term: int, tenant: int, ids: Sequence[str]
+    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, ids: Sequence[str]
 ) -> int:
     """Off the list; answers how many were on it."""
     return await execute(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fairway.core.event import Event, NewEvent
+from fairway.core.ids import TenantId
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
@@ -19,7 +20,7 @@ async def add_events(connection: Connection, events: Sequence[NewEvent]) -> None
 
 
 async def list_events(
-    connection: Connection, tenant: int, before: int, kind: str | None, limit: int
+    connection: Connection, tenant: TenantId, before: int, kind: str | None, limit: int
 ) -> list[Event]:
     rows = await fetch(
         connection, _SQL["list_events"], tenant=tenant, before=before, kind=kind, limit=limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairway.core.ids import PoolId, ShardId, TenantId, Term
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch_as
 from fairway.store.sql import load
@@ -13,16 +14,18 @@ _SQL = load("fair_share.sql")
 
 
 class Debt(NamedTuple):
-    pool: int
-    tenant: int  # 0: the free group
+    pool: PoolId
+    tenant: TenantId  # 0: the free group
     debt_us: int  # 0: nothing to remember
 
 
-async def read_debts(connection: Connection, shard: int) -> list[Debt]:
+async def read_debts(connection: Connection, shard: ShardId) -> list[Debt]:
     return await fetch_as(Debt, connection, _SQL["read_debts"], shard=shard)
 
 
-async def write_debts(connection: Connection, shard: int, term: int, debts: Sequence[Debt]) -> None:
+async def write_debts(
+    connection: Connection, shard: ShardId, term: Term, debts: Sequence[Debt]
+) -> None:
     """Written twice they are the same; a replaced owner writes nothing."""
     owed = sorted(debt for debt in debts if debt.debt_us)
     paid = sorted(debt for debt in debts if not debt.debt_us)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import JobFilter, JobRecord
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, fetch, fetch_as, fetch_row, fetch_value
@@ -18,21 +18,23 @@ PAGE_BYTES = 4 << 20  # of results and errors: a page as heavy as this may go on
 
 
 async def read_jobs(
-    connection: Connection, shard: int, wanted: Sequence[tuple[int, JobId]]
-) -> dict[tuple[int, JobId], JobRecord]:
+    connection: Connection, shard: ShardId, wanted: Sequence[tuple[TenantId, JobId]]
+) -> dict[tuple[TenantId, JobId], JobRecord]:
     """(tenant, job) → the job, for those that are there."""
     asked = columns(wanted, "tenants", "ids")
     rows = await fetch(connection, _SQL["read_jobs"], shard=shard, **asked)
     return {(row["tenant"], row["id"]): JobRecord._make(row) for row in rows}
 
 
-async def read_job(connection: Connection, shard: int, tenant: int, job: JobId) -> JobRecord | None:
+async def read_job(
+    connection: Connection, shard: ShardId, tenant: TenantId, job: JobId
+) -> JobRecord | None:
     return (await read_jobs(connection, shard, [(tenant, job)])).get((tenant, job))
 
 
 async def read_states(
-    connection: Connection, shard: int, wanted: Sequence[tuple[int, str]]
-) -> dict[str, tuple[int, int]]:
+    connection: Connection, shard: ShardId, wanted: Sequence[tuple[TenantId, str]]
+) -> dict[str, tuple[int, Epoch]]:
     """Job id → (state, epoch)."""
     asked = columns(wanted, "tenants", "ids")
     rows = await fetch(connection, _SQL["read_states"], shard=shard, **asked)
@@ -40,7 +42,7 @@ async def read_states(
 
 
 async def list_jobs(
-    connection: Connection, shard: int, tenant: int, wanted: JobFilter
+    connection: Connection, shard: ShardId, tenant: TenantId, wanted: JobFilter
 ) -> list[JobRecord]:
     """Without their histories and without long payloads."""
     return await fetch_as(
@@ -60,13 +62,13 @@ class IdRange(NamedTuple):
 
 class TypesSeen(NamedTuple):
     jobs: int  # that were looked at; fewer than were asked for: there are no more
-    types: set[int]
+    types: set[TypeId]
     first: str | None  # the newest of them
     last: str | None  # the oldest
 
 
 async def types_of_jobs(
-    connection: Connection, shard: int, tenant: int, ids: IdRange, limit: int
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: IdRange, limit: int
 ) -> TypesSeen:
     """Which types the next so many of a tenant's jobs have, newest first."""
     row = await fetch_row(
@@ -78,14 +80,14 @@ async def types_of_jobs(
 
 
 class SlotTime(NamedTuple):
-    pool: int
+    pool: PoolId
     jobs: int
     billed_us: int
     unbilled_us: int
 
 
 async def slot_time(
-    connection: Connection, shard: int, tenant: int, since: str, before: str
+    connection: Connection, shard: ShardId, tenant: TenantId, since: str, before: str
 ) -> list[SlotTime]:
     """What the tenant's jobs with ids in this range used, by pool."""
     rows = await fetch(
@@ -100,7 +102,7 @@ class LiveJob(NamedTuple):
 
 
 async def live_jobs(
-    connection: Connection, shard: int, tenant: int, wanted: JobFilter
+    connection: Connection, shard: ShardId, tenant: TenantId, wanted: JobFilter
 ) -> list[LiveJob]:
     rows = await fetch(
         connection, _SQL["live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()
@@ -113,7 +115,9 @@ async def live_jobs(
     ]
 
 
-async def count_live(connection: Connection, shard: int, tenant: int, wanted: JobFilter) -> int:
+async def count_live(
+    connection: Connection, shard: ShardId, tenant: TenantId, wanted: JobFilter
+) -> int:
     """How many `live_jobs` would find, up to the filter's limit."""
     count: int = await fetch_value(
         connection, _SQL["count_live_jobs"], shard=shard, tenant=tenant, **wanted._asdict()

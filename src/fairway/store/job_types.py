@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from fairway.core.ids import PoolId, TypeId
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.store.connections.database import (
     Connection,
@@ -39,20 +40,20 @@ def _job_type(row: Record) -> JobType:
 
 
 async def register_type(
-    connection: Connection, type_id: int, facts: TypeFacts, *, by_hand: bool = False
+    connection: Connection, type_id: TypeId, facts: TypeFacts, *, by_hand: bool = False
 ) -> None:
     said = facts._asdict()
     await execute(connection, _SQL["register_type"], id=type_id, by_hand=by_hand, **said)
 
 
-async def take_back_type(connection: Connection, type_id: int) -> bool:
+async def take_back_type(connection: Connection, type_id: TypeId) -> bool:
     """Undo what an operator put; False when nothing was put by hand. Inside a transaction."""
     await fetch_row(connection, _SQL["hold_type"], id=type_id)
     return await is_found(connection, _SQL["take_back_type"], id=type_id)
 
 
 async def move_type(
-    connection: Connection, type_id: int, pool: int, measured_ms: int, sticky_seconds: float
+    connection: Connection, type_id: TypeId, pool: PoolId, measured_ms: int, sticky_seconds: float
 ) -> bool:
     """Whether it was moved now; False when it was moved before, within its rest."""
     return await is_found(

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
+from fairway.core.ids import ShardId, Term
 from fairway.store.connections.database import Connection, fetch, fetch_value
 from fairway.store.sql import load
 
@@ -22,13 +23,13 @@ CHANNEL = "fairway_owners"
 
 
 class Claim(NamedTuple):
-    term: int
+    term: Term
     was_handed_over: bool  # the last owner wrote down every lease before it went
 
 
 class Owner(NamedTuple):
-    shard: int
-    term: int
+    shard: ShardId
+    term: Term
     owner: str
     owner_url: str
 
@@ -38,9 +39,9 @@ async def claim_shards(
     owner: str,
     owner_url: str,
     term_seconds: float,
-    held: Collection[int] = (),
-    unrenewed: Mapping[int, datetime] = MappingProxyType({}),
-) -> dict[int, Claim]:
+    held: Collection[ShardId] = (),
+    unrenewed: Mapping[ShardId, datetime] = MappingProxyType({}),
+) -> dict[ShardId, Claim]:
     """Take what is free and not held by the caller.
 
     `unrenewed` are shards whose terms still end when they did long ago, and when that is.
@@ -60,8 +61,8 @@ async def claim_shards(
 
 
 async def renew_shards(
-    connection: Connection, held: dict[int, int], term_seconds: float
-) -> dict[int, int]:
+    connection: Connection, held: dict[ShardId, Term], term_seconds: float
+) -> dict[ShardId, Term]:
     """Extend what is still ours; what does not come back is another's."""
     rows = await fetch(
         connection,
@@ -74,7 +75,7 @@ async def renew_shards(
 
 
 async def release_shards(
-    connection: Connection, held: Mapping[int, int], *, written: Collection[int] = ()
+    connection: Connection, held: Mapping[ShardId, Term], *, written: Collection[ShardId] = ()
 ) -> None:
     """Of those in `written`, every lease is on disk, and every end that was reported."""
     await fetch(
@@ -87,11 +88,11 @@ async def release_shards(
     )
 
 
-async def read_owners(connection: Connection) -> dict[int, Owner]:
+async def read_owners(connection: Connection) -> dict[ShardId, Owner]:
     return {row["shard"]: Owner(*row) for row in await fetch(connection, _SQL["read_owners"])}
 
 
-async def overlong_terms(connection: Connection, far_seconds: float) -> dict[int, datetime]:
+async def overlong_terms(connection: Connection, far_seconds: float) -> dict[ShardId, datetime]:
     """Shard → when its term ends, of terms that last longer than this."""
     far_time = timedelta(seconds=far_seconds)
     rows = await fetch(connection, _SQL["overlong_terms"], far_time=far_time)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
 from fairway.core.job import QueuedJob
 from fairway.core.run.lease import StoredLease
 from fairway.store.arrays import columns
@@ -21,9 +21,9 @@ _SQL = load("leases.sql")
 
 
 class LeaseRow(NamedTuple):
-    tenant: int
+    tenant: TenantId
     job: JobId
-    epoch: int
+    epoch: Epoch
     session: str
     token: str
 
@@ -50,7 +50,9 @@ class SessionRow(NamedTuple):
 
     session: str
     worker: str
-    tenant: int | None = None  # whose own worker; None with an opener: it runs every tenant's jobs
+    tenant: TenantId | None = (
+        None  # whose own worker; None with an opener: it runs every tenant's jobs
+    )
     opener: str | None = None  # the id of the API key that opened it; None: nobody knows
 
 
@@ -58,13 +60,13 @@ class Origin(NamedTuple):
     """Whose a session is, as an earlier owner wrote it down."""
 
     worker: str
-    tenant: int | None
+    tenant: TenantId | None
     opener: str
     is_revoked: bool  # the key is not valid any more
 
 
 async def write_leases(
-    connection: Connection, shard: int, term: int, leases: Sequence[LeaseRow]
+    connection: Connection, shard: ShardId, term: Term, leases: Sequence[LeaseRow]
 ) -> set[str]:
     """Answers the ids whose lease was written; the others are no longer free to run."""
     # Rows are locked in one order by all: batches must not deadlock.
@@ -73,7 +75,7 @@ async def write_leases(
 
 
 async def read_running(
-    connection: Connection, shard: int, after: str, limit: int
+    connection: Connection, shard: ShardId, after: str, limit: int
 ) -> list[RunningJob]:
     """The written leases after this job, by id; the jobs come without payloads."""
     rows = await fetch(connection, _SQL["read_running"], shard=shard, after=after, limit=limit)
@@ -86,8 +88,8 @@ async def read_running(
 
 async def read_held(
     connection: Connection,
-    shard: int,
-    wanted: Sequence[tuple[int, str]],
+    shard: ShardId,
+    wanted: Sequence[tuple[TenantId, str]],
     *,
     with_payloads: bool = False,
 ) -> dict[str, HeldJob]:
@@ -107,7 +109,9 @@ async def read_held(
     return held
 
 
-async def see_sessions(connection: Connection, shard: int, sessions: Sequence[SessionRow]) -> None:
+async def see_sessions(
+    connection: Connection, shard: ShardId, sessions: Sequence[SessionRow]
+) -> None:
     """These were heard: their leases live on."""
     # In one order, as leases are: several write them at once.
     rows = columns(sorted(sessions), "sessions", "workers", "tenants", "openers")
@@ -115,7 +119,7 @@ async def see_sessions(connection: Connection, shard: int, sessions: Sequence[Se
 
 
 async def whose_sessions(
-    connection: Connection, shard: int, sessions: Collection[str]
+    connection: Connection, shard: ShardId, sessions: Collection[str]
 ) -> dict[str, Origin]:
     """Of those whose opener was written down."""
     rows = await fetch(connection, _SQL["whose_sessions"], shard=shard, sessions=list(sessions))
@@ -123,7 +127,7 @@ async def whose_sessions(
 
 
 async def silent_sessions(
-    connection: Connection, shard: int, silence_seconds: float
+    connection: Connection, shard: ShardId, silence_seconds: float
 ) -> dict[str, float]:
     """Sessions silent for longer than this, and for how long, by the database's clock."""
     silence = timedelta(seconds=silence_seconds)
@@ -131,11 +135,11 @@ async def silent_sessions(
     return {row["session"]: row["silent_seconds"] for row in rows}
 
 
-async def live_sessions(connection: Connection, shard: int, silence_seconds: float) -> set[str]:
+async def live_sessions(connection: Connection, shard: ShardId, silence_seconds: float) -> set[str]:
     silence = timedelta(seconds=silence_seconds)
     live = await fetch_values(connection, _SQL["live_sessions"], shard=shard, silence=silence)
     return set(live)
 
 
-async def forget_sessions(connection: Connection, shard: int, sessions: Sequence[str]) -> None:
+async def forget_sessions(connection: Connection, shard: ShardId, sessions: Sequence[str]) -> None:
     await execute(connection, _SQL["forget_sessions"], shard=shard, sessions=list(sessions))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, execute, fetch, is_found
@@ -20,22 +20,22 @@ _SQL = load("outcomes.sql")
 
 
 class Success(NamedTuple):
-    tenant: int
+    tenant: TenantId
     job: JobId
-    epoch: int
+    epoch: Epoch
     ran_us: int
     result: bytes | None
     place: str | None = None
 
 
 # A Success, or as plain as one.
-SuccessRow: TypeAlias = tuple[int, str, int, int, bytes | None, str | None]
+SuccessRow: TypeAlias = tuple[TenantId, str, Epoch, int, bytes | None, str | None]
 
 
 class Settlement(NamedTuple):
-    tenant: int
+    tenant: TenantId
     job: JobId
-    epoch: int
+    epoch: Epoch
     state: State
     attempts: int
     deliveries: int
@@ -51,15 +51,15 @@ class Settlement(NamedTuple):
 class RefusedEnd(NamedTuple):
     """The end of a job whose run could not be recorded: a death, and why."""
 
-    tenant: int
+    tenant: TenantId
     job: JobId
-    epoch: int
+    epoch: Epoch
     error: bytes
     fingerprint: int
 
 
 async def record_successes(
-    connection: Connection, shard: int, term: int, done: Sequence[SuccessRow]
+    connection: Connection, shard: ShardId, term: Term, done: Sequence[SuccessRow]
 ) -> set[str]:
     """Answers the ids that are not recorded under their epoch: refused by the guard."""
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
@@ -94,7 +94,7 @@ def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
 
 
 async def settle(
-    connection: Connection, shard: int, term: int, done: Sequence[Settlement]
+    connection: Connection, shard: ShardId, term: Term, done: Sequence[Settlement]
 ) -> set[str]:
     """As `record_successes`, for every other end."""
     done = sorted(done)
@@ -125,7 +125,7 @@ async def settle(
 
 
 async def end_refused(
-    connection: Connection, shard: int, term: int, done: Sequence[RefusedEnd]
+    connection: Connection, shard: ShardId, term: Term, done: Sequence[RefusedEnd]
 ) -> set[str]:
     """As `settle`, and nothing of the run is written."""
     done = sorted(done)
@@ -144,9 +144,9 @@ def _array(counts: Sequence[int] | None) -> str | None:
 
 async def _not_recorded(
     connection: Connection,
-    shard: int,
-    tenants: Sequence[int],
-    expected: dict[str, tuple[State, int]],
+    shard: ShardId,
+    tenants: Sequence[TenantId],
+    expected: dict[str, tuple[State, Epoch]],
 ) -> set[str]:
     rows = await fetch(
         connection, _SQL["read_ends"], shard=shard, tenants=tenants, ids=list(expected)
@@ -156,7 +156,7 @@ async def _not_recorded(
 
 
 async def cancel_waiting(
-    connection: Connection, shard: int, term: int, tenant: int, job: JobId
+    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, job: JobId
 ) -> bool:
     """True when the job was waiting and is now cancelled."""
     return await is_found(
@@ -165,7 +165,7 @@ async def cancel_waiting(
 
 
 async def cancel_many(
-    connection: Connection, shard: int, term: int, tenant: int, ids: Sequence[JobId]
+    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, ids: Sequence[JobId]
 ) -> set[str]:
     """Those that waited and are now cancelled."""
     rows = await fetch(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.job import QueuedJob
 from fairway.core.scheduling.promotion import Bunch
 from fairway.store.arrays import columns
@@ -36,7 +36,7 @@ class LateJob(NamedTuple):
 
 
 async def due_bunches(
-    connection: Connection, shard: int, after: tuple[int, int], limit: int
+    connection: Connection, shard: ShardId, after: tuple[int, TenantId], limit: int
 ) -> list[Bunch]:
     """Slices in order, after the one of this (second, tenant); the present second is included."""
     second, tenant = after
@@ -51,7 +51,7 @@ async def due_bunches(
     )
 
 
-async def seconds_to_next(connection: Connection, shard: int) -> float | None:
+async def seconds_to_next(connection: Connection, shard: ShardId) -> float | None:
     """Until the next second with a scheduled job begins."""
     row = await fetch_row(connection, _SQL["next_second"], shard=shard)
     return float(row["seconds"]) if row else None
@@ -59,10 +59,10 @@ async def seconds_to_next(connection: Connection, shard: int) -> float | None:
 
 async def promote_due(
     connection: Connection,
-    shard: int,
-    term: int,
+    shard: ShardId,
+    term: Term,
     bunches: Sequence[Bunch],
-    shares: Mapping[int, int],
+    shares: Mapping[TenantId, int],
 ) -> list[QueuedJob]:
     """Of these bunches, at most so many jobs of each tenant; in the order of their ids."""
     jobs = await fetch_as(
@@ -79,7 +79,12 @@ async def promote_due(
 
 
 async def reschedule(
-    connection: Connection, shard: int, term: int, tenant: int, job: JobId, execute_at: datetime
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    tenant: TenantId,
+    job: JobId,
+    execute_at: datetime,
 ) -> bool:
     """True when the job was scheduled and now has this time."""
     return await is_found(
@@ -93,13 +98,13 @@ async def reschedule(
     )
 
 
-async def passed_last_moments(connection: Connection, shard: int, limit: int) -> list[LateJob]:
+async def passed_last_moments(connection: Connection, shard: ShardId, limit: int) -> list[LateJob]:
     rows = await fetch(connection, _SQL["passed_last_moments"], shard=shard, limit=limit)
     return [LateJob(JobId(row["id"]), StreamKey._make(tuple(row)[1:])) for row in rows]
 
 
 async def expire(
-    connection: Connection, shard: int, term: int, late: Sequence[LateJob], error: bytes
+    connection: Connection, shard: ShardId, term: Term, late: Sequence[LateJob], error: bytes
 ) -> set[str]:
     """Which of these were still waiting, and are expired now."""
     expired = await fetch_values(

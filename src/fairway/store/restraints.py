@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.failure.circuits import CircuitRecord
+from fairway.core.ids import TenantId, TypeId
 from fairway.store.connections.database import Connection, Record, execute, fetch
 from fairway.store.sql import load
 
@@ -21,8 +22,8 @@ _SQL = load("restraints.sql")
 class CircuitKey(NamedTuple):
     """A dependency as the jobs of one type of one tenant see it."""
 
-    tenant: int
-    type: int
+    tenant: TenantId
+    type: TypeId
     dependency: str
 
 
@@ -34,7 +35,7 @@ class OpenCircuit(NamedTuple):
 async def all_circuits(connection: Connection) -> dict[CircuitKey, OpenCircuit]:
     """A page at a time: there may be many, and an answer is decoded at a stretch."""
     found: dict[CircuitKey, OpenCircuit] = {}
-    after = CircuitKey(-1, 0, "")
+    after = CircuitKey(TenantId(-1), TypeId(0), "")
     while True:
         rows = await fetch(connection, _SQL["circuits_after"], limit=PAGE, **after._asdict())
         found |= _circuits(rows)
@@ -43,7 +44,7 @@ async def all_circuits(connection: Connection) -> dict[CircuitKey, OpenCircuit]:
         after = next(reversed(found))
 
 
-async def circuits_of(connection: Connection, tenant: int) -> dict[CircuitKey, OpenCircuit]:
+async def circuits_of(connection: Connection, tenant: TenantId) -> dict[CircuitKey, OpenCircuit]:
     return _circuits(await fetch(connection, _SQL["circuits_of"], tenant=tenant))
 
 
@@ -71,10 +72,10 @@ async def close_circuit(connection: Connection, key: CircuitKey) -> bool:
     return await execute(connection, _SQL["close_circuit"], **key._asdict()) == 1
 
 
-async def all_quarantines(connection: Connection) -> dict[tuple[int, int], datetime]:
+async def all_quarantines(connection: Connection) -> dict[tuple[TenantId, TypeId], datetime]:
     """(tenant, type) → since when. A page at a time, as `all_circuits`."""
-    found: dict[tuple[int, int], datetime] = {}
-    after = (-1, 0)
+    found: dict[tuple[TenantId, TypeId], datetime] = {}
+    after = (TenantId(-1), TypeId(0))
     while True:
         rows = await fetch(
             connection, _SQL["quarantines_after"], tenant=after[0], type=after[1], limit=PAGE
@@ -85,16 +86,16 @@ async def all_quarantines(connection: Connection) -> dict[tuple[int, int], datet
         after = next(reversed(found))
 
 
-async def quarantines_of(connection: Connection, tenant: int) -> dict[int, datetime]:
+async def quarantines_of(connection: Connection, tenant: TenantId) -> dict[TypeId, datetime]:
     """Of one tenant: type → since when."""
     rows = await fetch(connection, _SQL["quarantines_of"], tenant=tenant)
     return {row["type"]: row["since"] for row in rows}
 
 
-async def impose_quarantine(connection: Connection, tenant: int, type_: int) -> None:
+async def impose_quarantine(connection: Connection, tenant: TenantId, type_: TypeId) -> None:
     await execute(connection, _SQL["impose_quarantine"], tenant=tenant, type=type_)
 
 
-async def lift_quarantine(connection: Connection, tenant: int, type_: int) -> bool:
+async def lift_quarantine(connection: Connection, tenant: TenantId, type_: TypeId) -> bool:
     """Whether it was in quarantine."""
     return await execute(connection, _SQL["lift_quarantine"], tenant=tenant, type=type_) == 1

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.scheduling.schedule import PastRun, Schedule, ScheduleKey, ScheduleSpec
 from fairway.store.arrays import columns
 from fairway.store.connections.database import (
@@ -33,7 +33,7 @@ PAGE_BYTES = 4 << 20  # of payloads: a page as heavy as this may go on (as in `l
 class Settled(NamedTuple):
     """How far a schedule has come."""
 
-    tenant: int
+    tenant: TenantId
     name: str
     handled_at: datetime
     next_at: datetime | None
@@ -42,7 +42,7 @@ class Settled(NamedTuple):
 
 
 class Run(NamedTuple):
-    tenant: int
+    tenant: TenantId
     name: str
     tick: datetime
     cause: int
@@ -93,7 +93,7 @@ async def read_schedule(connection: Connection, key: ScheduleKey) -> Schedule | 
 
 
 async def list_schedules(
-    connection: Connection, shard: int, tenant: int, after: str, limit: int
+    connection: Connection, shard: ShardId, tenant: TenantId, after: str, limit: int
 ) -> list[Schedule]:
     rows = await fetch(
         connection, _SQL["list_schedules"], shard=shard, tenant=tenant, after=after, limit=limit
@@ -134,19 +134,19 @@ async def delete_schedule(connection: Connection, key: ScheduleKey) -> bool:
 # -- ticking, inside one transaction of the owner's ----------------------------------------------
 
 
-async def hold_shard(connection: Connection, shard: int, term: int) -> datetime | None:
+async def hold_shard(connection: Connection, shard: ShardId, term: Term) -> datetime | None:
     """The database's time, if this term is in force; it stays so until the transaction ends."""
     now: datetime | None = await fetch_value(connection, _SQL["hold_shard"], shard=shard, term=term)
     return now
 
 
-async def due_schedules(connection: Connection, shard: int, limit: int) -> list[Schedule]:
+async def due_schedules(connection: Connection, shard: ShardId, limit: int) -> list[Schedule]:
     rows = await fetch(connection, _SQL["due_schedules"], shard=shard, limit=limit)
     return [_schedule(row) for row in rows]
 
 
 async def waiting_schedules(
-    connection: Connection, shard: int, after: tuple[int, str], limit: int
+    connection: Connection, shard: ShardId, after: tuple[TenantId, str], limit: int
 ) -> list[Schedule]:
     rows = await fetch(
         connection,
@@ -159,12 +159,12 @@ async def waiting_schedules(
     return [_schedule(row) for row in rows]
 
 
-async def seconds_to_next(connection: Connection, shard: int) -> float | None:
+async def seconds_to_next(connection: Connection, shard: ShardId) -> float | None:
     row = await fetch_row(connection, _SQL["next_schedule"], shard=shard)
     return float(row["seconds"]) if row else None
 
 
-async def claim_runs(connection: Connection, shard: int, runs: Sequence[Run]) -> set[str]:
+async def claim_runs(connection: Connection, shard: ShardId, runs: Sequence[Run]) -> set[str]:
     """Jobs of the runs whose tick was free; the others must not be written."""
     runs = sorted(runs, key=lambda run: run[:3])  # in one order for all: no deadlocks
     wanted = columns(runs, "tenants", "names", "ticks", "causes", "outcomes", "jobs")
@@ -172,7 +172,7 @@ async def claim_runs(connection: Connection, shard: int, runs: Sequence[Run]) ->
     return {row["job"] for row in rows if row["job"] is not None}
 
 
-async def settle_schedules(connection: Connection, shard: int, done: Sequence[Settled]) -> None:
+async def settle_schedules(connection: Connection, shard: ShardId, done: Sequence[Settled]) -> None:
     ends = ("handled_ats", "next_ats", "waiting_ticks", "last_jobs")
     rows = columns(done, "tenants", "names", *ends)
     await execute(connection, _SQL["settle_schedules"], shard=shard, **rows)
@@ -188,5 +188,5 @@ async def list_runs(
     return await fetch_as(PastRun, connection, _SQL["list_runs"], **asked)
 
 
-async def forget_runs(connection: Connection, shard: int, before: datetime, limit: int) -> int:
+async def forget_runs(connection: Connection, shard: ShardId, before: datetime, limit: int) -> int:
     return await execute(connection, _SQL["forget_runs"], shard=shard, before=before, limit=limit)

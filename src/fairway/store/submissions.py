@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import from_unix_ms
@@ -36,7 +36,7 @@ _values_of = attrgetter(*_OF_JOB)
 class KeyClaim(NamedTuple):
     """A wish to be the one job of an Idempotency-Key."""
 
-    tenant: int
+    tenant: TenantId
     key: str
     body_hash: bytes
     job: JobId
@@ -51,7 +51,7 @@ class KeyHolder(NamedTuple):
 
 async def insert_jobs(
     connection: Connection,
-    shard: int,
+    shard: ShardId,
     jobs: Sequence[QueuedJob],
     scheduled: Container[str] | None = None,
 ) -> None:
@@ -124,7 +124,7 @@ async def insert_nothing(connection: Connection, lock_seconds: float) -> None:
 
 
 async def _insert_with_times(
-    connection: Connection, shard: int, jobs: Sequence[QueuedJob], scheduled: Container[str]
+    connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob], scheduled: Container[str]
 ) -> None:
     records = []
     for job in jobs:
@@ -140,8 +140,8 @@ def _moment(unix_ms: int | None) -> datetime | None:
 
 
 async def claim_and_insert(
-    connection: Connection, shard: int, claims: Sequence[KeyClaim], jobs: Sequence[QueuedJob]
-) -> dict[tuple[int, str], KeyHolder]:
+    connection: Connection, shard: ShardId, claims: Sequence[KeyClaim], jobs: Sequence[QueuedJob]
+) -> dict[tuple[TenantId, str], KeyHolder]:
     """Write a few jobs that are due, but none whose key is taken; answers who holds those keys."""
     wanted = _wanted(claims)
     won = await fetch(connection, _SQL["claim_and_insert"], shard=shard, **wanted, **_columns(jobs))
@@ -149,8 +149,8 @@ async def claim_and_insert(
 
 
 async def claim_keys(
-    connection: Connection, shard: int, claims: Sequence[KeyClaim]
-) -> dict[tuple[int, str], KeyHolder]:
+    connection: Connection, shard: ShardId, claims: Sequence[KeyClaim]
+) -> dict[tuple[TenantId, str], KeyHolder]:
     """Take the keys that are free; answers the holders of those that were not."""
     won = await fetch(connection, _SQL["claim_keys"], shard=shard, **_wanted(claims))
     return await _read_holders(connection, shard, claims, won)
@@ -163,8 +163,8 @@ def _wanted(claims: Sequence[KeyClaim]) -> dict[str, Any]:
 
 
 async def _read_holders(
-    connection: Connection, shard: int, claims: Sequence[KeyClaim], won: Sequence[Any]
-) -> dict[tuple[int, str], KeyHolder]:
+    connection: Connection, shard: ShardId, claims: Sequence[KeyClaim], won: Sequence[Any]
+) -> dict[tuple[TenantId, str], KeyHolder]:
     """Who has the keys that were not won; one whose day ends right now has nobody."""
     ours = {(row["tenant"], row["key"]) for row in won}
     lost = [claim for claim in claims if (claim.tenant, claim.key) not in ours]
@@ -177,6 +177,6 @@ async def _read_holders(
     }
 
 
-async def forget_keys(connection: Connection, shard: int, limit: int) -> int:
+async def forget_keys(connection: Connection, shard: ShardId, limit: int) -> int:
     """Remove keys past their day; answers how many."""
     return await execute(connection, _SQL["forget_keys"], shard=shard, limit=limit)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from fairway.core.ids import TenantId
 from fairway.core.tenant import Reserved, Tenant, TenantSettings
 from fairway.store.connections.database import (
     Connection,
@@ -32,7 +33,7 @@ class Cluster(NamedTuple):
 class StoredKey(NamedTuple):
     id: str
     scope: str
-    tenant: int | None
+    tenant: TenantId | None
     secret_hash: bytes
 
 

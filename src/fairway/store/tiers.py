@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.core.backlog.holds import Hold
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.tenant import Tier
 from fairway.store.connections.database import Connection, execute, fetch_as, fetch_value
 from fairway.store.sql import load
@@ -25,7 +26,7 @@ async def all_pauses(connection: Connection) -> list[Hold]:
     return await fetch_as(Hold, connection, _SQL["all_pauses"])
 
 
-async def pauses_of(connection: Connection, tenant: int) -> list[Hold]:
+async def pauses_of(connection: Connection, tenant: TenantId) -> list[Hold]:
     return await fetch_as(Hold, connection, _SQL["pauses_of"], tenant=tenant)
 
 
@@ -35,10 +36,10 @@ async def count_other_pauses(connection: Connection, hold: Hold) -> int:
     return others
 
 
-async def pause(connection: Connection, tenant: int, type_id: int, pool: int) -> None:
+async def pause(connection: Connection, tenant: TenantId, type_id: TypeId, pool: PoolId) -> None:
     await execute(connection, _SQL["pause"], tenant=tenant, type=type_id, pool=pool)
 
 
-async def resume(connection: Connection, tenant: int, type_id: int, pool: int) -> bool:
+async def resume(connection: Connection, tenant: TenantId, type_id: TypeId, pool: PoolId) -> bool:
     """Whether it was paused."""
     return await execute(connection, _SQL["resume"], tenant=tenant, type=type_id, pool=pool) == 1

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.store.arrays import columns
 from fairway.store.connections.database import (
     Connection,
@@ -26,11 +27,11 @@ _SQL = load("type_names.sql")
 
 LOCK_SPACE = 0x66777479  # of advisory locks: whoever else uses them has another
 
-HOUSE = 0  # in the place of a tenant: shared workers and operators
+HOUSE = TenantId(0)  # in the place of a tenant: shared workers and operators
 
 
 class StoredName(NamedTuple):
-    id: int
+    id: TypeId
     name: str
     is_shared: bool
     by_worker: bool | None = None  # of the tenant that is asked for; None: it has not named it
@@ -40,7 +41,7 @@ class StoredName(NamedTuple):
 class Stale(NamedTuple):
     """A name that may go: for now, or for good when it was let go before."""
 
-    type: int
+    type: TypeId
     is_let_go: bool
 
 
@@ -58,7 +59,7 @@ async def all_names(connection: Connection) -> list[StoredName]:
     return await fetch_as(StoredName, connection, _SQL["all_names"])
 
 
-async def all_namers(connection: Connection) -> list[tuple[str, int, bool]]:
+async def all_namers(connection: Connection) -> list[tuple[str, TenantId, bool]]:
     """Name, tenant, and whether its own worker runs it."""
     rows = await fetch(connection, _SQL["all_namers"])
     return [(name, tenant, by_worker) for name, tenant, by_worker in rows]
@@ -69,18 +70,18 @@ async def read_names(connection: Connection, names: Sequence[str]) -> list[Store
     return await fetch_as(StoredName, connection, _SQL["read_names"], names=names)
 
 
-async def name_of(connection: Connection, type_id: int) -> str | None:
+async def name_of(connection: Connection, type_id: TypeId) -> str | None:
     name: str | None = await fetch_value(connection, _SQL["name_of"], id=type_id)
     return name
 
 
-async def take_turns(connection: Connection, tenant: int) -> None:
+async def take_turns(connection: Connection, tenant: TenantId) -> None:
     """Inside a transaction: nobody else counts this tenant's names until it ends."""
     await fetch_row(connection, _SQL["take_turns"], space=LOCK_SPACE, tenant=tenant)
 
 
 async def names_for(
-    connection: Connection, tenant: int, names: Sequence[str]
+    connection: Connection, tenant: TenantId, names: Sequence[str]
 ) -> dict[str, StoredName]:
     rows = await fetch(connection, _SQL["names_for"], tenant=tenant, names=names)
     return {row["name"]: StoredName(*row) for row in rows}
@@ -91,22 +92,22 @@ async def count_shared(connection: Connection) -> int:
     return count
 
 
-async def count_of_tenant(connection: Connection, tenant: int, *, by_worker: bool) -> int:
+async def count_of_tenant(connection: Connection, tenant: TenantId, *, by_worker: bool) -> int:
     count: int = await fetch_value(
         connection, _SQL["count_of_tenant"], tenant=tenant, by_worker=by_worker
     )
     return count
 
 
-async def name_for_all(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+async def name_for_all(connection: Connection, names: Iterable[str]) -> dict[str, TypeId]:
     """The numbers of these names, which are the house's from now on."""
     rows = await fetch(connection, _SQL["name_for_all"], names=sorted(names))
     return {row["name"]: row["id"] for row in rows}
 
 
 async def name_for_tenant(
-    connection: Connection, tenant: int, names: Iterable[str], *, by_worker: bool
-) -> dict[str, int]:
+    connection: Connection, tenant: TenantId, names: Iterable[str], *, by_worker: bool
+) -> dict[str, TypeId]:
     """The numbers of these names, which the tenant uses from now on."""
     rows = await fetch(
         connection,
@@ -121,11 +122,11 @@ async def name_for_tenant(
 # -- what is used ------------------------------------------------------------------------------
 
 
-async def renew_shared(connection: Connection, types: Collection[int]) -> None:
+async def renew_shared(connection: Connection, types: Collection[TypeId]) -> None:
     await execute(connection, _SQL["renew_shared"], types=list(types))
 
 
-async def renew_own(connection: Connection, said: Collection[tuple[int, int]]) -> None:
+async def renew_own(connection: Connection, said: Collection[tuple[TenantId, TypeId]]) -> None:
     """(tenant, type) of tenants' own workers that are there."""
     await execute(connection, _SQL["renew_own"], **columns([*said], "tenants", "types"))
 
@@ -137,25 +138,27 @@ async def lapse_shared(connection: Connection, unsaid: timedelta) -> list[str]:
 # -- what is not -------------------------------------------------------------------------------
 
 
-async def stale_tenants(connection: Connection, after: int, ages: Ages, limit: int) -> list[int]:
+async def stale_tenants(
+    connection: Connection, after: TenantId, ages: Ages, limit: int
+) -> list[TenantId]:
     return await fetch_values(
         connection, _SQL["stale_tenants"], after=after, limit=limit, **ages._asdict()
     )
 
 
 async def stale_names(
-    connection: Connection, shard: int, tenant: int, ages: Ages, limit: int
+    connection: Connection, shard: ShardId, tenant: TenantId, ages: Ages, limit: int
 ) -> list[Stale]:
     asked = {"shard": shard, "tenant": tenant, "limit": limit, **ages._asdict()}
     return await fetch_as(Stale, connection, _SQL["stale_names"], **asked)
 
 
-async def keep_names(connection: Connection, tenant: int, types: Collection[int]) -> None:
+async def keep_names(connection: Connection, tenant: TenantId, types: Collection[TypeId]) -> None:
     await execute(connection, _SQL["keep_names"], tenant=tenant, types=list(types))
 
 
 async def let_go_names(
-    connection: Connection, tenant: int, types: Collection[int], unused: timedelta
+    connection: Connection, tenant: TenantId, types: Collection[TypeId], unused: timedelta
 ) -> int:
     return await execute(
         connection, _SQL["let_go_names"], tenant=tenant, types=list(types), unused=unused
@@ -163,7 +166,7 @@ async def let_go_names(
 
 
 async def drop_names(
-    connection: Connection, tenant: int, types: Collection[int], kept: timedelta
+    connection: Connection, tenant: TenantId, types: Collection[TypeId], kept: timedelta
 ) -> int:
     return await execute(
         connection, _SQL["drop_names"], tenant=tenant, types=list(types), kept=kept
@@ -171,19 +174,19 @@ async def drop_names(
 
 
 async def loose_types(
-    connection: Connection, after: int, kept_since: datetime, ages: Ages, limit: int
+    connection: Connection, after: TypeId, kept_since: datetime, ages: Ages, limit: int
 ) -> list[Stale]:
     """Types that nobody names. Jobs since then may be of any type that the house had said."""
     asked = {"after": after, "kept_since": kept_since, "limit": limit, **ages._asdict()}
     return await fetch_as(Stale, connection, _SQL["loose_types"], **asked)
 
 
-async def referred_types(connection: Connection, types: Collection[int]) -> set[int]:
+async def referred_types(connection: Connection, types: Collection[TypeId]) -> set[TypeId]:
     return set(await fetch_values(connection, _SQL["referred_types"], types=list(types)))
 
 
 async def let_go_types(
-    connection: Connection, types: Collection[int], kept_since: datetime
+    connection: Connection, types: Collection[TypeId], kept_since: datetime
 ) -> list[str]:
     """Those that nobody names. Held first: a statement sees nothing of those it waited for."""
     async with connection.transaction():
@@ -193,5 +196,7 @@ async def let_go_types(
         )
 
 
-async def drop_types(connection: Connection, types: Collection[int], kept: timedelta) -> list[str]:
+async def drop_types(
+    connection: Connection, types: Collection[TypeId], kept: timedelta
+) -> list[str]:
     return await fetch_values(connection, _SQL["drop_types"], types=list(types), kept=kept)

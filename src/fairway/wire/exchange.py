@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from fairway.core import ids
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.wire.bounds import (
     LABELS_MAX,
@@ -44,7 +45,7 @@ NULL = Raw(b"null")
 HEX_32 = r"^[0-9a-f]{32}" + END
 SessionKey = Annotated[str, Meta(pattern=HEX_32)]
 LeaseToken = Annotated[str, Meta(pattern=HEX_32)]
-Epoch = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+Epoch = Annotated[ids.Epoch, Meta(ge=1, le=(1 << 63) - 1)]
 Slots = Annotated[int, Meta(ge=0, le=SLOTS_MAX)]
 #: Counts for no more than the lease is old, whatever is said.
 RanMicroseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -156,7 +157,7 @@ class Lease(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The right to run one job. `attempt` and `delivery` count from one."""
 
     job: Annotated[str, doc("The job's id.")]
-    epoch: Annotated[int, doc("Grows with every lease of the job.")]
+    epoch: Annotated[ids.Epoch, doc("Grows with every lease of the job.")]
     token: Annotated[str, doc("Proves the lease.")]
     type: Annotated[str, doc("Which handler to run.")]
     pool: Annotated[str, doc("Whose slot it takes.")]
@@ -194,7 +195,7 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
         list[str], doc("Jobs to stop without a report: the lease is another's.")
     ] = []
     revoked_epochs: Annotated[
-        list[int], doc("Of each of these, the epoch that is lost: go on with a newer lease.")
+        list[ids.Epoch], doc("Of each of these, the epoch that is lost: go on with a newer lease.")
     ] = []
     drain: Annotated[
         bool, doc("An operator asks you to drain: hand back or finish what you run, then leave.")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
+from fairway.core.ids import Epoch
 from fairway.sdk.handler.checkpoint import CheckpointFailed, CheckpointRefused
 from fairway.worker.pipe.pipe import STATE_BYTES_MAX, Checkpoint, CheckpointAnswer
 from fairway.worker.pipe.run_messages import parsed
 
-Key = tuple[str, int, int]  # job, epoch, number
+Key = tuple[str, Epoch, int]  # job, epoch, number
 
 
 class PendingCheckpoints:
@@ -49,7 +50,7 @@ class PendingCheckpoints:
 LOST = "The lease is lost: another run has the job."
 
 
-def checkpoint(job: str, epoch: int, number: int, state: bytes) -> Checkpoint:
+def checkpoint(job: str, epoch: Epoch, number: int, state: bytes) -> Checkpoint:
     """CheckpointRefused for what cannot go into a frame."""
     if len(state) > STATE_BYTES_MAX:
         message = f"The state has {len(state)} bytes; at most {STATE_BYTES_MAX} are saved."

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
+from fairway.core.ids import Epoch
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
@@ -260,7 +261,7 @@ class Runner:
 
         CheckpointRefused for a state that is no JSON, or longer than a frame.
         """
-        saved = self._pending_checkpoints.ask(checkpoint(job_id, epoch, number, state))
+        saved = self._pending_checkpoints.ask(checkpoint(job_id, Epoch(epoch), number, state))
         self._loop.call_soon_threadsafe(self._flush_soon)
         return saved
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from fairway.api.http.page_streams import PIECE_BYTES, TENANT_PAGES_MAX, PageReply
 from fairway.core.errors import Unavailable
+from fairway.core.ids import TenantId
 from fairway.services.backpressure.owner_slots import OwnerSlots
 
 GREEDY, OTHER = 1, 2
@@ -41,7 +42,7 @@ async def ask(places: OwnerSlots, tenant: int, reader: Reader, body: bytes = BOD
     async def make() -> Response:
         return Response(body)
 
-    await PageReply(places, tenant, make)({}, None, reader)
+    await PageReply(places, TenantId(tenant), make)({}, None, reader)
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", BODY])

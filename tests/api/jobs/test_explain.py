@@ -11,7 +11,7 @@ import pytest
 from tests.api.house import House, open_house, problem
 from tests.api.worker import HandWorker
 
-from fairway.core.ids import make_job_id
+from fairway.core.ids import ShardId, make_job_id
 
 
 async def explained(caller: httpx2.AsyncClient, job: str) -> dict[str, Any]:
@@ -131,13 +131,13 @@ async def test_only_its_tenant_may_ask(
     problem(await nobody.get(path), 401, "UNAUTHENTICATED")
 
 
-@pytest.mark.parametrize("job", ["nonsense", "%00", "a/b", "", make_job_id(0, 1, 1, 1)])
+@pytest.mark.parametrize("job", ["nonsense", "%00", "a/b", "", make_job_id(ShardId(0), 1, 1, 1)])
 async def test_a_job_that_is_not_there(tenant: httpx2.AsyncClient, job: str) -> None:
     problem(await tenant.get(f"/v1/jobs/{job}/explain"), 404, "NOT_FOUND")
 
 
 async def test_an_id_of_no_shard_of_ours_is_not_found(tenant: httpx2.AsyncClient) -> None:
-    job = make_job_id(3000, 1_700_000_000_000, 1, 1)
+    job = make_job_id(ShardId(3000), 1_700_000_000_000, 1, 1)
     problem(await tenant.get(f"/v1/jobs/{job}/explain"), 404, "NOT_FOUND")
 
 
@@ -150,5 +150,5 @@ async def test_asked_at_a_server_that_does_not_own_the_shard(
             found = await explained(far, job)
             assert found == await explained(tenant, job)
             assert found["reason"] == "no_worker"
-            unknown = make_job_id(0, 1, 1, 1)
+            unknown = make_job_id(ShardId(0), 1, 1, 1)
             problem(await far.get(f"/v1/jobs/{unknown}/explain"), 404, "NOT_FOUND")

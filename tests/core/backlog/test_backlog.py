@@ -22,10 +22,19 @@ from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.priority import AGEING_MS
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
-from fairway.core.ids import JobId, make_job_id, unix_ms_of
+from fairway.core.ids import (
+    Epoch,
+    JobId,
+    PoolId,
+    ShardId,
+    TenantId,
+    TypeId,
+    make_job_id,
+    unix_ms_of,
+)
 from fairway.core.job import QueuedJob
 
-POOL = 1
+POOL = PoolId(1)
 LIMITS = WindowLimits(jobs_total=12, bytes_total=1000, jobs_per_stream=5, jobs_per_read=4)
 START_MS = 1_700_000_000_000
 
@@ -34,15 +43,23 @@ TENANTS = st.sampled_from([1, 1, 1, 1, 2])
 TYPES = st.sampled_from([1, 1, 1, 1, 2])
 LANES = st.sampled_from([0, 0, 0, 0, 0, 7])
 HOLDS = st.lists(
-    st.sampled_from([Hold(tenant=1), Hold(type=1), Hold(pool=POOL), Hold(1, 2), Hold(2, 1, POOL)]),
+    st.sampled_from(
+        [
+            Hold(tenant=TenantId(1)),
+            Hold(type=TypeId(1)),
+            Hold(pool=POOL),
+            Hold(TenantId(1), TypeId(2)),
+            Hold(TenantId(2), TypeId(1), POOL),
+        ]
+    ),
     max_size=2,
 )
 
 
 def make(number: int, *, ms: int = 0, size: int = 2, **more: Any) -> QueuedJob:
     """A job of tenant 1, type 1, priority 5 and no lane, unless told otherwise."""
-    job_id = make_job_id(0, START_MS + ms, number, 0)
-    plain = QueuedJob(job_id, 1, POOL, 1, 5, 0, 0, 0, 0, None, b"x" * size)
+    job_id = make_job_id(ShardId(0), START_MS + ms, number, 0)
+    plain = QueuedJob(job_id, TenantId(1), POOL, TypeId(1), 5, 0, Epoch(0), 0, 0, None, b"x" * size)
     return replace(plain, **more)
 
 
@@ -106,7 +123,7 @@ class BacklogMachine(RuleBasedStateMachine):
 
     @rule(tenant=TENANTS, type_id=TYPES, lane=LANES)
     def hint(self, tenant: int, type_id: int, lane: int) -> None:
-        key = StreamKey(tenant, POOL, type_id, 5, lane)
+        key = StreamKey(TenantId(tenant), POOL, TypeId(type_id), 5, lane)
         ids = [job.id for job in self.queued.values() if key_of(job) == key]
         self.backlog.hinted(key, min(ids, default=make(self.number).id))
 
@@ -156,7 +173,7 @@ class BacklogMachine(RuleBasedStateMachine):
     # -- runs
 
     @rule(tenant=TENANTS, types=st.sampled_from([{1}, {1, 2}]))
-    def take(self, tenant: int, types: set[int]) -> None:
+    def take(self, tenant: int, types: set[TypeId]) -> None:
         job = self.backlog.take(POOL, tenant, types, self.leases)
         if job is not None:
             assert job.id not in self.leases, "handed out twice at once"
@@ -321,7 +338,7 @@ class BacklogMachine(RuleBasedStateMachine):
             self.store_sees_a_read(0)
             self.a_read_is_answered()
         for tenant in (1, 2):
-            while job := self.backlog.take(POOL, tenant, {1, 2}, self.leases):
+            while job := self.backlog.take(POOL, tenant, {TypeId(1), TypeId(2)}, self.leases):
                 assert self.queued.pop(job.id, None) is not None, "handed out twice"
 
 
@@ -339,7 +356,7 @@ def backlog() -> TimedBacklog:
 
 def take_all(backlog: TimedBacklog, tenant: int = 1) -> list[JobId]:
     taken = []
-    while job := backlog.take(POOL, tenant, {1, 2}, ()):
+    while job := backlog.take(POOL, tenant, {TypeId(1), TypeId(2)}, ()):
         taken.append(job.id)
     return taken
 
@@ -358,33 +375,33 @@ def test_a_window_that_was_cancelled_is_read_again(backlog: TimedBacklog) -> Non
 def test_arrivals_beyond_the_window_stay_in_the_store(backlog: TimedBacklog) -> None:
     jobs = [make(n) for n in range(8)]
     backlog.arrived(jobs)
-    assert backlog.counts.ready(POOL, 1) == LIMITS.jobs_per_stream
-    assert backlog.counts.depth(1, [POOL]) == 8
+    assert backlog.counts.ready(POOL, TenantId(1)) == LIMITS.jobs_per_stream
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 8
     assert not backlog.reads.are_wanted  # there is enough to go on with
     assert take_all(backlog) == [job.id for job in jobs[:5]]
     ((stream, asked),) = backlog.reads.begin(10)
     assert stream.cursor == jobs[4].id
     assert backlog.reads.end(stream, jobs[5:], asked, ())
     assert take_all(backlog) == [job.id for job in jobs[5:]]
-    assert backlog.counts.depth(1, [POOL]) == 0
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 0
 
 
 def test_bytes_count_too(backlog: TimedBacklog) -> None:
     backlog.arrived([make(1, size=900), make(2, size=900), make(3, size=900)])
     assert backlog.windows.jobs_held == 2
-    backlog.take(POOL, 1, {1}, ())
-    backlog.take(POOL, 1, {1}, ())
+    backlog.take(POOL, 1, {TypeId(1)}, ())
+    backlog.take(POOL, 1, {TypeId(1)}, ())
     assert backlog.windows.bytes_held == 0
     assert backlog.reads.are_wanted
 
 
 def test_a_returned_job_is_first_again(backlog: TimedBacklog) -> None:
     backlog.arrived([make(1), make(2)])
-    first = backlog.take(POOL, 1, {1}, ())
+    first = backlog.take(POOL, 1, {TypeId(1)}, ())
     assert first is not None
     backlog.put_back(first)
-    assert backlog.counts.depth(1, [POOL]) == 2
-    assert backlog.take(POOL, 1, {1}, ()) == first
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 2
+    assert backlog.take(POOL, 1, {TypeId(1)}, ()) == first
 
 
 def read(backlog: TimedBacklog, jobs: list[QueuedJob]) -> None:
@@ -492,8 +509,8 @@ def test_hints_that_come_faster_than_reads_end_keep_no_read_from_counting(
 def test_what_is_leased_is_skipped_and_forgotten(backlog: TimedBacklog) -> None:
     held, free = make(1), make(2)
     backlog.arrived([held, free])
-    assert backlog.take(POOL, 1, {1}, {held.id}) == free
-    assert backlog.counts.ready(POOL, 1) == 0
+    assert backlog.take(POOL, 1, {TypeId(1)}, {held.id}) == free
+    assert backlog.counts.ready(POOL, TenantId(1)) == 0
 
 
 def test_higher_priority_first_and_waiting_makes_up_for_it(backlog: TimedBacklog) -> None:
@@ -518,7 +535,7 @@ def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Ti
     take_all(backlog)
     ((stream, asked),) = backlog.reads.begin(10)
     backlog.underway.unrecorded_ids.add(jobs[0].id)
-    backlog.forget_shard(0)
+    backlog.forget_shard(ShardId(0))
     assert not backlog.reads.end(stream, jobs[5:], asked, ())
     assert (backlog.windows.jobs_held, backlog.windows.bytes_held, backlog.reads.are_wanted) == (
         0,
@@ -526,21 +543,21 @@ def test_a_forgotten_shard_leaves_no_trace_and_a_late_read_adds_none(backlog: Ti
         False,
     )
     assert backlog.underway.unrecorded_ids == set()
-    assert backlog.counts.depth(1, [POOL]) == 0
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 0
 
 
 def test_a_failed_read_of_a_forgotten_shard_is_not_asked_again(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
     ((stream, _),) = backlog.reads.begin(10)
-    backlog.forget_shard(0)
+    backlog.forget_shard(ShardId(0))
     backlog.reads.fail(stream)
     assert not backlog.reads.are_wanted
 
 
 def test_depth_is_taken_from_the_store_at_a_take_over(backlog: TimedBacklog) -> None:
     backlog.noticed(key_of(make(1)), make(1).id)
-    backlog.counts.counted({(1, POOL): 70, (9, POOL): 5})
-    assert backlog.counts.depth(1, [POOL]) == 70
+    backlog.counts.counted({(TenantId(1), POOL): 70, (TenantId(9), POOL): 5})
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 70
     assert surveyed(backlog).depth[POOL] == 70
 
 
@@ -593,10 +610,10 @@ def test_a_job_promoted_after_its_last_end_is_news_whatever_else_is_read(
 def test_a_job_without_its_payload_is_read_again_before_it_goes_out(backlog: TimedBacklog) -> None:
     bare, whole = make(1, size=0), make(1)
     backlog.put_back(bare)
-    assert backlog.counts.depth(1, [POOL]) == 1
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 1
     assert take_all(backlog) == []
     read(backlog, [whole])
-    assert backlog.take(POOL, 1, {1}, ()) == whole
+    assert backlog.take(POOL, 1, {TypeId(1)}, ()) == whole
 
 
 @pytest.mark.parametrize("is_heard_first", [True, False])
@@ -628,6 +645,6 @@ def test_many_cancellations_go_through_a_window_once() -> None:
     backlog.remove_all([(job.id, key_of(job)) for job in gone])
     assert time.thread_time() - began < 0.05
     left = [job for job in jobs if job not in set(gone)]
-    assert backlog.windows.jobs_held == backlog.counts.depth(1, [POOL]) == len(left)
+    assert backlog.windows.jobs_held == backlog.counts.depth(TenantId(1), [POOL]) == len(left)
     assert backlog.windows.bytes_held == sum(len(job.payload) for job in left)
     assert take_all(backlog) == [job.id for job in left]

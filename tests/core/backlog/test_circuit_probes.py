@@ -8,8 +8,9 @@ from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.streams import Stream, WindowLimits, key_of
+from fairway.core.ids import ShardId, TenantId, TypeId
 
-CIRCUIT = Hold(tenant=1, type=1, reason="circuit_open")
+CIRCUIT = Hold(tenant=TenantId(1), type=TypeId(1), reason="circuit_open")
 JOBS = [make(number, ms=number) for number in range(5)]
 
 
@@ -29,7 +30,7 @@ def begun(backlog: TimedBacklog) -> Stream:
 
 def test_only_the_probes_start(held: TimedBacklog) -> None:
     assert held.probes.end(begun(held), JOBS[:2], ()) == JOBS[:2]
-    taken = [held.take(POOL, 1, {1}, ()) for _ in range(3)]
+    taken = [held.take(POOL, 1, {TypeId(1)}, ()) for _ in range(3)]
     assert taken == [*JOBS[:2], None]
 
 
@@ -41,7 +42,7 @@ def test_what_runs_or_is_under_way_is_no_probe(held: TimedBacklog) -> None:
 
 
 def test_a_stream_that_is_paused_too_starts_not_even_a_probe(held: TimedBacklog) -> None:
-    held.runnable.set_holds(Holds([CIRCUIT, Hold(tenant=1)]))
+    held.runnable.set_holds(Holds([CIRCUIT, Hold(tenant=TenantId(1))]))
     while held.runnable.is_reviewing:
         held.runnable.review()
     assert held.probes.begin(CIRCUIT, [POOL]) == []
@@ -54,6 +55,6 @@ def test_what_is_read_already_is_not_read_again(held: TimedBacklog) -> None:
 
 def test_a_shard_that_went_meanwhile_gives_no_probe(held: TimedBacklog) -> None:
     stream = begun(held)
-    held.forget_shard(0)
+    held.forget_shard(ShardId(0))
     assert held.probes.end(stream, JOBS[:1], ()) == []
     assert held.windows.jobs_held == 0

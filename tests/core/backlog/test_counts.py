@@ -11,9 +11,10 @@ from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.streams import WindowLimits
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 
-POOLS, TENANTS = (1, 2), (1, 2, 3)
+POOLS, TENANTS = (PoolId(1), PoolId(2)), (1, 2, 3)
 arrivals = st.lists(
     st.builds(
         lambda n, ms, pool, tenant, type_: (n, ms, pool, tenant, type_),
@@ -44,28 +45,36 @@ def test_counts_are_what_a_count_of_all_would_find(
     left = {job.id: job for job in jobs}
     for number in range(taken):
         pool, tenant = POOLS[number % 2], TENANTS[number % 3]
-        if (job := backlog.take(pool, tenant, {1, 2, 3}, ())) is not None:
+        if (job := backlog.take(pool, tenant, {TypeId(1), TypeId(2), TypeId(3)}, ())) is not None:
             del left[job.id]
     of = Counter((job.pool, job.tenant) for job in left.values())
     counts, found = backlog.counts, Survey()
     for pool in POOLS:
         for tenant in TENANTS:
-            assert counts.ready(pool, tenant) == of[pool, tenant]
-            assert counts.depth(tenant, [pool]) == of[pool, tenant]
+            assert (
+                counts.ready(PoolId(pool), TenantId(tenant)) == of[PoolId(pool), TenantId(tenant)]
+            )
+            assert (
+                counts.depth(TenantId(tenant), [PoolId(pool)]) == of[PoolId(pool), TenantId(tenant)]
+            )
     assert sorted(counts.awake()) == sorted(of)
-    assert all(counts.depth(who, POOLS) == of[1, who] + of[2, who] for who in TENANTS)
+    assert all(
+        counts.depth(TenantId(who), POOLS)
+        == of[PoolId(1), TenantId(who)] + of[PoolId(2), TenantId(who)]
+        for who in TENANTS
+    )
     exhaust(counts.surveying(found))
     for pool in POOLS:
         times = [int(job.id[:13].replace("-", ""), 16) for job in left.values() if job.pool == pool]
-        assert found.depth[pool] == len(times)
-        assert found.oldest_ms[pool] == min(times, default=float("inf"))
+        assert found.depth[PoolId(pool)] == len(times)
+        assert found.oldest_ms[PoolId(pool)] == min(times, default=float("inf"))
         assert not times or min(times) >= START_MS
 
 
 def test_what_the_store_counted_is_no_less_than_what_is_here() -> None:
     backlog, _ = backlog_of([(n, 0, 1, 1, 1) for n in range(3)])
-    backlog.counts.counted({(1, 1): 100, (9, 1): 5})
-    assert backlog.counts.depth(1, POOLS) == 100
-    assert backlog.counts.depth(9, POOLS) == 0, "nothing of that tenant is here"
-    backlog.counts.counted({(1, 1): 1})
-    assert backlog.counts.depth(1, POOLS) == 3
+    backlog.counts.counted({(TenantId(1), PoolId(1)): 100, (TenantId(9), PoolId(1)): 5})
+    assert backlog.counts.depth(TenantId(1), POOLS) == 100
+    assert backlog.counts.depth(TenantId(9), POOLS) == 0, "nothing of that tenant is here"
+    backlog.counts.counted({(TenantId(1), PoolId(1)): 1})
+    assert backlog.counts.depth(TenantId(1), POOLS) == 3

@@ -14,9 +14,10 @@ from fairway.core.backlog.backlog import STREAMS_KEPT
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lanes import LANES_MAX
 from fairway.core.backlog.streams import WindowLimits, key_of
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.job import QueuedJob
 
-TYPES = frozenset(range(1, 1000))
+TYPES = frozenset(map(TypeId, range(1, 1000)))
 
 
 class CrowdMachine(BacklogMachine):
@@ -69,7 +70,7 @@ class Store:
 
     @property
     def streams(self) -> int:
-        backlog = self.backlog._tenants.get((POOL, 1))
+        backlog = self.backlog._tenants.get((POOL, TenantId(1)))
         return 0 if backlog is None else len(backlog.streams)
 
 
@@ -83,16 +84,16 @@ def test_the_rest_stays_in_the_store_and_runs_in_turn(store: Store) -> None:
     jobs = [make(n, ms=n, type=n) for n in range(1, 13)]
     store.submit(jobs)
     assert store.streams == 5
-    assert store.backlog.counts.depth(1, [POOL]) == 12
+    assert store.backlog.counts.depth(TenantId(1), [POOL]) == 12
     assert [job.type for job in store.run()] == [1, 2, 3, 4, 5]
-    assert store.backlog.counts.depth(1, [POOL]) == 7
+    assert store.backlog.counts.depth(TenantId(1), [POOL]) == 7
     ran = []
     for _ in range(8):
         store.sweep()
         assert store.streams <= 5
         ran += [job.type for job in store.run()]
     assert ran == list(range(6, 13))
-    assert store.backlog.counts.depth(1, [POOL]) == 0
+    assert store.backlog.counts.depth(TenantId(1), [POOL]) == 0
     assert store.backlog.counts.pool_tenants() == []
 
 
@@ -113,7 +114,7 @@ def test_streams_that_never_run_dry_do_not_keep_the_others_out(store: Store) -> 
 
 def test_what_must_not_start_gives_its_place_up(store: Store) -> None:
     store.submit([make(n, ms=n, type=1, priority=n) for n in range(8)])
-    store.backlog.runnable.set_holds(Holds([Hold(tenant=1, type=1)]))
+    store.backlog.runnable.set_holds(Holds([Hold(tenant=TenantId(1), type=TypeId(1))]))
     store.submit([make(20, ms=20, type=2)])
     assert store.run() == []
     for _ in range(3):

@@ -16,12 +16,13 @@ from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 
 NUMBERS = st.integers(0, 2)
 SOME_HOLDS = st.lists(st.builds(Hold, NUMBERS, NUMBERS, NUMBERS, st.sampled_from(["open", PAUSED])))
 KEYS = st.builds(StreamKey, *[st.integers(1, 2)] * 3, st.integers(0, 9), st.integers(0, 3))
-HOLD = Holds([Hold(tenant=1)])
+HOLD = Holds([Hold(tenant=TenantId(1))])
 NONE = Holds()
 
 
@@ -36,9 +37,9 @@ def test_a_hold_matches_when_all_that_it_names_is_equal(holds: list[Hold], key: 
 
 
 def test_of_two_that_name_the_same_a_pause_is_heard_of() -> None:
-    key = StreamKey(1, 1, 1, 5)
-    both = [Hold(tenant=1, reason="open"), Hold(tenant=1)]
-    assert [Holds(each).on(key) for each in (both, both[::-1])] == [Hold(tenant=1)] * 2
+    key = StreamKey(TenantId(1), PoolId(1), TypeId(1), 5)
+    both = [Hold(tenant=TenantId(1), reason="open"), Hold(tenant=TenantId(1))]
+    assert [Holds(each).on(key) for each in (both, both[::-1])] == [Hold(tenant=TenantId(1))] * 2
 
 
 @given(SOME_HOLDS, SOME_HOLDS)
@@ -52,7 +53,7 @@ def test_holds_are_the_same_when_they_say_the_same(one: list[Hold], other: list[
 
 @given(SOME_HOLDS, SOME_HOLDS, st.sets(NUMBERS))
 def test_some_tenants_holds_change_as_if_all_were_told(
-    one: list[Hold], other: list[Hold], tenants: set[int]
+    one: list[Hold], other: list[Hold], tenants: set[TenantId]
 ) -> None:
     parts = {tenant: [hold for hold in other if hold.tenant == tenant] for tenant in tenants}
     kept = [hold for hold in one if hold.tenant not in tenants]
@@ -71,7 +72,7 @@ def backlog() -> TimedBacklog:
 
 def take_all(backlog: TimedBacklog, tenant: int = 1) -> list[str]:
     taken: list[str] = []
-    while job := backlog.take(POOL, tenant, {1, 2}, ()):
+    while job := backlog.take(POOL, tenant, {TypeId(1), TypeId(2)}, ()):
         taken.append(job.id)
     return taken
 
@@ -88,7 +89,7 @@ def drain(backlog: TimedBacklog, store: list[QueuedJob]) -> list[str]:
         for stream, asked in backlog.reads.begin(10):
             found = read_from(stream, stream.cursor, asked, store)
             backlog.reads.end(stream, found, asked, ())
-        while job := backlog.take(POOL, 1, {1, 2}, ()):
+        while job := backlog.take(POOL, 1, {TypeId(1), TypeId(2)}, ()):
             taken.append(job.id)
             store.remove(job)
     return taken
@@ -107,7 +108,7 @@ def test_a_held_backlog_takes_no_memory_and_keeps_its_depth(backlog: TimedBacklo
         False,
     )
     assert take_all(backlog) == []
-    assert backlog.counts.depth(1, [POOL]) == 8
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 8
 
 
 def test_what_came_before_and_during_a_hold_goes_on_in_order(backlog: TimedBacklog) -> None:
@@ -118,13 +119,13 @@ def test_what_came_before_and_during_a_hold_goes_on_in_order(backlog: TimedBackl
     assert drain(backlog, list(store)) == []
     backlog.runnable.set_holds(NONE)
     assert drain(backlog, list(store)) == ids(store)
-    assert backlog.counts.depth(1, [POOL]) == 0
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 0
 
 
 def test_only_what_is_named_is_held(backlog: TimedBacklog) -> None:
     mine, other_type, other_tenant = make(1), make(2, type=2), make(3, tenant=2)
     backlog.arrived([mine, other_type, other_tenant])
-    assert backlog.runnable.set_holds(Holds([Hold(tenant=1, type=1)])) == []
+    assert backlog.runnable.set_holds(Holds([Hold(tenant=TenantId(1), type=TypeId(1))])) == []
     assert take_all(backlog) == [other_type.id]
     assert take_all(backlog, tenant=2) == [other_tenant.id]
     backlog.runnable.set_holds(NONE)
@@ -146,11 +147,11 @@ def test_a_hold_that_came_and_went_during_a_read_skips_nothing(backlog: TimedBac
     """The read began past the window; the window was given up while it was under way."""
     store = [make(n, ms=n) for n in range(8)]
     backlog.arrived(store)
-    first = backlog.take(POOL, 1, {1}, ())
+    first = backlog.take(POOL, 1, {TypeId(1)}, ())
     assert first is not None
     store.remove(first)
     while len(take_one := backlog.reads.begin(10)) == 0:
-        job = backlog.take(POOL, 1, {1}, ())
+        job = backlog.take(POOL, 1, {TypeId(1)}, ())
         assert job is not None
         store.remove(job)
     ((stream, asked),) = take_one
@@ -176,12 +177,12 @@ def test_a_hold_that_came_and_went_during_a_read_that_failed(backlog: TimedBackl
 def test_a_job_put_back_under_a_hold_waits_and_comes_first_again(backlog: TimedBacklog) -> None:
     store = [make(n, ms=n) for n in range(4)]
     backlog.arrived(store)
-    first = backlog.take(POOL, 1, {1}, ())
+    first = backlog.take(POOL, 1, {TypeId(1)}, ())
     assert first == store[0]
     backlog.runnable.set_holds(HOLD)
     backlog.put_back(first)
     assert take_all(backlog) == []
-    assert backlog.counts.depth(1, [POOL]) == 4
+    assert backlog.counts.depth(TenantId(1), [POOL]) == 4
     backlog.runnable.set_holds(NONE)
     assert drain(backlog, list(store)) == ids(store)
 
@@ -196,7 +197,7 @@ def test_a_retry_that_comes_due_during_a_read_of_a_full_window_is_not_skipped(
     backlog.arrived(store)
     backlog.arrived(others)
     for expected in store[:4]:
-        assert backlog.take(POOL, 1, {1}, ()) == expected
+        assert backlog.take(POOL, 1, {TypeId(1)}, ()) == expected
         store = store[1:]
     ((stream, asked),) = [wish for wish in backlog.reads.begin(10) if wish[0].key.tenant == 1]
     seen = read_from(stream, stream.cursor, asked, store)
@@ -211,10 +212,10 @@ def test_a_retry_that_comes_due_during_a_read_of_a_full_window_is_not_skipped(
 
 
 def test_a_probe_leaves_a_paused_stream_alone() -> None:
-    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=TenantId(1), type=TypeId(1), reason="open")
     job = make(1)
     backlog.arrived([job])
-    backlog.runnable.set_holds(Holds([open_, Hold(tenant=1)]))
+    backlog.runnable.set_holds(Holds([open_, Hold(tenant=TenantId(1))]))
     assert backlog.probes.begin(open_, [POOL]) == []
     backlog.runnable.set_holds(Holds([open_]))
     (stream,) = backlog.probes.begin(open_, [POOL])
@@ -223,7 +224,7 @@ def test_a_probe_leaves_a_paused_stream_alone() -> None:
 
 
 def test_a_hold_that_goes_during_a_probe_leaves_nothing_behind() -> None:
-    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=1, type=1, reason="open")
+    backlog, open_ = TimedBacklog(LIMITS), Hold(tenant=TenantId(1), type=TypeId(1), reason="open")
     store = [make(n, ms=n) for n in range(4)]
     backlog.arrived(store)
     backlog.runnable.set_holds(Holds([open_]))
@@ -242,19 +243,22 @@ def test_a_hold_that_goes_during_a_probe_leaves_nothing_behind() -> None:
 def test_a_probe_finds_all_that_its_hold_keeps_back(
     keys: set[StreamKey], tenant: int, type_: int, pool: int
 ) -> None:
-    backlog, hold = TimedBacklog(LIMITS), Hold(tenant, type_, pool, "open")
+    backlog, hold = (
+        TimedBacklog(LIMITS),
+        Hold(TenantId(tenant), TypeId(type_), PoolId(pool), "open"),
+    )
     backlog.runnable.set_holds(Holds([hold]))
     for key in keys:
         backlog.noticed(key, make(1).id)
-    found = {stream.key for stream in backlog.probes.begin(hold, [1, 2, 3])}
+    found = {stream.key for stream in backlog.probes.begin(hold, [PoolId(1), PoolId(2), PoolId(3)])}
     assert found == {key for key in keys if Holds([hold]).on(key)}
 
 
 def test_a_probe_looks_at_its_own_tenant_alone() -> None:
-    backlog, hold = TimedBacklog(LIMITS), Hold(1, 1, 0, "open")
+    backlog, hold = TimedBacklog(LIMITS), Hold(TenantId(1), TypeId(1), PoolId(0), "open")
     backlog.runnable.set_holds(Holds([hold]))
     for tenant in range(1, 20_001):
-        backlog.noticed(StreamKey(tenant, POOL, 1, 5), make(tenant).id)
+        backlog.noticed(StreamKey(TenantId(tenant), POOL, TypeId(1), 5), make(tenant).id)
     used_before = time.thread_time()
     for _ in range(100):
         (stream,) = backlog.probes.begin(hold, [POOL])
@@ -302,7 +306,7 @@ class OrderedStream(RuleBasedStateMachine):
     @rule(count=st.integers(1, 4))
     def take(self, count: int) -> None:
         for _ in range(count):
-            if job := self.backlog.take(POOL, 1, {1}, ()):
+            if job := self.backlog.take(POOL, 1, {TypeId(1)}, ()):
                 self.taken.append(job.id)
                 self.store.remove(job)
 
@@ -320,21 +324,23 @@ TestAStreamStaysInOrder = OrderedStream.TestCase
 
 
 def test_a_change_of_one_tenants_holds_is_about_nobody_else() -> None:
-    before = Holds([Hold(1), Hold(2, 7), Hold(pool=3)])
-    assert not before.unlike(before).types_of(1, 1)
+    before = Holds([Hold(TenantId(1)), Hold(TenantId(2), TypeId(7)), Hold(pool=PoolId(3))])
+    assert not before.unlike(before).types_of(PoolId(1), TenantId(1))
     for changes in (
-        Holds([Hold(2, 7), Hold(pool=3)]).unlike(before),
-        before.unlike(Holds([Hold(2, 7), Hold(pool=3)])),
+        Holds([Hold(TenantId(2), TypeId(7)), Hold(pool=PoolId(3))]).unlike(before),
+        before.unlike(Holds([Hold(TenantId(2), TypeId(7)), Hold(pool=PoolId(3))])),
     ):
-        assert changes.types_of(1, 1) == {0}
-        assert not changes.types_of(1, 2)
-    reasoned = Holds([Hold(1), Hold(2, 7, reason="circuit"), Hold(pool=3)]).unlike(before)
-    assert reasoned.types_of(1, 2) == {7}
-    assert not reasoned.types_of(1, 1)
-    no_pool = Holds([Hold(1), Hold(2, 7)]).unlike(before)
-    assert no_pool.types_of(3, 99) == {0}
-    assert not no_pool.types_of(1, 99)
-    assert Holds([Hold(type=9)]).unlike(Holds()).types_of(5, 5) == {9}
+        assert changes.types_of(PoolId(1), TenantId(1)) == {0}
+        assert not changes.types_of(PoolId(1), TenantId(2))
+    reasoned = Holds(
+        [Hold(TenantId(1)), Hold(TenantId(2), TypeId(7), reason="circuit"), Hold(pool=PoolId(3))]
+    ).unlike(before)
+    assert reasoned.types_of(PoolId(1), TenantId(2)) == {7}
+    assert not reasoned.types_of(PoolId(1), TenantId(1))
+    no_pool = Holds([Hold(TenantId(1)), Hold(TenantId(2), TypeId(7))]).unlike(before)
+    assert no_pool.types_of(PoolId(3), TenantId(99)) == {0}
+    assert not no_pool.types_of(PoolId(1), TenantId(99))
+    assert Holds([Hold(type=TypeId(9))]).unlike(Holds()).types_of(PoolId(5), TenantId(5)) == {9}
 
 
 @given(
@@ -347,6 +353,6 @@ def test_what_is_held_differently_is_among_the_changes(
 ) -> None:
     one, other = Holds(some), Holds(others)
     tenant, type_, pool = names
-    key = StreamKey(tenant, pool, type_, 5)
+    key = StreamKey(TenantId(tenant), PoolId(pool), TypeId(type_), 5)
     if bool(one.on(key)) != bool(other.on(key)):
-        assert one.unlike(other).types_of(pool, tenant) & {0, type_}
+        assert one.unlike(other).types_of(PoolId(pool), TenantId(tenant)) & {0, type_}

@@ -8,11 +8,14 @@ from tests.core.backlog.test_backlog import POOL
 
 from fairway.core.backlog.lane import LOOK_US, MANY_STREAMS, PREPAID_US, Lane
 from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.ids import ShardId, TenantId, TypeId
 
 
 def lane_with(streams: int) -> tuple[Lane, list[Stream]]:
     lane = Lane()
-    made = [Stream(StreamKey(1, POOL, n, 5, 7), 0) for n in range(streams)]
+    made = [
+        Stream(StreamKey(TenantId(1), POOL, TypeId(n), 5, 7), ShardId(0)) for n in range(streams)
+    ]
     for stream in made:
         lane.streams.add(stream)
     return lane, made

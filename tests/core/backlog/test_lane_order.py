@@ -20,9 +20,10 @@ from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare
 from fairway.core.backlog.priority import Firsts
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
 from fairway.core.backlog.tenant_backlog import TenantBacklog
+from fairway.core.ids import ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 
-TENANT = 1
+TENANT = TenantId(1)
 DEEDS = 300
 LANES = 8
 LIMITS = WindowLimits(jobs_total=60, jobs_per_stream=3, jobs_per_read=4)
@@ -78,7 +79,7 @@ class World:
         self.waiting |= {job.id: job for job in jobs}
         self.backlog.arrived(jobs)
 
-    def grant(self, asked: tuple[set[int], int]) -> None:
+    def grant(self, asked: tuple[set[TypeId], int]) -> None:
         types, most = asked
         take = self.backlog.taker(POOL, types, self.running, lambda tenant: None, self.now_us)
         for _ in range(most):
@@ -105,11 +106,13 @@ class World:
             self.backlog.remove(job.id, key_of(job))
 
     def hold(self, type_: int) -> None:
-        self.backlog.runnable.set_holds(Holds([Hold(type=type_)] if type_ else []))
+        self.backlog.runnable.set_holds(Holds([Hold(type=TypeId(type_))] if type_ else []))
 
     def runnable(self, type_: int) -> None:
         """All types but one are run by somebody."""
-        self.backlog.runnable.set_runnable({None: frozenset(set(range(1, 16)) - {type_})})
+        self.backlog.runnable.set_runnable(
+            {None: frozenset(map(TypeId, set(range(1, 16)) - {type_}))}
+        )
 
     def read(self, streams_max: int) -> None:
         for stream, asked in self.backlog.reads.begin(streams_max):
@@ -168,7 +171,7 @@ def backlog_of(*jobs: QueuedJob) -> TimedBacklog:
     return backlog
 
 
-def take(backlog: TimedBacklog, types: Set[int]) -> QueuedJob | None:
+def take(backlog: TimedBacklog, types: Set[TypeId]) -> QueuedJob | None:
     return backlog.take(POOL, TENANT, types, ())
 
 
@@ -178,8 +181,8 @@ def cannot_be_run(count: int) -> list[QueuedJob]:
 
 def test_lanes_that_a_worker_cannot_run_cost_it_nothing() -> None:
     few, many = backlog_of(*cannot_be_run(1)), backlog_of(*cannot_be_run(LANES_MAX))
-    assert take(many, {1}) is take(few, {1}) is None
-    assert steps_of(lambda: take(many, {1})) == steps_of(lambda: take(few, {1}))
+    assert take(many, {TypeId(1)}) is take(few, {TypeId(1)}) is None
+    assert steps_of(lambda: take(many, {TypeId(1)})) == steps_of(lambda: take(few, {TypeId(1)}))
 
 
 def test_one_lane_it_can_run_is_found_among_them_all() -> None:
@@ -188,17 +191,19 @@ def test_one_lane_it_can_run_is_found_among_them_all() -> None:
     few = backlog_of(*cannot_be_run(1), *mine)
     many = backlog_of(*cannot_be_run(LANES_MAX - 1), *mine)
     for _ in range(3):
-        assert take(many, {1}) == take(few, {1})
-    assert steps_of(lambda: take(many, {1})) <= 1.2 * steps_of(lambda: take(few, {1}))
+        assert take(many, {TypeId(1)}) == take(few, {TypeId(1)})
+    assert steps_of(lambda: take(many, {TypeId(1)})) <= 1.2 * steps_of(
+        lambda: take(few, {TypeId(1)})
+    )
 
 
 def test_the_first_worker_of_few_types_finds_very_many_lanes_sorted() -> None:
     backlog = backlog_of(*cannot_be_run(LANES_MAX))
-    assert steps_of(lambda: take(backlog, {1})) < 1000
+    assert steps_of(lambda: take(backlog, {TypeId(1)})) < 1000
 
 
-@pytest.mark.parametrize("types", [frozenset({1}), frozenset(range(1, 3000))])
-def test_a_lane_of_many_types_costs_no_more_for_each_that_ends(types: frozenset[int]) -> None:
+@pytest.mark.parametrize("types", [frozenset({TypeId(1)}), frozenset(map(TypeId, range(1, 3000)))])
+def test_a_lane_of_many_types_costs_no_more_for_each_that_ends(types: frozenset[TypeId]) -> None:
     """Its cost falls in the eyes of workers of every type: they learn it when they ask."""
     backlog = backlog_of(*[make(n, ms=n, type=n, lane=1) for n in range(1, 3000)])
     job = take(backlog, types)
@@ -208,7 +213,7 @@ def test_a_lane_of_many_types_costs_no_more_for_each_that_ends(types: frozenset[
 
 def test_a_grant_of_many_jobs_compares_all_types_once() -> None:
     jobs = [make(n, ms=n, type=1 + n % 500, lane=1 + n % 7) for n in range(3500)]
-    backlog, types = backlog_of(*jobs), frozenset(range(1, 501))
+    backlog, types = backlog_of(*jobs), frozenset(map(TypeId, range(1, 501)))
 
     taker = backlog.taker(POOL, types, (), lambda tenant: None, SECOND)
 
@@ -222,17 +227,19 @@ def test_a_grant_of_many_jobs_compares_all_types_once() -> None:
 def test_what_a_customer_did_not_use_is_gone_with_its_streams() -> None:
     """Another's shard took them while one of its jobs ran: it was idle since, as any other."""
     share = LaneShare()
-    streams = [Stream(StreamKey(TENANT, POOL, type_, 5, type_), 0) for type_ in (1, 2, 3)]
+    streams = [
+        Stream(StreamKey(TENANT, POOL, TypeId(type_), 5, type_), ShardId(0)) for type_ in (1, 2, 3)
+    ]
     idle, busy, _ = streams
     for stream in streams:
         share.add(stream)
         stream.window.append(make(stream.type, type=stream.type, lane=stream.key.lane))
         share.wake(stream, 0)
     share.started(1, "a", 0)
-    assert share.next_stream(Firsts({2}), 0) is busy
+    assert share.next_stream(Firsts({TypeId(2)}), 0) is busy
     share.drop(idle)
     for n in range(9):
-        assert share.next_stream(Firsts({2}), 0) is busy
+        assert share.next_stream(Firsts({TypeId(2)}), 0) is busy
         share.started(2, str(n), 0)
     share.add(idle)
     share.wake(idle, 0)

@@ -14,6 +14,7 @@ from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare, lane_of
 from fairway.core.backlog.priority import Firsts
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
+from fairway.core.ids import ShardId, TenantId, TypeId
 
 RUNS_US = st.sampled_from([SECOND // 10, SECOND // 3, SECOND, 5 * SECOND, 34 * SECOND])
 few = settings(max_examples=20, deadline=None)
@@ -85,8 +86,8 @@ def test_a_lane_that_wanted_little_banks_nothing_either() -> None:
 
 
 def test_a_lane_that_was_held_banks_nothing() -> None:
-    world = LaneWorld(4, {1: Load(SECOND), 2: Load(SECOND, type_id=2)}).run(10 * SECOND)
-    world.backlog.runnable.set_holds(Holds([Hold(type=2)]))
+    world = LaneWorld(4, {1: Load(SECOND), 2: Load(SECOND, type_id=TypeId(2))}).run(10 * SECOND)
+    world.backlog.runnable.set_holds(Holds([Hold(type=TypeId(2))]))
     world.run(300 * SECOND)
     world.backlog.runnable.set_holds(Holds())
     queued = [make(10**6 + n, ms=n, lane=2, type=2) for n in range(200)]
@@ -99,11 +100,11 @@ def test_a_lane_that_was_held_banks_nothing() -> None:
 
 
 def test_a_worker_that_cannot_run_a_lanes_types_skips_it() -> None:
-    world = LaneWorld(4, {1: Load(SECOND), 2: Load(SECOND, type_id=2)})
-    world.types = frozenset({1})
+    world = LaneWorld(4, {1: Load(SECOND), 2: Load(SECOND, type_id=TypeId(2))})
+    world.types = frozenset({TypeId(1)})
     world.run(60 * SECOND)
     assert (world.received_us[1], world.received_us[2]) == (4 * 60 * SECOND, 0)
-    world.types = frozenset({2})
+    world.types = frozenset({TypeId(2)})
     world.run(65 * SECOND)
     assert world.received_us[2] > 0
 
@@ -115,7 +116,7 @@ def test_priority_decides_inside_a_lane_only() -> None:
     other = [make(n, ms=n, lane=2, priority=0) for n in range(20, 28)]
     backlog.arrived([*normal, *other, *urgent])
     taken = []
-    while job := backlog.take(POOL, 1, {1}, ()):
+    while job := backlog.take(POOL, 1, {TypeId(1)}, ()):
         taken.append(job)
     assert [job for job in taken if job.lane == 1] == [*urgent, *normal]
     assert {job.lane for job in taken[:2]} == {1, 2}  # in turn, though one is urgent
@@ -126,7 +127,9 @@ def test_priority_decides_inside_a_lane_only() -> None:
 def test_memory_stays_bounded(deeds: list[tuple[int, int]]) -> None:
     """Ends add entries that never come up; they are swept out."""
     share, running, now_us = LaneShare(), list[tuple[int, str]](), 0
-    streams = [Stream(StreamKey(1, POOL, 1, 5, lane), 0) for lane in range(6)]
+    streams = [
+        Stream(StreamKey(TenantId(1), POOL, TypeId(1), 5, lane), ShardId(0)) for lane in range(6)
+    ]
     for number, stream in enumerate(streams):
         share.add(stream)
         stream.window.extend(make(n, lane=number) for n in range(3))
@@ -134,7 +137,7 @@ def test_memory_stays_bounded(deeds: list[tuple[int, int]]) -> None:
     for lane, deed in deeds * 10:
         now_us += 1000
         if deed == 0:
-            share.next_stream(Firsts({1}), now_us)
+            share.next_stream(Firsts({TypeId(1)}), now_us)
         elif deed == 1:
             running.append((lane, f"{lane}-{now_us}"))
             share.started(*running[-1], now_us)

@@ -9,6 +9,7 @@ from tests.core.backlog.test_backlog import POOL, make
 
 from fairway.core.backlog.priority import AGEING_MS, FEW_STREAMS, Firsts, StreamGroup, first_of
 from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.ids import ShardId, TenantId, TypeId
 
 TYPES = st.frozensets(st.integers(1, 5))
 #: Of each stream: its type, its priority, and when its jobs were accepted.
@@ -23,7 +24,7 @@ streams = st.lists(
 def group_of(plan: list[tuple[int, int, list[int]]]) -> tuple[StreamGroup, list[Stream]]:
     group, made = StreamGroup(), list[Stream]()
     for lane, (type_id, priority, times) in enumerate(plan):
-        stream = Stream(StreamKey(1, POOL, type_id, priority, lane), 0)
+        stream = Stream(StreamKey(TenantId(1), POOL, TypeId(type_id), priority, lane), ShardId(0))
         for number, ms in enumerate(sorted(times)):
             stream.window.append(make(lane * 10 + number, ms=ms, type=type_id, priority=priority))
         group.add(stream)
@@ -33,7 +34,7 @@ def group_of(plan: list[tuple[int, int, list[int]]]) -> tuple[StreamGroup, list[
 
 @given(streams, TYPES)
 def test_a_grant_of_many_takes_what_one_by_one_would(
-    plan: list[tuple[int, int, list[int]]], types: frozenset[int]
+    plan: list[tuple[int, int, list[int]]], types: frozenset[TypeId]
 ) -> None:
     group, made = group_of(plan)
     firsts = Firsts(types)
@@ -56,7 +57,7 @@ def make_rank(stream: Stream) -> int:
 
 @given(streams, TYPES)
 def test_streams_by_type_are_all_of_them(
-    plan: list[tuple[int, int, list[int]]], types: frozenset[int]
+    plan: list[tuple[int, int, list[int]]], types: frozenset[TypeId]
 ) -> None:
     group, made = group_of(plan)
     while made:
@@ -64,7 +65,9 @@ def test_streams_by_type_are_all_of_them(
         assert sorted(map(id, group)) == sorted(map(id, made))
         found = {id(stream) for stream in group.of_types(types)}
         assert found >= {id(stream) for stream in made if stream.type in types}
-        assert all(group.has(type_) == any(one.type == type_ for one in made) for type_ in types)
+        assert all(
+            group.has(TypeId(type_)) == any(one.type == type_ for one in made) for type_ in types
+        )
         group.drop(made.pop(len(made) // 2))
     assert len(group) == 0
 
@@ -72,4 +75,4 @@ def test_streams_by_type_are_all_of_them(
 @pytest.mark.parametrize(("younger_ms", "goes_first"), [(AGEING_MS - 1, True), (AGEING_MS, False)])
 def test_a_step_of_priority_is_worth_so_much_waiting(younger_ms: int, goes_first: bool) -> None:
     _, (low, high) = group_of([(1, 4, [0]), (1, 5, [younger_ms])])
-    assert (first_of([low, high], {1}) is high) == goes_first
+    assert (first_of([low, high], {TypeId(1)}) is high) == goes_first

@@ -10,6 +10,7 @@ from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.windows import Windows
+from fairway.core.ids import ShardId, TenantId, TypeId
 
 some = st.frozensets(st.integers(0, 7))
 JOBS = [make(number, ms=number) for number in range(8)]
@@ -32,7 +33,7 @@ def test_news_is_what_is_neither_here_nor_under_way(
     reading = Reading(Windows({}, LIMITS), lambda pool: False)
     underway = JobsUnderway(reading)
     underway.inserting_ids, underway.unrecorded_ids = set(ids(inserting)), set(ids(unrecorded))
-    stream = Stream(StreamKey(1, POOL, 1, 5), 0)
+    stream = Stream(StreamKey(TenantId(1), POOL, TypeId(1), 5), ShardId(0))
     stream.window += [JOBS[number] for number in sorted(here)]
     with reading.looking() as older:
         reading.ended(ids(ended_before))

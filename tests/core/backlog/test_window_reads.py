@@ -10,8 +10,9 @@ from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.reading import Found
 from fairway.core.backlog.streams import WindowLimits, key_of
 from fairway.core.backlog.window_reads import MAKE_ROOM_US
+from fairway.core.ids import TenantId
 
-HOG, LEFT_OUT = 1, 2
+HOG, LEFT_OUT = TenantId(1), 2
 LIMITS = WindowLimits(jobs_total=100, bytes_total=10_000, jobs_per_stream=100, jobs_per_read=40)
 
 

@@ -11,17 +11,29 @@ from tests.core.timed_backlog import TimedBacklog
 
 from fairway.core.backlog.reading import READ_BYTES_MAX, READ_JOBS_MIN, Budget, Found
 from fairway.core.backlog.streams import StreamKey, WindowLimits, key_of
-from fairway.core.ids import LOWEST_JOB_ID, make_job_id
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, PoolId, ShardId, TenantId, TypeId, make_job_id
 from fairway.core.job import QueuedJob
 
-POOL = 1
-PAID, FREE_FROM = 1, 100
+POOL = PoolId(1)
+PAID, FREE_FROM = 1, TenantId(100)
 START_MS = 1_700_000_000_000
 
 
 def make(number: int, tenant: int, *, size: int = 2, lane: int = 0, pool: int = POOL) -> QueuedJob:
-    job_id = make_job_id(0, START_MS + number, number, 0)
-    return QueuedJob(job_id, tenant, pool, 1, 5, lane, 0, 0, 0, None, b"x" * size)
+    job_id = make_job_id(ShardId(0), START_MS + number, number, 0)
+    return QueuedJob(
+        job_id,
+        TenantId(tenant),
+        PoolId(pool),
+        TypeId(1),
+        5,
+        lane,
+        Epoch(0),
+        0,
+        0,
+        None,
+        b"x" * size,
+    )
 
 
 class World:
@@ -35,12 +47,14 @@ class World:
 
     def hint(self, *tenants: int, pool: int = POOL) -> None:
         for tenant in tenants:
-            self.backlog.hinted(StreamKey(tenant, pool, 1, 5), make(0, tenant).id)
+            self.backlog.hinted(
+                StreamKey(TenantId(tenant), PoolId(pool), TypeId(1), 5), make(0, tenant).id
+            )
 
     def free(self, *tenants: int) -> None:
         for tenant in tenants:
-            streams = self.backlog.counts.streams_of(tenant, [POOL, 2])
-            self.backlog.reading.set_deferrable(tenant, True, streams)
+            streams = self.backlog.counts.streams_of(TenantId(tenant), [POOL, PoolId(2)])
+            self.backlog.reading.set_deferrable(TenantId(tenant), True, streams)
 
     def crowd(self, *pools: int) -> None:
         self.backlog.reading._is_crowded = lambda pool: pool in pools
@@ -55,7 +69,7 @@ class World:
         return {stream.key.tenant: asked for stream, asked in wishes}
 
     def take(self, tenant: int) -> QueuedJob | None:
-        job = self.backlog.take(POOL, tenant, {1}, ())
+        job = self.backlog.take(POOL, tenant, {TypeId(1)}, ())
         if job is not None:
             self.store.remove(job)
         return job
@@ -93,7 +107,7 @@ def test_a_crowd_in_one_pool_keeps_nobody_out_of_another() -> None:
     world.hint(FREE_FROM, pool=2)
     assert world.backlog.reads.are_wanted
     assert world.read() == {FREE_FROM: READ_JOBS_MIN}
-    assert world.backlog.counts.ready(2, FREE_FROM) == 1
+    assert world.backlog.counts.ready(PoolId(2), FREE_FROM) == 1
 
 
 def test_crowds_of_two_pools_come_in_side_by_side() -> None:
@@ -110,7 +124,9 @@ def test_one_of_the_crowd_that_begins_to_pay_waits_no_longer() -> None:
     world.free(*range(FREE_FROM, FREE_FROM + 30))
     world.crowd(POOL)
     world.hint(*range(FREE_FROM, FREE_FROM + 30))
-    world.backlog.reading.set_deferrable(120, False, world.backlog.counts.streams_of(120, [POOL]))
+    world.backlog.reading.set_deferrable(
+        TenantId(120), False, world.backlog.counts.streams_of(TenantId(120), [POOL])
+    )
     assert list(world.read()) == [120]
 
 
@@ -170,7 +186,9 @@ def test_windows_are_kept_while_everybody_has_some() -> None:
     world.hint(1)
     assert world.read() == {}
     assert world.backlog.windows.jobs_held == 60
-    assert all(s.cursor > LOWEST_JOB_ID for s in world.backlog.counts.streams_of(1, [POOL]))
+    assert all(
+        s.cursor > LOWEST_JOB_ID for s in world.backlog.counts.streams_of(TenantId(1), [POOL])
+    )
 
 
 def weighed_read(world: World, streams_max: int) -> int:
@@ -225,7 +243,7 @@ def test_windows_hold_no_more_bytes_than_they_may_and_every_job_comes(
 def test_a_tenant_with_very_many_streams_keeps_nobody_from_being_read() -> None:
     world = World(WindowLimits(), [make(1, 2)])
     for lane in range(1000):
-        world.backlog.hinted(StreamKey(1, POOL, 1, 5, lane), make(0, 1).id)
+        world.backlog.hinted(StreamKey(TenantId(1), POOL, TypeId(1), 5, lane), make(0, 1).id)
     world.hint(2, 3)
     assert set(world.read(24)) == {1, 2, 3}
     rounds = [world.read(24) for _ in range(3)]

@@ -12,6 +12,7 @@ from fairway.core.backpressure.connections import (
     ConnectionLimits,
     address_of,
 )
+from fairway.core.ids import TenantId
 
 LIMITS = ConnectionLimits(total_max=20, address_max=8)
 
@@ -43,7 +44,7 @@ class Crowd(RuleBasedStateMachine):
     def prove(self, data: st.DataObject, holder: int) -> None:
         one = data.draw(st.sampled_from(sorted(self.open)))
         if self.open[one][1] is None:
-            may_stay = self.book.proved(one, holder)
+            may_stay = self.book.proved(one, TenantId(holder))
             self.open[one] = (self.open[one][0], holder)
             assert may_stay or holder != STAFF, "staff may always stay"
             if not may_stay:

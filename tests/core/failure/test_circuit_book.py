@@ -17,8 +17,9 @@ from fairway.core.failure.circuit_book import (
     CircuitBook,
 )
 from fairway.core.failure.circuits import SECOND_US, Circuit, CircuitSettings
+from fairway.core.ids import TenantId, TypeId
 
-TENANT = 1
+TENANT = TenantId(1)
 SETTINGS = CircuitSettings(window_us=10 * SECOND_US, calls_min=2)
 LATER_US = 60 * SECOND_US
 
@@ -27,17 +28,17 @@ def failed(
     book: CircuitBook, type_: int, dependency: str, now_us: int = 0, *, tenant: int = TENANT
 ) -> Circuit | None:
     """A call of this dependency failed; its circuit, if it has one."""
-    name = book.name_of(tenant, type_, dependency)
+    name = book.name_of(TenantId(tenant), TypeId(type_), dependency)
     if name is None:
         return None
-    circuit = book.of_type(tenant, type_).get(name) or Circuit(SETTINGS)
-    book.put(tenant, type_, name, circuit)
+    circuit = book.of_type(TenantId(tenant), TypeId(type_)).get(name) or Circuit(SETTINGS)
+    book.put(TenantId(tenant), TypeId(type_), name, circuit)
     circuit.failed(now_us)
     return circuit
 
 
 def names(book: CircuitBook, tenant: int = TENANT) -> Iterator[tuple[int, str]]:
-    return ((type_, name) for type_, named in book.of_tenant(tenant) for name in named)
+    return ((type_, name) for type_, named in book.of_tenant(TenantId(tenant)) for name in named)
 
 
 def test_the_seventeenth_dependency_of_a_type_shares_a_circuit() -> None:
@@ -59,15 +60,17 @@ def test_types_share_theirs_once_a_tenant_has_very_many() -> None:
     assert len(found) == book.count(TENANT) == CIRCUITS_MAX
     assert len(found) - found.count(OTHER) == NAMED_MAX
     own = failed(book, 1, "d0")
-    assert own is book.of_type(TENANT, 1)["d0"], "what has one keeps it"
-    assert failed(book, 1, "d0", tenant=2) is book.of_type(2, 1)["d0"], "others have their own"
+    assert own is book.of_type(TENANT, TypeId(1))["d0"], "what has one keeps it"
+    assert failed(book, 1, "d0", tenant=2) is book.of_type(TenantId(2), TypeId(1))["d0"], (
+        "others have their own"
+    )
 
 
 def test_room_that_is_given_up_is_used_again() -> None:
     book = CircuitBook()
     for type_ in range(CIRCUITS_MAX + 1):
         failed(book, type_, "d")
-    kept = book.of_type(TENANT, 0)["d"]
+    kept = book.of_type(TENANT, TypeId(0))["d"]
     kept.failed(0)
     assert kept.is_open
     book.forget_idle(TENANT, LATER_US)
@@ -94,7 +97,7 @@ def test_the_count_is_what_there_is(deeds: list[tuple[int, int, int]]) -> None:
             if number:
                 failed(book, type_, f"d{number}", now_us, tenant=tenant)
             else:
-                book.forget_idle(tenant, now_us)
-            for each in (1, 2):
+                book.forget_idle(TenantId(tenant), now_us)
+            for each in map(TenantId, (1, 2)):
                 assert len(list(names(book, each))) == book.count(each) <= 6
                 assert (each in book) == (each in book.tenants()) == bool(book.count(each))

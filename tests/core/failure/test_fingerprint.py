@@ -13,6 +13,7 @@ from fairway.core.failure.fault import (
     Fault,
 )
 from fairway.core.failure.fingerprint import as_text, fingerprint, frame, from_text, normalised
+from fairway.core.ids import TypeId
 
 PYTHON_STACK = """Traceback (most recent call last):
   File "/srv/app/jobs.py", line 10, in send
@@ -39,19 +40,19 @@ ValueError: no such address
 )
 def test_what_differs_from_job_to_job_makes_no_difference(message: str, other: str) -> None:
     assert normalised(message) == normalised(other)
-    assert fingerprint(1, Fault("E", message)) == fingerprint(1, Fault("E", other))
+    assert fingerprint(TypeId(1), Fault("E", message)) == fingerprint(TypeId(1), Fault("E", other))
 
 
 def test_what_makes_a_difference() -> None:
     base = Fault("ValueError", "bad value", PYTHON_STACK.format(line=20))
     others = [
-        fingerprint(2, base),
-        fingerprint(1, base._replace(type="TypeError")),
-        fingerprint(1, base._replace(message="bad address")),
-        fingerprint(1, base._replace(stack=base.stack.replace("deliver", "bounce"))),
-        fingerprint(1, base._replace(dependency="smtp")),
+        fingerprint(TypeId(2), base),
+        fingerprint(TypeId(1), base._replace(type="TypeError")),
+        fingerprint(TypeId(1), base._replace(message="bad address")),
+        fingerprint(TypeId(1), base._replace(stack=base.stack.replace("deliver", "bounce"))),
+        fingerprint(TypeId(1), base._replace(dependency="smtp")),
     ]
-    assert len({fingerprint(1, base), *others}) == 6
+    assert len({fingerprint(TypeId(1), base), *others}) == 6
 
 
 def test_a_moved_line_or_folder_is_the_same_cause() -> None:

@@ -7,10 +7,11 @@ from tests.core.fair_simulation import PLAIN, SECOND, Load, SimJob, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.standings import Waiting
+from fairway.core.ids import TenantId, TypeId
 
 
 def always(tenant: int) -> SimJob:
-    return SimJob(tenant, 1, 0, None)
+    return SimJob(tenant, TypeId(1), 0, None)
 
 
 # ---- floors, caps, reservations
@@ -19,11 +20,11 @@ def always(tenant: int) -> SimJob:
 def test_a_cap_lets_nobody_in_until_a_job_ends() -> None:
     share = PoolShare(PLAIN)
     share.set_capacity(10, 0)
-    share.set_entitlement(1, Entitlement(cap=2), 0)
-    share.wake(1, 0)
+    share.set_entitlement(TenantId(1), Entitlement(cap=2), 0)
+    share.wake(TenantId(1), 0)
     granted = share.grant(10, always, 0)
     assert len(granted) == 2
-    assert share.insight.standing(1, 0).waiting is Waiting.CAP
+    assert share.insight.standing(TenantId(1), 0).waiting is Waiting.CAP
     share.finish(granted[0][1], SECOND)
     assert len(share.grant(10, always, SECOND)) == 1
 

@@ -10,6 +10,7 @@ from tests.core.fair_worlds import tried
 from fairway.core.fair_share.competitors import GROUP, Competitors
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.fairness import PoolShare, Running
+from fairway.core.ids import TenantId, TypeId
 
 TERMS = (
     Entitlement(),
@@ -34,15 +35,15 @@ def play(share: PoolShare, steps: list[Step]) -> list[Running]:
     for deed, tenant, number, gap_us in steps:
         now_us += gap_us
         if deed == "wake":
-            share.wake(tenant, now_us)
+            share.wake(TenantId(tenant), now_us)
         elif deed == "sleep":
-            share.sleep(tenant, now_us)
+            share.sleep(TenantId(tenant), now_us)
         elif deed == "terms":
-            share.set_entitlement(tenant, TERMS[number % len(TERMS)], now_us)
+            share.set_entitlement(TenantId(tenant), TERMS[number % len(TERMS)], now_us)
         elif deed == "slots":
             share.set_capacity(number, now_us)
         elif deed == "grant":
-            found = share.grant(number % 4, lambda who: SimJob(who, 1, 0, None), now_us)
+            found = share.grant(number % 4, lambda who: SimJob(who, TypeId(1), 0, None), now_us)
             running += [one for _, one in found]
         elif running:
             share.finish(running.pop(number % len(running)), now_us)
@@ -86,7 +87,7 @@ def test_in_the_end_nothing_is_kept_of_who_is_gone(steps: list[Step]) -> None:
     for running in play(share, steps):
         share.finish(running, later_us)
     for tenant in range(1, 6):
-        share.sleep(tenant, later_us)
+        share.sleep(TenantId(tenant), later_us)
     for hour in range(1, 4):
         share.tick(later_us + hour * 3600 * SECOND)
     assert set(share._competitors.nodes) == {GROUP}

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.fair_share.estimates import Estimates
+from fairway.core.ids import TypeId
 
 FIRST_US, MIN_US, MAX_US = 300_000, 1_000, 10_000_000
-TYPE = 7
+TYPE = TypeId(7)
 runs = st.lists(st.integers(0, 100_000_000), max_size=50)
 
 

@@ -12,10 +12,11 @@ from tests.core.fair_checks import hoarded, share_errors
 from tests.core.fair_simulation import LOOSE, PLAIN, SECOND, Load, SimJob, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
+from fairway.core.ids import TenantId, TypeId
 
 
 def always(tenant: int) -> SimJob:
-    return SimJob(tenant, 1, 0, None)
+    return SimJob(tenant, TypeId(1), 0, None)
 
 
 def never(tenant: int) -> SimJob | None:
@@ -26,7 +27,7 @@ def pool(slots: int, *tenants: int, settings: ShareSettings = PLAIN) -> PoolShar
     share = PoolShare(settings)
     share.set_capacity(slots, 0)
     for tenant in tenants:
-        share.wake(tenant, 0)
+        share.wake(TenantId(tenant), 0)
     return share
 
 
@@ -42,7 +43,7 @@ def test_a_turn_is_as_much_slot_time_as_the_pool_works_off_at_once(
     slots: int, jobs_in_turn: int
 ) -> None:
     share = pool(slots, 1, 2, 3)
-    share.expect(1, 100_000)
+    share.expect(TypeId(1), 100_000)
     order = tenants_of(share.grant(6 * jobs_in_turn, always, 0))
     turns = [len(list(jobs)) for _, jobs in groupby(order)]
     assert turns == [jobs_in_turn] * 6
@@ -51,7 +52,7 @@ def test_a_turn_is_as_much_slot_time_as_the_pool_works_off_at_once(
 
 def test_a_turn_ends_where_fair_slots_do() -> None:
     share = pool(2_000, *range(1, 1_001))
-    share.expect(1, 1_000)
+    share.expect(TypeId(1), 1_000)
     order = tenants_of(share.grant(2_000, always, 0))
     assert all(order.count(tenant) == 2 for tenant in (1, 500, 1_000))
 
@@ -143,11 +144,11 @@ def test_idle_capacity_is_free_of_charge() -> None:
 def test_debt_is_forgiven_beyond_its_limit() -> None:
     settings = ShareSettings(free_share=0, debt_max_us=30 * SECOND)
     share = pool(10, 1, settings=settings)
-    node = share._competitors.node(1)
-    share.sleep(1, 0)
+    node = share._competitors.node(TenantId(1))
+    share.sleep(TenantId(1), 0)
     node.raise_to(node.v + 10**9 * node.stride)
-    share.wake(1, 0)
-    assert share.insight.standing(1, 0).debt_us == 10 * 30 * SECOND
+    share.wake(TenantId(1), 0)
+    assert share.insight.standing(TenantId(1), 0).debt_us == 10 * 30 * SECOND
 
 
 # ---- the conversation with the dispatcher
@@ -177,7 +178,7 @@ def test_sleeping_inside_take_ends_the_tenants_turn() -> None:
     share = pool(10, 1, 2)
 
     def last_one(tenant: int) -> SimJob:
-        share.sleep(tenant, 0)
+        share.sleep(TenantId(tenant), 0)
         return always(tenant)
 
     assert sorted(tenants_of(share.grant(9, last_one, 0))) == [1, 2]
@@ -186,19 +187,19 @@ def test_sleeping_inside_take_ends_the_tenants_turn() -> None:
 
 def test_a_tenants_own_workers_cost_it_nothing_and_take_nothing_from_the_pool() -> None:
     share = pool(10, 1, 2)
-    own = share.grant_own(1, 5, always, 0)
+    own = share.grant_own(TenantId(1), 5, always, 0)
     assert tenants_of(own) == [1] * 5
     assert sorted(tenants_of(share.grant(10, always, 0))) == [1] * 5 + [2] * 5
     for _, running in own:
         share.finish(running, SECOND)
-    assert share.insight.running(1) == 5
-    assert share.insight.standing(1, SECOND).received_us == 10 * SECOND
+    assert share.insight.running(TenantId(1)) == 5
+    assert share.insight.standing(TenantId(1), SECOND).received_us == 10 * SECOND
 
 
 def test_a_tenants_own_workers_teach_nobody_how_long_a_type_runs() -> None:
     share = pool(10, 1)
-    estimate = share._estimates.of(always(1).type)
-    share.finish(share.grant_own(1, 1, always, 0)[0][1], 600 * SECOND)
+    estimate = share._estimates.of(TypeId(always(1).type))
+    share.finish(share.grant_own(TenantId(1), 1, always, 0)[0][1], 600 * SECOND)
     assert estimate.guessed
     share.finish(share.grant(1, always, 0)[0][1], 600 * SECOND)
     assert not estimate.guessed
@@ -209,8 +210,8 @@ def test_finishing_twice_changes_nothing() -> None:
     running = share.grant(1, always, 0)[0][1]
     share.finish(running, SECOND)
     share.finish(running, 9 * SECOND)
-    assert share.insight.running(1) == 0
-    assert share.insight.standing(1, 9 * SECOND).received_us == SECOND
+    assert share.insight.running(TenantId(1)) == 0
+    assert share.insight.standing(TenantId(1), 9 * SECOND).received_us == SECOND
 
 
 def test_nodes_without_work_or_debt_are_forgotten_but_not_what_they_received() -> None:
@@ -219,7 +220,7 @@ def test_nodes_without_work_or_debt_are_forgotten_but_not_what_they_received() -
     assert sim.share.insight.pool().nodes == 200
     sim.share.tick(sim.now_us)
     assert sim.share.insight.pool().nodes == 0
-    assert sim.share.insight.standing(7, sim.now_us).received_us == 3 * SECOND // 2
+    assert sim.share.insight.standing(TenantId(7), sim.now_us).received_us == 3 * SECOND // 2
 
 
 def test_a_restored_debtor_waits_and_unknown_tenants_are_spread_out() -> None:
@@ -231,15 +232,15 @@ def test_a_restored_debtor_waits_and_unknown_tenants_are_spread_out() -> None:
     heir.set_capacity(20, 0)
     heir.restore(rows, 0)
     for tenant in (1, 2, 3, 4, 5):
-        heir.wake(tenant, 0)
-    assert heir.insight.standing(1, 0).debt_us > SECOND
-    assert len({heir._competitors.node(n).v >> 32 for n in (3, 4, 5)}) == 3
+        heir.wake(TenantId(tenant), 0)
+    assert heir.insight.standing(TenantId(1), 0).debt_us > SECOND
+    assert len({heir._competitors.node(TenantId(n)).v >> 32 for n in (3, 4, 5)}) == 3
     assert 1 not in tenants_of(heir.grant(8, always, 0))
 
 
 def test_tenants_outside_the_range_are_refused() -> None:
     with pytest.raises(ValueError, match="a tenant is a number"):
-        PoolShare(PLAIN).wake(0, 0)
+        PoolShare(PLAIN).wake(TenantId(0), 0)
     with pytest.raises(ValueError, match="group"):
         Entitlement(group="gold")
     with pytest.raises(ValueError, match="weight"):

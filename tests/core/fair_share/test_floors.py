@@ -13,6 +13,7 @@ from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettin
 from fairway.core.fair_share.floors import Floors
 from fairway.core.fair_share.node import ShareNode
 from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.ids import TenantId
 
 
 def test_a_floor_is_reached_within_a_second_in_a_full_pool_of_short_jobs() -> None:
@@ -50,7 +51,7 @@ def test_use_within_the_floor_leaves_no_debt() -> None:
 def test_terms_may_change_in_any_order_without_losing_count_of_the_floors() -> None:
     share = PoolShare(PLAIN)
     share.set_capacity(100, 0)
-    share.wake(1, 0)
+    share.wake(TenantId(1), 0)
     for terms in (
         Entitlement(floor_share=300),
         Entitlement(floor_share=300, group="free"),
@@ -60,7 +61,7 @@ def test_terms_may_change_in_any_order_without_losing_count_of_the_floors() -> N
         Entitlement(group="free", floor_share=9),
         Entitlement(),
     ):
-        share.set_entitlement(1, terms, 0)
+        share.set_entitlement(TenantId(1), terms, 0)
         counted = terms.floor_share if terms.group == "" and terms.cap is None else 0
         floors = share._competitors.floors
         assert (floors._share, floors._count) == (counted, int(counted > 0))
@@ -75,11 +76,13 @@ shares = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
 def test_all_floors_together_stay_within_their_part(
     slots: int, shares: list[int], max_share: int
 ) -> None:
-    nodes = dict[int, ShareNode]()
+    nodes = dict[TenantId, ShareNode]()
     floors, queue = Floors(nodes, max_share), ShareQueue(nodes, ShareSettings())
     floors.set_slots(slots)
     for tenant, share in enumerate(shares, 1):
-        node = nodes[tenant] = ShareNode(tenant, Entitlement(floor_share=share), queue)
+        node = nodes[TenantId(tenant)] = ShareNode(
+            TenantId(tenant), Entitlement(floor_share=share), queue
+        )
         floors.add(node)
     while (neediest := floors.neediest()) is not None:
         assert floors.below(neediest)
@@ -97,10 +100,10 @@ def test_all_floors_together_stay_within_their_part(
 
 
 def test_who_loses_a_slot_is_found_again() -> None:
-    nodes = dict[int, ShareNode]()
+    nodes = dict[TenantId, ShareNode]()
     floors, queue = Floors(nodes, 800), ShareQueue(nodes, ShareSettings())
     floors.set_slots(100)
-    nodes[1] = node = ShareNode(1, Entitlement(floor_share=100), queue)
+    nodes[TenantId(1)] = node = ShareNode(TenantId(1), Entitlement(floor_share=100), queue)
     floors.add(node)
     node.running = 10
     assert floors.neediest() is None

@@ -9,12 +9,13 @@ from tests.core.fair_simulation import PLAIN, SECOND, Load, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement
 from fairway.core.fair_share.history import HALF_US, Recent, ShareHistory, Totals
+from fairway.core.ids import TenantId
 
 PASS_US = 5 * SECOND
 
 
 def totals(at_us: int, received_us: int = 0, entitled_us: int = 0) -> Totals:
-    return Totals(1, at_us, received_us, entitled_us)
+    return Totals(TenantId(1), at_us, received_us, entitled_us)
 
 
 @given(st.integers(0, 300), st.integers(0, 4_999_999), st.integers(0, 10**9))
@@ -39,7 +40,7 @@ def test_an_answer_covers_half_a_minute_to_a_whole_one(
 def test_a_tenant_without_a_mark_has_no_answer() -> None:
     history = ShareHistory()
     history.note([totals(5)])
-    assert history.recent(Totals(2, 9, 0, 0)) is None
+    assert history.recent(Totals(TenantId(2), 9, 0, 0)) is None
     assert history.recent(totals(5)) is None  # no time has passed
 
 
@@ -63,7 +64,7 @@ def test_entitlement_over_the_last_minute_is_the_fair_share_of_it(tenants: int) 
         history.turn(sim.now_us)
         history.note(sim.share.insight.totals(sim.share.tenants(), sim.now_us))
     sim.run(sim.now_us + SECOND)
-    for now in sim.share.insight.totals(sim.loads, sim.now_us):
+    for now in sim.share.insight.totals(map(TenantId, sim.loads), sim.now_us):
         recent = history.recent(now)
         assert recent is not None
         fair_us = 10 * recent.window_us / tenants
@@ -74,9 +75,11 @@ def test_entitlement_over_the_last_minute_is_the_fair_share_of_it(tenants: int) 
 def test_asking_does_not_change_what_is_answered() -> None:
     asked, unasked = (Simulation(4, {1: Load(), 2: Load()}, PLAIN) for _ in range(2))
     for second in range(1, 21):
-        asked.run(second * SECOND).share.insight.totals([1, 2], asked.now_us)
+        asked.run(second * SECOND).share.insight.totals([TenantId(1), TenantId(2)], asked.now_us)
     unasked.run(20 * SECOND)
-    one, other = (sim.share.insight.totals([1, 2], sim.now_us) for sim in (asked, unasked))
+    one, other = (
+        sim.share.insight.totals([TenantId(1), TenantId(2)], sim.now_us) for sim in (asked, unasked)
+    )
     for mine, theirs in zip(one, other, strict=True):
         assert mine.received_us == theirs.received_us
         assert mine.entitled_us == pytest.approx(theirs.entitled_us, abs=20)  # rounded each time
@@ -85,6 +88,6 @@ def test_asking_does_not_change_what_is_answered() -> None:
 def test_a_cap_bounds_what_is_fair_and_an_absent_tenant_has_a_fair_share_too() -> None:
     loads = {1: Load(), 2: Load(terms=Entitlement(cap=1)), 3: Load(from_us=99 * SECOND)}
     sim = Simulation(8, loads, PLAIN).run(SECOND)
-    slots = [sim.share.insight.standing(n, sim.now_us).fair_slots_milli for n in (2, 3)]
+    slots = [sim.share.insight.standing(TenantId(n), sim.now_us).fair_slots_milli for n in (2, 3)]
     assert slots[0] == 1000
     assert slots[1] >= 2000

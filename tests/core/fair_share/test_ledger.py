@@ -13,16 +13,17 @@ from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.ledger import Ledger
 from fairway.core.fair_share.node import DONE, Running
+from fairway.core.ids import TenantId, TypeId
 
-QUIET, ENEMY = 1, 2
-TYPE = 7  # of both
+QUIET, ENEMY = TenantId(1), TenantId(2)
+TYPE = TypeId(7)  # of both
 SLOTS = 4
 Step = tuple[int, str, int]
 
 
 class Job(NamedTuple):
     tenant: int
-    type: int = TYPE
+    type: TypeId = TYPE
     timeout_ms: int | None = None
 
 
@@ -33,8 +34,8 @@ class World:
         self.share = PoolShare(ShareSettings())
         self.share.set_capacity(SLOTS, 0)
         for tenant, weight in zip((QUIET, ENEMY), weights, strict=True):
-            self.share.set_entitlement(tenant, Entitlement(weight=weight), 0)
-            self.share.wake(tenant, 0)
+            self.share.set_entitlement(TenantId(tenant), Entitlement(weight=weight), 0)
+            self.share.wake(TenantId(tenant), 0)
         self._shared: list[Running] = []
         self._own: list[Running] = []
         self.now_us = 0
@@ -42,7 +43,7 @@ class World:
     def step(self, gap_us: int, deed: str, count: int, *, with_own: bool) -> None:
         self.now_us += gap_us
         if deed == "grant":
-            take = {QUIET: Job(QUIET)}
+            take = {TenantId(QUIET): Job(QUIET)}
             granted = self.share.grant(SLOTS - len(self._shared), take.get, self.now_us)
             self._shared += [running for _, running in granted]
         elif deed == "finish" and self._shared:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.fair_share.own_slots import TENANT_SLOTS_MAX, OwnSlots
+from fairway.core.ids import TenantId
 
 offers = st.integers(0, TENANT_SLOTS_MAX // 2 + 10) | st.just(TENANT_SLOTS_MAX)
 steps = st.lists(
@@ -23,8 +24,8 @@ def test_it_is_the_same_as_a_count_of_all(steps: list[tuple[str, int, int | None
         else:
             others = sum(n for key, (of, n) in said.items() if of == tenant and key != session)
             fits = others + slots <= TENANT_SLOTS_MAX
-            assert own.offer(session, tenant, slots) == fits
+            assert own.offer(session, TenantId(tenant), slots) == fits
             if fits:
                 said[session] = (tenant, slots)
         for one in (1, 2):
-            assert own.of(one) == sum(n for of, n in said.values() if of == one)
+            assert own.of(TenantId(one)) == sum(n for of, n in said.values() if of == one)

@@ -12,6 +12,7 @@ from tests.core.fair_worlds import tried
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.node import ShareNode
 from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.ids import TenantId
 
 TENANTS = 6
 Step = tuple[str, int, int]
@@ -26,15 +27,16 @@ class Level:
     """Every node of one queue; what was paid can be given back, down to where it woke."""
 
     def __init__(self, settings: ShareSettings, weights: list[int]) -> None:
-        self.nodes = dict[int, ShareNode]()
+        self.nodes: dict[TenantId, ShareNode] = {}
         self.queue = ShareQueue(self.nodes, replace(settings, turn_us=0))
         self.queue.set_slots(8)
-        for tenant, weight in enumerate(weights, 1):
+        for number, weight in enumerate(weights, 1):
+            tenant = TenantId(number)
             self.nodes[tenant] = ShareNode(tenant, Entitlement(weight=weight), self.queue)
             self.queue.enter(self.nodes[tenant], 0)
 
     def step(self, deed: str, tenant: int, amount: int) -> None:
-        node, queue = self.nodes[tenant], self.queue
+        node, queue = self.nodes[TenantId(tenant)], self.queue
         if deed == "serve":
             if (chosen := queue.pick(0)) is not None:
                 queue.serve(chosen, amount * chosen.stride, 0)
@@ -92,9 +94,9 @@ def test_who_holds_its_fair_slots_goes_after_all_others(steps: list[Step]) -> No
 def test_virtual_time_never_falls_and_who_wakes_starts_at_the_present(steps: list[Step]) -> None:
     level, before = Level(PLAIN, [10] * TENANTS), 0
     for deed, tenant, amount in steps:
-        was_eligible = level.nodes[tenant].eligible
+        was_eligible = level.nodes[TenantId(tenant)].eligible
         level.step(deed, tenant, amount)
-        queue, node = level.queue, level.nodes[tenant]
+        queue, node = level.queue, level.nodes[TenantId(tenant)]
         assert queue.v >= before
         before = queue.v
         if deed == "leave" and not was_eligible:

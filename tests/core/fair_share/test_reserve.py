@@ -14,6 +14,7 @@ from fairway.core.fair_share.fairness import Entitlement, ShareSettings
 from fairway.core.fair_share.node import ShareNode
 from fairway.core.fair_share.queue import ShareQueue
 from fairway.core.fair_share.reserve import Reserve
+from fairway.core.ids import TenantId
 
 
 def test_reserved_slots_are_there_when_their_owner_comes() -> None:
@@ -66,11 +67,13 @@ steps = st.lists(st.tuples(deeds, st.integers(1, 4), st.integers(0, 12)), max_si
 def test_what_is_idle_is_what_the_owners_do_not_use(steps: list[tuple[str, int, int]]) -> None:
     reserve, capacity = Reserve(), 10
     queue = ShareQueue({}, ShareSettings())
-    nodes = {tenant: ShareNode(tenant, Entitlement(), queue) for tenant in range(1, 5)}
+    nodes = {tenant: ShareNode(TenantId(tenant), Entitlement(), queue) for tenant in range(1, 5)}
     promised, running = Counter[int](), Counter[int]()
     for deed, tenant, number in steps:
         if deed == "promise":
-            assert reserve.set_promise(tenant, number, capacity) == (promised[tenant] != number)
+            assert reserve.set_promise(TenantId(tenant), number, capacity) == (
+                promised[tenant] != number
+            )
             promised[tenant] = number
         elif deed == "fit":
             capacity = number
@@ -85,14 +88,14 @@ def test_what_is_idle_is_what_the_owners_do_not_use(steps: list[tuple[str, int, 
         parts = {one: min(part, part * capacity // whole) for one, part in promised.items()}
         assert reserve.total == sum(parts.values()) <= capacity
         rooms = {one: max(0, parts.get(one, 0) - running[one]) for one in nodes}
-        assert {one: reserve.room(one) for one in nodes} == rooms
+        assert {one: reserve.room(TenantId(one)) for one in nodes} == rooms
         assert reserve.idle == sum(rooms.values())
 
 
 def test_who_is_open_has_work_and_room() -> None:
     reserve = Reserve()
-    node = ShareNode(1, Entitlement(), ShareQueue({}, ShareSettings()))
-    reserve.set_promise(1, 1, 10)
+    node = ShareNode(TenantId(1), Entitlement(), ShareQueue({}, ShareSettings()))
+    reserve.set_promise(TenantId(1), 1, 10)
     reserve.review(node)
     assert not reserve.open, "it has no work"
     node.eligible = True

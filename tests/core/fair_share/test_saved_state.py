@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.core.fair_simulation import PLAIN, SECOND, Load, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare
+from fairway.core.ids import TenantId
 
 SLOTS = 4
 TENANTS = (1, 2, 3)
@@ -25,17 +26,20 @@ def indebted(weights: tuple[int, ...], long_us: int) -> Simulation:
     return Simulation(SLOTS, loads, PLAIN)
 
 
-def successor(sim: Simulation, rows: list[tuple[int, int]]) -> PoolShare:
+def successor(sim: Simulation, rows: list[tuple[TenantId, int]]) -> PoolShare:
     share = PoolShare(PLAIN)
     for tenant, load in sim.loads.items():
-        share.set_entitlement(tenant, load.terms, sim.now_us)
+        share.set_entitlement(TenantId(tenant), load.terms, sim.now_us)
     share.set_capacity(SLOTS, sim.now_us)
     share.restore(rows, sim.now_us)
     return share
 
 
-def debts(share: PoolShare, now_us: int) -> dict[int, int]:
-    return {tenant: share.insight.standing(tenant, now_us).debt_us for tenant in TENANTS}
+def debts(share: PoolShare, now_us: int) -> dict[TenantId, int]:
+    return {
+        TenantId(tenant): share.insight.standing(TenantId(tenant), now_us).debt_us
+        for tenant in TENANTS
+    }
 
 
 @given(st.tuples(WEIGHTS, WEIGHTS, WEIGHTS), st.integers(1, 60))
@@ -46,11 +50,11 @@ def test_what_is_restored_is_what_was_owed(weights: tuple[int, ...], seconds: in
     rows = sim.share.checkpoint(sim.now_us)
     before, after = debts(sim.share, sim.now_us), debts(successor(sim, rows), sim.now_us)
     for tenant, weight in zip(TENANTS, weights, strict=True):
-        owed_us = max(0, before[tenant])
+        owed_us = max(0, before[TenantId(tenant)])
         if owed_us < SECOND:
-            assert after[tenant] in (0, pytest.approx(owed_us, abs=weight))
+            assert after[TenantId(tenant)] in (0, pytest.approx(owed_us, abs=weight))
         else:
-            assert owed_us - weight <= after[tenant] <= owed_us
+            assert owed_us - weight <= after[TenantId(tenant)] <= owed_us
 
 
 @given(st.tuples(WEIGHTS, WEIGHTS, WEIGHTS), st.integers(1, 60))
@@ -66,7 +70,7 @@ def test_only_what_changed_is_written_again(weights: tuple[int, ...], seconds: i
 
 def test_a_debt_that_is_paid_leaves_a_row_of_zero() -> None:
     sim = indebted((10, 10, 10), 20 * SECOND).run(10 * SECOND)
-    assert dict(sim.share.checkpoint(sim.now_us))[1] > 0
+    assert dict(sim.share.checkpoint(sim.now_us))[TenantId(1)] > 0
     sim.sleep(1)
     sim.run(200 * SECOND)
     assert (1, 0) in sim.share.checkpoint(sim.now_us)
@@ -79,12 +83,12 @@ def test_a_debtor_is_not_served_before_the_others_after_a_failover() -> None:
     sim.busy.clear()
     share = successor(sim, rows)
     for tenant in TENANTS:
-        share.wake(tenant, sim.now_us)
+        share.wake(TenantId(tenant), sim.now_us)
     granted = share.grant(SLOTS, sim._take, sim.now_us)
     assert {job.tenant for job, _ in granted} == {2, 3}
     forgetful = successor(sim, [])
     for tenant in TENANTS:
-        forgetful.wake(tenant, sim.now_us)
+        forgetful.wake(TenantId(tenant), sim.now_us)
     granted = forgetful.grant(SLOTS, sim._take, sim.now_us)
     assert 1 in {job.tenant for job, _ in granted}  # so the rows are what made the difference
 
@@ -98,9 +102,9 @@ def test_the_free_groups_debt_is_kept_too() -> None:
     }
     sim = Simulation(SLOTS, loads, PLAIN).run(30 * SECOND)
     rows = dict(sim.share.checkpoint(sim.now_us))
-    assert rows[0] > 0
+    assert rows[TenantId(0)] > 0
     share = successor(sim, list(rows.items()))
     for tenant in TENANTS:
-        share.wake(tenant, sim.now_us)
+        share.wake(TenantId(tenant), sim.now_us)
     granted = share.grant(2, sim._take, sim.now_us)
     assert [job.tenant for job, _ in granted] == [2, 2]

@@ -10,17 +10,18 @@ from tests.core.fair_worlds import tried
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.fairness import PoolShare, Running
 from fairway.core.fair_share.standings import Waiting
+from fairway.core.ids import TenantId, TypeId
 
 
 def always(tenant: int) -> SimJob:
-    return SimJob(tenant, 1, 0, None)
+    return SimJob(tenant, TypeId(1), 0, None)
 
 
 def pool(slots: int, *tenants: int) -> PoolShare:
     share = PoolShare(PLAIN)
     share.set_capacity(slots, 0)
     for tenant in tenants:
-        share.wake(tenant, 0)
+        share.wake(TenantId(tenant), 0)
     return share
 
 
@@ -33,14 +34,14 @@ class Asked(PoolShare):
 
     def wake(self, tenant: int, now_us: int) -> None:
         self._ask(now_us)
-        super().wake(tenant, now_us)
+        super().wake(TenantId(tenant), now_us)
 
     def _ask(self, now_us: int) -> None:
         self.insight.pool()
-        self.insight.estimate(1)
-        self.insight.totals(range(9), now_us)
+        self.insight.estimate(TypeId(1))
+        self.insight.totals(map(TenantId, range(9)), now_us)
         for tenant in range(1, 9):
-            self.insight.standing(tenant, now_us)
+            self.insight.standing(TenantId(tenant), now_us)
 
 
 @tried(200)
@@ -56,13 +57,13 @@ def test_asking_changes_no_decision(steps: list[Step]) -> None:
 
 def test_each_reason_to_wait() -> None:
     share = pool(4, 1, 2, 3)
-    share.set_entitlement(3, Entitlement(cap=0), 0)
-    share.expect(1, 1_000)
-    share.expect(2, SECOND)
-    share.grant(2, lambda who: SimJob(1, 1, 0, None) if who == 1 else None, 0)
+    share.set_entitlement(TenantId(3), Entitlement(cap=0), 0)
+    share.expect(TypeId(1), 1_000)
+    share.expect(TypeId(2), SECOND)
+    share.grant(2, lambda who: SimJob(1, TypeId(1), 0, None) if who == 1 else None, 0)
     for _ in range(2):  # the second time it is not the turn of 2, but 1 has all that is its own
-        share.grant(1, lambda who: SimJob(2, 2, 0, None) if who == 2 else None, 0)
-    waiting = {who: share.insight.standing(who, 0).waiting for who in (1, 2, 3, 4)}
+        share.grant(1, lambda who: SimJob(2, TypeId(2), 0, None) if who == 2 else None, 0)
+    waiting = {who: share.insight.standing(TenantId(who), 0).waiting for who in (1, 2, 3, 4)}
     assert waiting == {
         1: Waiting.FAIR_SLOTS,
         2: Waiting.TURN,
@@ -73,23 +74,25 @@ def test_each_reason_to_wait() -> None:
 
 def test_slots_that_one_may_expect_are_by_weight_and_within_its_cap() -> None:
     share = pool(12, 1, 2)
-    share.set_entitlement(1, Entitlement(weight=20), 0)
-    assert share.insight.standing(1, 0).fair_slots_milli == 8_000
-    assert share.insight.standing(2, 0).fair_slots_milli == 4_000
-    share.set_entitlement(1, Entitlement(weight=20, cap=3), 0)
-    assert share.insight.standing(1, 0).fair_slots_milli == 3_000
-    assert share.insight.standing(9, 0).fair_slots_milli == 3_000, "a newcomer, beside the others"
+    share.set_entitlement(TenantId(1), Entitlement(weight=20), 0)
+    assert share.insight.standing(TenantId(1), 0).fair_slots_milli == 8_000
+    assert share.insight.standing(TenantId(2), 0).fair_slots_milli == 4_000
+    share.set_entitlement(TenantId(1), Entitlement(weight=20, cap=3), 0)
+    assert share.insight.standing(TenantId(1), 0).fair_slots_milli == 3_000
+    assert share.insight.standing(TenantId(9), 0).fair_slots_milli == 3_000, (
+        "a newcomer, beside the others"
+    )
 
 
 def test_what_was_received_is_told_after_its_tenant_was_forgotten() -> None:
     share = pool(1, 1)
     ((_, running),) = share.grant(1, always, 0)
     share.finish(running, 5 * SECOND)
-    share.sleep(1, 5 * SECOND)
-    before = share.insight.standing(1, 5 * SECOND)
+    share.sleep(TenantId(1), 5 * SECOND)
+    before = share.insight.standing(TenantId(1), 5 * SECOND)
     for hour in (1, 2):
         share.tick(hour * 3600 * SECOND)
     assert 1 not in share._competitors.nodes
-    after = share.insight.standing(1, 3 * 3600 * SECOND)
+    after = share.insight.standing(TenantId(1), 3 * 3600 * SECOND)
     assert after.received_us == before.received_us == 5 * SECOND
     assert after.entitled_us == before.entitled_us == 5 * SECOND

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.ids import Epoch
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
     ObjectScope,
@@ -26,7 +27,7 @@ epochs = st.integers(0, (1 << 63) - 1)
 @given(scopes, epochs, st.integers(0, 999_999))
 def test_a_name_tells_whose_it_is(scope: ObjectScope, epoch: int, number: int) -> None:
     for name in (
-        checkpoint_name(scope, epoch, number, DIGEST),
+        checkpoint_name(scope, Epoch(epoch), number, DIGEST),
         object_name("uploads", scope, "body"),
     ):
         assert owner_of(name) == (scope.tenant, scope.owner)
@@ -38,8 +39,8 @@ def test_checkpoints_sort_by_run_and_then_by_number(
     scope: ObjectScope, epoch: int, later: int, number: int, next_number: int
 ) -> None:
     """A run that lost its lease can only ever write before its successor's, never over them."""
-    first = checkpoint_name(scope, epoch, number, DIGEST)
-    second = checkpoint_name(scope, later, next_number, DIGEST)
+    first = checkpoint_name(scope, Epoch(epoch), number, DIGEST)
+    second = checkpoint_name(scope, Epoch(later), next_number, DIGEST)
     assert (first < second) == ((epoch, number) < (later, next_number))
     assert (first == second) == ((epoch, number) == (later, next_number))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.ids import Epoch, Term
 from fairway.core.lifecycle import State
 from fairway.core.run.lease import (
     TERM_SHIFT,
@@ -29,7 +30,7 @@ def test_epochs_strictly_grow_whoever_grants(steps: list[tuple[int, int, bool]])
         term += gap
         known = stored
         for _ in range(count):
-            epoch = next_epoch(known, term)
+            epoch = next_epoch(Epoch(known), Term(term))
             assert epoch > newest
             assert term_of(epoch) == term
             newest = known = epoch
@@ -40,24 +41,26 @@ def test_epochs_strictly_grow_whoever_grants(steps: list[tuple[int, int, bool]])
 @given(terms, st.integers(1, 1000))
 def test_the_first_grant_of_a_term_passes_every_grant_before(term: int, earlier: int) -> None:
     last_of_before = (term - 1 << TERM_SHIFT) + earlier
-    assert next_epoch(0, term) > last_of_before
-    assert next_epoch(last_of_before, term) > last_of_before
+    assert next_epoch(Epoch(0), Term(term)) > last_of_before
+    assert next_epoch(Epoch(last_of_before), Term(term)) > last_of_before
 
 
 @given(terms, grants, st.integers(1, 3))
 def test_a_newer_owner_adopts_what_was_never_written(term: int, stored: int, ahead: int) -> None:
-    epoch = next_epoch(0, term) + stored
-    assert may_adopt(epoch - 1, epoch, term + ahead)
-    assert may_adopt(0, epoch, term + ahead)
+    epoch = next_epoch(Epoch(0), Term(term)) + stored
+    assert may_adopt(Epoch(epoch - 1), Epoch(epoch), Term(term + ahead))
+    assert may_adopt(Epoch(0), Epoch(epoch), Term(term + ahead))
 
 
 @given(terms, grants)
 def test_what_was_passed_is_never_adopted(term: int, count: int) -> None:
-    epoch = next_epoch(0, term) + count
-    assert not may_adopt(epoch + 1, epoch, term + 1)  # a later grant is on disk
-    assert not may_adopt(epoch, epoch, term + 1)  # its own end is on disk
-    assert not may_adopt(0, epoch, term)  # this owner's own grants are in its memory
-    assert not may_adopt(0, epoch, max(term - 1, 0))  # from the future
+    epoch = next_epoch(Epoch(0), Term(term)) + count
+    assert not may_adopt(Epoch(epoch + 1), Epoch(epoch), Term(term + 1))  # a later grant is on disk
+    assert not may_adopt(Epoch(epoch), Epoch(epoch), Term(term + 1))  # its own end is on disk
+    assert not may_adopt(
+        Epoch(0), Epoch(epoch), Term(term)
+    )  # this owner's own grants are in its memory
+    assert not may_adopt(Epoch(0), Epoch(epoch), Term(max(term - 1, 0)))  # from the future
 
 
 # -- leases that the memory lacks ------------------------------------------------------------------
@@ -71,17 +74,22 @@ rows = st.builds(
 )
 
 
-@given(rows | st.none(), st.integers(1, 4 << TERM_SHIFT), tokens, st.none() | st.integers(1, 4))
+@given(
+    rows | st.none(),
+    st.integers(1, 4 << TERM_SHIFT),
+    tokens,
+    st.none() | st.integers(1, 4).map(Term),
+)
 def test_a_lease_stands_only_as_its_row_tells(
-    stored: StoredLease | None, epoch: int, token: str, term: int | None
+    stored: StoredLease | None, epoch: int, token: str, term: Term | None
 ) -> None:
-    standing = standing_of(stored, epoch, token, term)
+    standing = standing_of(stored, Epoch(epoch), token, term)
     if standing is LeaseStanding.WRITTEN:
         assert stored == (State.RUNNING, epoch, token)
     if standing is LeaseStanding.UNWRITTEN:
         assert stored is not None
         assert (stored.state, stored.epoch < epoch) == (State.QUEUED, True)
-        assert term is None or term_of(epoch) < term
+        assert term is None or term_of(Epoch(epoch)) < term
     if stored == (State.RUNNING, epoch, token):
         assert standing is LeaseStanding.WRITTEN
     if stored is None or stored.state not in (State.QUEUED, State.RUNNING):
@@ -100,12 +108,12 @@ class Told:
     def __init__(self) -> None:
         self.now_us = 0
         self.sent: dict[str, int] = {}  # job → when its lease was sent, by the server's memory
-        self.missed: dict[tuple[str, int], int] = {}
+        self.missed: dict[tuple[str, Epoch], int] = {}
         self.lost: set[str] = set()
 
     def hear(self, named: set[str]) -> None:
-        sent = [(job, 1) for job in self.sent]
-        names = {(job, 1) for job in named}
+        sent = [(job, Epoch(1)) for job in self.sent]
+        names = {(job, Epoch(1)) for job in named}
         found = judge_naming(sent, names, self.missed, self.now_us, GRACE_US)
         self.missed = found.missed_since_us
         self.lost |= set(found.lost)

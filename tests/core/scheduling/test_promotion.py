@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.ids import TenantId
 from fairway.core.scheduling.promotion import BURST_PER_SECOND, Allowances, PromotionCaps
 
 rates = st.integers(1, 5000)
@@ -19,7 +20,9 @@ def burst(rate: int) -> int:
 
 
 @given(rates, rates, rounds)
-def test_caps_hold_over_any_span(total: int, each: int, steps: list[tuple[int, set[int]]]) -> None:
+def test_caps_hold_over_any_span(
+    total: int, each: int, steps: list[tuple[int, set[TenantId]]]
+) -> None:
     allowances = Allowances(
         PromotionCaps(jobs_per_second=total, tenant_jobs_per_second=each), now_us=0
     )
@@ -37,7 +40,7 @@ def test_caps_hold_over_any_span(total: int, each: int, steps: list[tuple[int, s
 
 
 @given(rates, rates, tenants)
-def test_what_there_is_is_given_out_and_evenly(total: int, each: int, due: set[int]) -> None:
+def test_what_there_is_is_given_out_and_evenly(total: int, each: int, due: set[TenantId]) -> None:
     caps = PromotionCaps(jobs_per_second=total, tenant_jobs_per_second=each)
     shares = Allowances(caps, now_us=0).allot(due, 0)
     most = burst(each) * len(due)
@@ -48,13 +51,13 @@ def test_what_there_is_is_given_out_and_evenly(total: int, each: int, due: set[i
 
 def test_an_unused_share_is_not_spent() -> None:
     allowances = Allowances(PromotionCaps(jobs_per_second=100, tenant_jobs_per_second=100), 0)
-    assert allowances.allot({1}, 0) == {1: 10}
-    allowances.spend({1: 1}, 0)
-    assert allowances.allot({1}, 0) == {1: 9}
-    assert allowances.allot({1}, 10**9) == {1: 10}, "an outage saves nothing up"
+    assert allowances.allot({TenantId(1)}, 0) == {1: 10}
+    allowances.spend({TenantId(1): 1}, 0)
+    assert allowances.allot({TenantId(1)}, 0) == {1: 9}
+    assert allowances.allot({TenantId(1)}, 10**9) == {1: 10}, "an outage saves nothing up"
 
 
 def test_a_tenant_over_its_cap_leaves_the_rest_to_others() -> None:
     allowances = Allowances(PromotionCaps(jobs_per_second=1000, tenant_jobs_per_second=100), 0)
-    allowances.spend(allowances.allot({1}, 0), 0)
-    assert allowances.allot({1, 2}, 1000) == {2: 10}
+    allowances.spend(allowances.allot({TenantId(1)}, 0), 0)
+    assert allowances.allot({TenantId(1), TenantId(2)}, 1000) == {2: 10}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.errors import FairwayError, LimitReached, Unavailable
+from fairway.core.ids import TenantId
 from fairway.runtime.telemetry import Metrics
 from fairway.services.backpressure.body_memory import (
     LIGHT_BYTES,
@@ -84,7 +85,7 @@ def test_the_parts_of_a_room_for_bodies() -> None:
     rooms = BodyRooms(4 * ALL, Metrics())
     parts = (
         (rooms.requests, 2 * ALL),
-        (rooms.of_worker(7, "w")[0], ALL),
+        (rooms.of_worker(TenantId(7), "w")[0], ALL),
         (rooms.of_worker(None, "w")[0], ALL),
         (rooms.checkpoints, 32 * MB),
     )
@@ -128,7 +129,7 @@ def test_one_that_is_larger_than_the_room_passes_alone() -> None:
 def test_customers_and_workers_take_no_room_from_each_other() -> None:
     metrics = Metrics()
     rooms = BodyRooms(4 * ALL, metrics)
-    own, shared = rooms.of_worker(7, "w"), rooms.of_worker(None, "w")
+    own, shared = rooms.of_worker(TenantId(7), "w"), rooms.of_worker(None, "w")
     for room in (rooms.requests, own[0]):
         _fill(room)
     place = shared[0].take("w", 40 * MB)
@@ -140,7 +141,7 @@ def test_customers_and_workers_take_no_room_from_each_other() -> None:
 
 
 def test_a_worker_is_only_ever_told_to_come_again() -> None:
-    room, owner = BodyRooms(4 * ALL, Metrics()).of_worker(7, "any")
+    room, owner = BodyRooms(4 * ALL, Metrics()).of_worker(TenantId(7), "any")
     assert owner == 7, "all workers of a tenant count together"
     room.take(owner, ALL // 4)
     with pytest.raises(Unavailable) as refused:

@@ -12,7 +12,7 @@ from tests.services.platform_room import QUICK, Hand, add_tenant, new, owner_on,
 
 from fairway.api.filters import HIGHEST_JOB_ID
 from fairway.core.errors import Unavailable
-from fairway.core.ids import LOWEST_JOB_ID, shard_of
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, ShardId, shard_of
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish
@@ -76,7 +76,7 @@ async def test_who_waits_in_vain_hears_for_what(database_url: str) -> None:
 async def cancel_type(platform: Platform, tenant: Tenant, job_type: str) -> Cancelled:
     number = platform.directory.type_ids[job_type]
     wanted = JobFilter(HIGHEST_JOB_ID, LOWEST_JOB_ID, [0, 1], number, None, 100)
-    return await platform.control.cancel_all(tenant.id, 0, wanted)
+    return await platform.control.cancel_all(tenant.id, ShardId(0), wanted)
 
 
 async def test_single_jobs_do_not_wait_behind_pages(
@@ -103,9 +103,9 @@ async def test_single_jobs_do_not_wait_behind_pages(
 
 
 def made_up(platform: Platform, tenant: Tenant) -> list[Holding]:
-    ids = platform.submissions.ids.make(0, NAMED)
+    ids = platform.submissions.ids.make(ShardId(0), NAMED)
     assert shard_of(ids[0]) == 0
-    return [Holding(job, tenant.id, 1, "0" * 32) for job in ids]
+    return [Holding(job, tenant.id, Epoch(1), "0" * 32) for job in ids]
 
 
 async def name_all(platform: Platform, tenant: Tenant, *, is_own: bool = True) -> News | None:

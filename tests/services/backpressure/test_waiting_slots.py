@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from fairway.core.errors import LimitReached
+from fairway.core.ids import TenantId
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
 from fairway.services.backpressure.waiting_slots import (
@@ -21,7 +22,7 @@ from fairway.services.backpressure.waiting_slots import (
     waiting_room,
 )
 
-GREEDY, OTHER = 1, 2
+GREEDY, OTHER = TenantId(1), 2
 MB = 1 << 20
 
 
@@ -32,14 +33,14 @@ class Held:
         self.lane = HeavyWork(waiting_room(Settings(), Metrics()))
         self.order: list[int] = []
         self._may_go = threading.Event()
-        self._tasks = [asyncio.create_task(self.lane.run(0, self._hold))]
+        self._tasks = [asyncio.create_task(self.lane.run(TenantId(0), self._hold))]
 
     def _hold(self) -> None:
         self._may_go.wait(20)
 
     async def queue(self, tenant: int, size_bytes: int = 0) -> None:
         """Raises what refuses it; else it stands in line."""
-        work = self.lane.run(tenant, lambda: self.order.append(tenant), size_bytes)
+        work = self.lane.run(TenantId(tenant), lambda: self.order.append(tenant), size_bytes)
         task = asyncio.create_task(work)
         await asyncio.sleep(0)
         if task.done():
@@ -97,7 +98,9 @@ async def test_bytes_in_line_are_bounded_by_tenant_and_in_all(held: Held) -> Non
 async def test_who_leaves_the_line_passes_the_turn_on() -> None:
     turns = Turns()
     await turns.take(GREEDY)
-    waiting = [asyncio.create_task(turns.take(tenant)) for tenant in (GREEDY, OTHER, OTHER)]
+    waiting = [
+        asyncio.create_task(turns.take(TenantId(tenant))) for tenant in (GREEDY, OTHER, OTHER)
+    ]
     await asyncio.sleep(0)
     waiting[1].cancel()  # it only waits
     turns.give_back()

@@ -16,7 +16,7 @@ from tests.services.platform_room import (
 from tests.store.rows import new_job
 
 from fairway.core.backlog import deferred
-from fairway.core.ids import JobId, make_job_id
+from fairway.core.ids import JobId, ShardId, TenantId, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
@@ -34,7 +34,7 @@ async def insert(platform: Platform, tenant: Tenant, job_id: JobId | None = None
     job = new_job(tenant=tenant.id, type=platform.directory.type_ids["work"])
     job = replace(job, id=job_id or job.id)
     async with platform.database.hot() as connection:
-        await submissions.insert_jobs(connection, 0, [job])
+        await submissions.insert_jobs(connection, ShardId(0), [job])
     return job
 
 
@@ -63,7 +63,7 @@ async def test_a_late_commit_with_an_id_before_the_cursor_is_found(
     hand = Hand(platform, short=10)
     known = await hand.take(2)
     first = known[0].job.id
-    early = make_job_id(0, int(first[:8] + first[9:13], 16) - 5000, 1, 1)
+    early = make_job_id(ShardId(0), int(first[:8] + first[9:13], 16) - 5000, 1, 1)
     late = await insert(platform, tenant, early)
     await sweep(platform)
     news = await hand.say()
@@ -113,7 +113,7 @@ async def test_a_read_that_began_before_an_end_was_recorded_brings_nothing_back(
     hand = Hand(platform, short=5)
     (lease,) = await hand.take()
     backlog = platform.dispatcher.backlog
-    key = next(iter(backlog._tenants[SHORT, tenant.id].streams.values())).key
+    key = next(iter(backlog._tenants[SHORT, TenantId(tenant.id)].streams.values())).key
     backlog.noticed(key, job)
     ((stream, asked),) = backlog.reads.begin(1, platform.clock.now_us())
     seen = [lease.job]  # what the read's snapshot holds
@@ -176,8 +176,8 @@ async def test_a_pool_is_crowded_when_very_many_free_tenants_wait(
     shares = platform.dispatcher.shares
     for number in range(FREE_TENANTS_IN_MEMORY):
         assert not shares.is_crowded(SHORT)
-        shares.set_entitlement(tenant._replace(id=1000 + number, fair_group="free"), 0)
-        shares[SHORT].wake(1000 + number, 0)
+        shares.set_entitlement(tenant._replace(id=TenantId(1000 + number), fair_group="free"), 0)
+        shares[SHORT].wake(TenantId(1000 + number), 0)
     assert shares.is_crowded(SHORT)
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairway.core.backlog.streams import WindowLimits
-from fairway.core.ids import make_job_id
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, make_job_id
 from fairway.core.job import QueuedJob
 from fairway.core.pools import PoolTable
 from fairway.core.run.lease import TERM_SHIFT, next_epoch
@@ -24,8 +24,8 @@ from fairway.services.dispatch.ports import Ports, Sorted
 from fairway.services.failure.failure_policy import FailurePolicy
 from fairway.services.sessions.sessions import End, Holding, Lease, Session
 
-SHORT, MEDIUM = 1, 2
-TERM = 3
+SHORT, MEDIUM = PoolId(1), PoolId(2)
+TERM = Term(3)
 SECRET = "of this cluster"
 TRUST_SECONDS = 10.0
 
@@ -62,21 +62,21 @@ class Machine:
     def want_reads(self) -> None:
         """Windows run low."""
 
-    def on_news(self, tenants: set[int]) -> None:
+    def on_news(self, tenants: set[TenantId]) -> None:
         """Something restrains jobs of these."""
 
     def own(self, shard: int, term: int = TERM) -> None:
-        self.dispatcher.shards.terms[shard] = term
-        self.dispatcher.open_shard(shard)
+        self.dispatcher.shards.terms[ShardId(shard)] = Term(term)
+        self.dispatcher.open_shard(ShardId(shard))
         self.dispatcher.shards.trusted_until_us = self.clock.now_us() + round(TRUST_SECONDS * 1e6)
 
     def job(self, *, shard: int = 0, **changes: Any) -> QueuedJob:
-        job_id = make_job_id(shard, self.clock.unix_ms(), next(self._numbers), 0)
-        plain = QueuedJob(job_id, 1, SHORT, 1, 5, 0, 0, 0, 0, None, b"{}")
+        job_id = make_job_id(ShardId(shard), self.clock.unix_ms(), next(self._numbers), 0)
+        plain = QueuedJob(job_id, TenantId(1), SHORT, TypeId(1), 5, 0, Epoch(0), 0, 0, None, b"{}")
         return replace(plain, **changes)
 
     def arrive(self, *jobs: QueuedJob, shard: int = 0) -> None:
-        self.dispatcher.arrived(shard, jobs)
+        self.dispatcher.arrived(ShardId(shard), jobs)
 
     def worker(
         self,
@@ -86,8 +86,8 @@ class Machine:
         types: Sequence[int] = (1,),
         **slots: int,
     ) -> Session:
-        session = self.dispatcher.session(key, key, tenant)
-        session.types = frozenset(types)
+        session = self.dispatcher.session(key, key, None if tenant is None else TenantId(tenant))
+        session.types = frozenset(map(TypeId, types))
         numbers = {"short": SHORT, "medium": MEDIUM}
         given = {numbers[name]: count for name, count in slots.items()} or {SHORT: 4}
         self.dispatcher.equip(session, given)
@@ -122,7 +122,7 @@ def test_from_grant_to_record(machine: Machine) -> None:
     worker, job = machine.worker(), machine.job()
     machine.arrive(job)
     (lease,) = machine.take(worker)
-    assert (lease.job, lease.epoch) == (job, next_epoch(0, TERM))
+    assert (lease.job, lease.epoch) == (job, next_epoch(Epoch(0), TERM))
     assert lease.delivered
     machine.dispatcher.succeeded([End(lease, 7, 1500, b"42")])
     assert machine.ends == [End(lease, 7, 1500, b"42")]
@@ -136,7 +136,7 @@ def test_from_grant_to_record(machine: Machine) -> None:
 
 def held(job: QueuedJob, term: int) -> Holding:
     """What a worker says of a lease that a server of this cluster gave it in that term."""
-    epoch = next_epoch(job.epoch, term)
+    epoch = next_epoch(job.epoch, Term(term))
     return Holding(job.id, job.tenant, epoch, lease_tokens(SECRET).make(job.id, epoch))
 
 
@@ -192,7 +192,7 @@ def test_a_closed_shard_is_forgotten_and_nothing_of_it_is_written(machine: Machi
     machine.arrive(machine.job(shard=1, tenant=2), shard=1)
     (lease,) = machine.take(worker)
     assert lease.shard == 0
-    machine.dispatcher.close_shard(0)
+    machine.dispatcher.close_shard(ShardId(0))
     assert machine.ends == []
     assert machine.dispatcher.lease_of(worker, lease.job.id, lease.epoch, lease.token) is None
     assert machine.dispatcher.shards.terms == {1: TERM}

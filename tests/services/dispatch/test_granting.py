@@ -10,6 +10,7 @@ from tests.services.dispatch.test_dispatcher import (
     Machine,
 )
 
+from fairway.core.ids import ShardId
 from fairway.services.sessions.sessions import End
 
 
@@ -82,7 +83,7 @@ def test_no_grant_after_the_trust_ends(machine: Machine) -> None:
 
 
 def test_no_grant_of_a_shard_that_is_not_open(machine: Machine) -> None:
-    machine.dispatcher.shards.terms[1] = TERM
+    machine.dispatcher.shards.terms[ShardId(1)] = TERM
     machine.arrive(machine.job(shard=1), shard=1)
     assert machine.take(machine.worker()) == []
 

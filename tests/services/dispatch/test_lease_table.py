@@ -8,6 +8,7 @@ from tests.services.dispatch.test_dispatcher import (
     Machine,
 )
 
+from fairway.core.ids import Epoch
 from fairway.services.sessions.sessions import End
 
 
@@ -48,8 +49,8 @@ def test_only_the_holder_of_the_lease_in_force_is_heard(machine: Machine) -> Non
     ask = machine.dispatcher.lease_of
     job, epoch, token = lease.job.id, lease.epoch, lease.token
     assert ask(worker, job, epoch, token) is lease
-    assert ask(worker, job, epoch + 1, token) is None
-    assert ask(worker, job, epoch - 1, token) is None
+    assert ask(worker, job, Epoch(epoch + 1), token) is None
+    assert ask(worker, job, Epoch(epoch - 1), token) is None
     assert ask(worker, job, epoch, "0" * 32) is None
     assert ask(stranger, job, epoch, token) is None
     assert ask(worker, machine.job().id, epoch, token) is None

@@ -28,6 +28,7 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
@@ -40,8 +41,8 @@ async def test_there_is_one_owner_and_both_know_who(database_url: str) -> None:
         await until(lambda: second.ownership.has_peers)
         assert owns_all(first)
         assert second.dispatcher.shards.terms == {}
-        assert second.ownership.owner_url(0) == first.settings.url
-        assert first.ownership.owner_url(0) is None
+        assert second.ownership.owner_url(ShardId(0)) == first.settings.url
+        assert first.ownership.owner_url(ShardId(0)) is None
         assert all((await second.readiness.checks()).values())
 
 
@@ -73,7 +74,7 @@ async def test_after_a_hand_over_nobody_waits_for_workers_to_speak(database_url:
         await first.let_go()
         assert first.dispatcher.shards.terms == {}  # what still comes here is passed on
         await until(lambda: owns_all(second))
-        await until(lambda: first.ownership.owner_url(0) == second.settings.url)
+        await until(lambda: first.ownership.owner_url(ShardId(0)) == second.settings.url)
         hand.platform = second
         news = await hand.say(hello=True, running=[holding(lease) for lease in leases])
         assert news is not None
@@ -100,12 +101,12 @@ async def test_a_killed_owner_is_replaced_within_its_term_and_a_second(database_
     first, second = await open_pair(database_url)
     tenant = await add_tenant(first)
     (job,) = await submit(first, tenant)
-    old_term = first.dispatcher.shards.terms[0]
+    old_term = first.dispatcher.shards.terms[ShardId(0)]
     began = time.monotonic()
     await kill(first)
     await until(lambda: owns_all(second))
     assert time.monotonic() - began < TERM_SECONDS + 1
-    assert second.dispatcher.shards.terms[0] == old_term + 1
+    assert second.dispatcher.shards.terms[ShardId(0)] == old_term + 1
     (lease,) = await Hand(second).take()
     assert lease.job.id == job
     await second.stop()

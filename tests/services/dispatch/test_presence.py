@@ -9,6 +9,8 @@ from tests.services.dispatch.test_dispatcher import (
     Machine,
 )
 
+from fairway.core.ids import ShardId, TenantId
+
 
 @pytest.fixture
 def machine() -> Machine:
@@ -35,14 +37,14 @@ def test_windows_of_a_type_whose_workers_left_make_room(machine: Machine) -> Non
     machine.worker("stayer", types=(1,))
     machine.dispatcher.end_session(leaver)
     assert machine.dispatcher.backlog.windows.jobs_held == 0
-    assert machine.dispatcher.backlog.counts.depth(1, [SHORT]) == 900
+    assert machine.dispatcher.backlog.counts.depth(TenantId(1), [SHORT]) == 900
 
 
 def test_workers_of_a_lost_shard_count_for_nothing_until_they_say_hello_again(
     machine: Machine,
 ) -> None:
     machine.worker(short=4)
-    machine.dispatcher.close_shard(0)
+    machine.dispatcher.close_shard(ShardId(0))
     machine.own(0, TERM + 1)
     machine.arrive(machine.job())
     assert machine.dispatcher.backlog.windows.jobs_held == 0  # nobody is here who could run it

@@ -15,7 +15,7 @@ from tests.services.platform_room import QUICK, add_tenant, freeze, owner_on
 from fairway.core.backlog.reading import READ_BYTES_MAX, Found
 from fairway.core.backlog.runnable import REVIEWED_AT_ONCE
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import make_job_ids
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId, make_job_ids
 from fairway.services.dispatch.refiller import IDLE_SECONDS, STREAMS_PER_READ, Refiller
 from fairway.store import backlog as store
 from fairway.store.connections.database import Connection, Database
@@ -30,7 +30,7 @@ async def fill(connection: Connection, tenant: int, kind: int) -> None:
     payload = b'"' + os.urandom(HEAVY_BYTES // 2).hex().encode() + b'"'
     columns = ("shard", "id", "tenant", "type", "pool", "priority", "lane", "state", "payload")
     for lane in range(1, LANES + 1):
-        ids = make_job_ids(0, 1_700_000_000_000, 0, lane, EACH)
+        ids = make_job_ids(ShardId(0), 1_700_000_000_000, 0, lane, EACH)
         rows = [(0, job, tenant, kind, 1, 5, lane, 1, payload) for job in ids]
         await connection.copy_records_to_table("jobs", columns=columns, records=rows)
 
@@ -70,14 +70,14 @@ async def test_heavy_jobs_of_many_streams_stay_within_the_bounds_and_all_come(
         async with platform.database.background() as connection:
             await fill(connection, tenant.id, kind)
         for lane in range(1, LANES + 1):
-            first = make_job_ids(0, 1_700_000_000_000, 0, lane, 1)[0]
-            backlog.hinted(StreamKey(tenant.id, 1, kind, 5, lane), first)
+            first = make_job_ids(ShardId(0), 1_700_000_000_000, 0, lane, 1)[0]
+            backlog.hinted(StreamKey(tenant.id, PoolId(1), kind, 5, lane), first)
         refiller = Refiller(platform.database, platform.dispatcher)
         most, taken = 0, 0
         while taken < LANES * EACH:
             while not await refiller.run_once(0):  # until there is no room, or nothing to read
                 most = max(most, backlog.windows.bytes_held)
-            while backlog.take(1, tenant.id, {kind}, (), 0) is not None:
+            while backlog.take(PoolId(1), tenant.id, {kind}, (), 0) is not None:
                 taken += 1
     assert most > BOUND_BYTES // 2, "the room there is gets used"
     over_bytes = STREAMS_PER_READ * HEAVY_BYTES  # of each stream one job comes, whatever it weighs
@@ -92,14 +92,14 @@ async def test_streams_whose_type_went_learn_of_it_in_parts(
     worker, wakes = machine.worker(types=(1, 2)), list[bool]()
     machine.arrive(*[machine.job(type=2, lane=lane) for lane in range(count)])
     monkeypatch.setattr(machine, "want_reads", lambda: wakes.append(True))
-    worker.types = frozenset({1})
+    worker.types = frozenset({TypeId(1)})
     machine.dispatcher.equip(worker, dict(worker.slots))
     backlog = machine.dispatcher.backlog
     assert (backlog.runnable.is_reviewing, wakes) == (True, [True])
     refiller = Refiller(NO_DATABASE, machine.dispatcher)
     assert await refiller.run_once(0) == 0, "there is more to do"
     assert await refiller.run_once(0) == IDLE_SECONDS
-    assert all(stream.blocked for stream in backlog.counts.streams_of(1, [1]))
+    assert all(stream.blocked for stream in backlog.counts.streams_of(TenantId(1), [PoolId(1)]))
 
 
 async def test_a_stream_that_cannot_be_read_holds_up_no_other(
@@ -115,7 +115,7 @@ async def test_a_stream_that_cannot_be_read_holds_up_no_other(
         if any(one.key.lane == 3 for one in reads):
             tries += 1
             raise asyncpg.DataCorruptedError("invalid page in block 7")
-        return await read(connection, shard, reads, most_bytes)
+        return await read(connection, ShardId(shard), reads, most_bytes)
 
     monkeypatch.setattr(store, "read_streams", damaged)
     async with owner_on(database_url, QUICK) as platform:
@@ -127,11 +127,14 @@ async def test_a_stream_that_cannot_be_read_holds_up_no_other(
             await fill(connection, tenant.id, kind)
         backlog = platform.dispatcher.backlog
         for lane in range(1, LANES + 1):
-            first = make_job_ids(0, 1_700_000_000_000, 0, lane, 1)[0]
-            backlog.hinted(StreamKey(tenant.id, 1, kind, 5, lane), first)
+            first = make_job_ids(ShardId(0), 1_700_000_000_000, 0, lane, 1)[0]
+            backlog.hinted(StreamKey(tenant.id, PoolId(1), kind, 5, lane), first)
         refiller = Refiller(platform.database, platform.dispatcher)
         for _ in range(5):
             await refiller.run_once(0)
         assert 1 <= tries <= 10, "and it is not tried again in every round"
-        lanes = {one.lane for one in iter(lambda: backlog.take(1, tenant.id, {kind}, (), 0), None)}
+        lanes = {
+            one.lane
+            for one in iter(lambda: backlog.take(PoolId(1), tenant.id, {kind}, (), 0), None)
+        }
         assert lanes == set(range(1, LANES + 1)) - {3}

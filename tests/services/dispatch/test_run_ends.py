@@ -8,6 +8,7 @@ from tests.services.dispatch.test_dispatcher import (
     failed,
 )
 
+from fairway.core.ids import TypeId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 
@@ -49,7 +50,7 @@ def test_a_revoked_lease_is_told_to_its_worker(machine: Machine) -> None:
 
 
 def test_a_failure_is_decided_by_policy(machine: Machine) -> None:
-    machine.dispatcher.failure_policy.policies.asked(None, {2: {"attempts_max": 1}})
+    machine.dispatcher.failure_policy.policies.asked(None, {TypeId(2): {"attempts_max": 1}})
     worker = machine.worker(types=(1, 2))
     machine.arrive(machine.job(type=1), machine.job(type=2))
     for number, lease in enumerate(machine.take(worker)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.services.platform_room import Hand, add_tenant, stored, submit
 
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -14,8 +15,8 @@ from fairway.services.platform import Platform
 
 ONCE = {"attempts_max": 1}
 OFTEN = {"attempts_max": 9}
-MAIL, SCORE = 1, 2
-ACME, ENEMY = 10, 666
+MAIL, SCORE = TypeId(1), TypeId(2)
+ACME, ENEMY = TenantId(10), TenantId(666)
 
 
 def test_a_tenants_own_worker_speaks_for_its_tenant_only() -> None:
@@ -41,11 +42,11 @@ def test_what_tenants_say_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_policies, "OWN_MAX", 5)
     known = Policies()
     known.asked(ACME, {MAIL: ONCE, SCORE: ONCE})
-    known.asked(ENEMY, dict.fromkeys(range(3), ONCE))
+    known.asked(ENEMY, dict.fromkeys(map(TypeId, range(3)), ONCE))
     known.asked(ACME, {MAIL: ONCE})  # still here, and heard of last
-    known.asked(3, {MAIL: ONCE})
-    assert known.of(ENEMY, 0) == {}
-    assert known.of(ACME, SCORE) == known.of(3, MAIL) == ONCE
+    known.asked(TenantId(3), {MAIL: ONCE})
+    assert known.of(ENEMY, TypeId(0)) == {}
+    assert known.of(ACME, SCORE) == known.of(TenantId(3), MAIL) == ONCE
 
 
 async def test_a_hello_of_one_tenants_worker_changes_nothing_for_another(

@@ -6,7 +6,7 @@ from tests.services.platform_room import Hand, add_tenant, new, sight, submit, u
 from tests.services.refusing import refusing
 
 from fairway.core.failure.dead_letter import Action, DeadFilter
-from fairway.core.ids import LOWEST_JOB_ID, JobId
+from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.scheduling.timing import OnLate, Wish
@@ -113,4 +113,4 @@ async def test_an_action_that_waits_for_room_is_not_looked_at_all_the_time(
         assert await replayer.run_once(now_us) >= REST_SECONDS
     await platform.directory.change_tenant(tenant.name, {"depth_limit": 1000})
     await replayer.run_once(now_us + round(REST_SECONDS * 1e6))
-    assert platform.dispatcher.backlog.counts.depth(tenant.id, [1]) >= 1
+    assert platform.dispatcher.backlog.counts.depth(tenant.id, [PoolId(1)]) >= 1

@@ -24,7 +24,7 @@ from tests.services.platform_room import (
 
 from fairway.core.errors import Conflict, NotFound
 from fairway.core.failure.dead_letter import DeadFilter
-from fairway.core.ids import LOWEST_JOB_ID, JobId
+from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -90,7 +90,7 @@ async def test_they_are_listed_grouped_and_counted(platform: Platform, tenant: T
     page = await platform.dead_letters.page(tenant.id, only, 100)
     assert {record.id for record in page} == set(first)
     assert await platform.dead_letters.count(tenant.id, only) == 5
-    assert await platform.dead_letters.count(tenant.id, only._replace(pool=2)) == 0
+    assert await platform.dead_letters.count(tenant.id, only._replace(pool=PoolId(2))) == 0
 
 
 async def test_a_job_tells_every_run(platform: Platform, tenant: Tenant) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.pools import MEDIUM
 from fairway.services.jobs.job_reader import READS_MAX, READS_TENANT_MAX, JobReader
 from fairway.store import history
@@ -30,7 +30,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     async def counted(connection: Connection, shard: int, wanted: Any) -> Any:
         seen.append(len(wanted))
-        return await read_jobs(connection, shard, wanted)
+        return await read_jobs(connection, ShardId(shard), wanted)
 
     monkeypatch.setattr(history, "read_jobs", counted)
     return seen
@@ -61,7 +61,7 @@ async def test_another_tenants_job_is_not_there(connection: Connection, reader: 
     job = new_job()
     await insert_jobs(connection, SHARD, [job])
     mine, others = await asyncio.gather(
-        reader.read(job.tenant, job.id), reader.read(job.tenant + 1, job.id)
+        reader.read(job.tenant, job.id), reader.read(TenantId(job.tenant + 1), job.id)
     )
     assert mine is not None
     assert others is None
@@ -98,7 +98,7 @@ async def test_a_store_that_is_away_is_said_to_everybody(
 ) -> None:
     database.terminate()
     answers = await asyncio.gather(
-        *(reader.read(1, new_job().id) for _ in range(3)), return_exceptions=True
+        *(reader.read(TenantId(1), new_job().id) for _ in range(3)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [Unavailable] * 3
 
@@ -108,9 +108,9 @@ async def test_a_tenant_that_asks_for_very_many_keeps_nobody_waiting(
 ) -> None:
     job = new_job(tenant=2)
     await insert_jobs(connection, SHARD, [job])
-    many = [asyncio.create_task(reader.read(1, new_job().id)) for _ in range(1000)]
+    many = [asyncio.create_task(reader.read(TenantId(1), new_job().id)) for _ in range(1000)]
     await asyncio.sleep(0)
-    assert await reader.read(2, job.id) is not None
+    assert await reader.read(TenantId(2), job.id) is not None
     assert len(reads) <= 2
     assert set(await asyncio.gather(*many)) == {None}
     assert max(reads) <= READS_TENANT_MAX + 1

@@ -18,7 +18,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import NotFound
-from fairway.core.ids import LOWEST_JOB_ID, JobId
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, JobId
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.object_storage.object_names import ObjectFacts
@@ -93,7 +93,7 @@ async def test_the_version_tells_a_discard_and_a_checkpoint(
     before = (await sight(platform, tenant, dead)).version
     await platform.dead_letters.discard_one(tenant.id, dead)
     assert (await sight(platform, tenant, dead)).version != before
-    saved = Saved(1, 1, ObjectFacts("name", 1, b""), platform.store_clock.now())
+    saved = Saved(Epoch(1), 1, ObjectFacts("name", 1, b""), platform.store_clock.now())
     running = (await sight(platform, tenant, dead))._replace(checkpoint=saved)
     later = running._replace(checkpoint=saved._replace(number=2))
     assert len({running._replace(checkpoint=None).version, running.version, later.version}) == 3

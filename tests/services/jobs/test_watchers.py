@@ -6,11 +6,15 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.ids import TenantId
 from fairway.services.platform import Platform
 
 
 async def test_watchers_are_told_and_forgotten(platform: Platform) -> None:
-    with platform.watchers.watch(1, "job") as one, platform.watchers.watch(1, "job") as two:
+    with (
+        platform.watchers.watch(TenantId(1), "job") as one,
+        platform.watchers.watch(TenantId(1), "job") as two,
+    ):
         platform.watchers.notify(["other"])
         assert not one.is_set()
         platform.watchers.notify(["job"])

@@ -15,7 +15,7 @@ from tests.postgres import connected
 from tests.services.platform_room import until
 from tests.store.rows import SHARD, add_jobs, is_blocked, look, new_job, own, start
 
-from fairway.core.ids import lowest_id_at
+from fairway.core.ids import TenantId, Term, lowest_id_at
 from fairway.core.lifecycle import State
 from fairway.core.retention import Load
 from fairway.runtime.clock import SystemClock
@@ -187,10 +187,12 @@ async def test_an_end_that_meets_the_detach_is_recorded_behind_it(
     job = new_job(at=OLD)
     await add_jobs(connection, job)
     lease = await start(connection, job, term)
-    success = outcomes.Success(1, job.id, lease.epoch, 1, b"1")
+    success = outcomes.Success(TenantId(1), job.id, lease.epoch, 1, b"1")
     async with other_connection.transaction():
         assert await retirement.detach(other_connection, TABLE, []) == 1
-        end = asyncio.create_task(outcomes.record_successes(connection, SHARD, term, [success]))
+        end = asyncio.create_task(
+            outcomes.record_successes(connection, SHARD, Term(term), [success])
+        )
         assert await is_blocked(other_connection, connection)
     assert await end == set(), "nothing was refused"
     assert (await look(connection, job)).state == State.SUCCEEDED

@@ -20,6 +20,7 @@ from tests.services.platform_room import (
 from tests.store.rows import new_job
 
 from fairway.core.backlog.tombstones import KEEP_US
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import ManualClock
@@ -54,7 +55,7 @@ async def test_a_round_drops_what_is_past_and_keeps_what_lives(
     async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
         waiting, done = new_job(at=OLD), new_job(at=OLD)
-        await submissions.insert_jobs(connection, 0, [waiting, done])
+        await submissions.insert_jobs(connection, ShardId(0), [waiting, done])
         await connection.execute(
             "UPDATE jobs SET state = 3, finished_at = $2 WHERE id = $1", done.id, OLD
         )
@@ -74,7 +75,7 @@ async def test_only_the_owner_prunes(platform: Platform) -> None:
     await freeze(platform)
     async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, OLD)
-    platform.dispatcher.close_shard(0)
+    platform.dispatcher.close_shard(ShardId(0))
     pruner = pruner_of(platform)
     assert await pruner.run_once(0) == REST_SECONDS
     async with platform.database.upkeep() as connection:
@@ -89,7 +90,7 @@ async def test_a_clock_that_jumped_drops_no_history(platform: Platform) -> None:
     async with platform.database.upkeep() as connection:
         await partitions.make_ahead(connection, old)
         done = new_job(at=old)
-        await submissions.insert_jobs(connection, 0, [done])
+        await submissions.insert_jobs(connection, ShardId(0), [done])
         await connection.execute(
             "UPDATE jobs SET state = 3, finished_at = $2 WHERE id = $1", done.id, old
         )
@@ -132,7 +133,7 @@ async def test_a_step_that_fails_stops_no_other(platform: Platform, database_url
 async def test_keys_of_a_shard_are_forgotten_by_its_owner(database_url: str) -> None:
     async with owner_on(database_url, replace(QUICK, shard_count=2)) as platform:
         await freeze(platform)
-        platform.dispatcher.close_shard(0)
+        platform.dispatcher.close_shard(ShardId(0))
         async with platform.database.upkeep() as connection:
             await add_keys(connection, 5, expired=True, shard=0)
             await add_keys(connection, 5, expired=True, shard=1)

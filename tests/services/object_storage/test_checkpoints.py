@@ -11,6 +11,7 @@ from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, own
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.explain import Reason
+from fairway.core.ids import Epoch
 from fairway.core.run.lease import LeaseProof
 from fairway.core.run.outcome import Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -28,7 +29,7 @@ class Room:
 
     async def load(self, lease: Lease) -> bytes | None:
         found = await self.platform.checkpoints.load(
-            lease.job.tenant, lease.job.id, lease.epoch + 1
+            lease.job.tenant, lease.job.id, Epoch(lease.epoch + 1)
         )
         return found.body if found else None
 

@@ -23,6 +23,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.failure.circuits import Circuit, CircuitSettings
+from fairway.core.ids import Epoch, ShardId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
@@ -44,7 +45,7 @@ async def platform(database_url: str, tmp_path: Path) -> AsyncIterator[Platform]
 
 
 def holding(word: Word, tenant: Tenant) -> Holding:
-    return Holding(word.job, tenant.id, word.epoch, word.token)
+    return Holding(word.job, tenant.id, Epoch(word.epoch), word.token)
 
 
 def block(folder: Path) -> Path:
@@ -203,8 +204,8 @@ async def test_a_result_is_not_recorded_once_its_shard_went_and_came_back(
     async with platform.database.background() as connection:
         await connection.execute("UPDATE shards SET term = term + 1")
         term = await connection.fetchval("SELECT term FROM shards")
-    platform.dispatcher.close_shard(0)
-    platform.dispatcher.claim_shard(0, term)
+    platform.dispatcher.close_shard(ShardId(0))
+    platform.dispatcher.claim_shard(ShardId(0), term)
     in_the_way.unlink()
     await until(lambda: not platform.recorder.large_results.bytes_held)
     await platform.recorder.drain()

@@ -11,6 +11,7 @@ from tests.postgres import connected
 from tests.services.platform_room import LONG, QUICK, Hand, add_tenant, new, owner_on, submit
 from tests.store.rows import add_jobs, new_job
 
+from fairway.core.ids import Epoch
 from fairway.core.object_storage.object_names import (
     ObjectScope,
     checkpoint_name,
@@ -67,9 +68,9 @@ async def test_litter_goes_when_its_day_is_past_and_its_job_is_gone(
         (job,) = await submit(platform, tenant, new(pool=LONG))
         now = platform.store_clock.now()
         old, today = day_of(now - timedelta(days=9)), day_of(now)
-        needed = checkpoint_name(ObjectScope(old, tenant.id, job), 1, 1, b"\x00" * 32)
+        needed = checkpoint_name(ObjectScope(old, tenant.id, job), Epoch(1), 1, b"\x00" * 32)
         recent = object_name("payloads", ObjectScope(today, tenant.id, GONE), "payload")
-        litter = checkpoint_name(ObjectScope(old, tenant.id, GONE), 1, 1, b"\x00" * 32)
+        litter = checkpoint_name(ObjectScope(old, tenant.id, GONE), Epoch(1), 1, b"\x00" * 32)
         two_days_ago = day_of(now - timedelta(days=2))
         upload = object_name("uploads", ObjectScope(today, tenant.id, "abc"), "body")
         unclaimed = object_name("uploads", ObjectScope(two_days_ago, tenant.id, "def"), "body")

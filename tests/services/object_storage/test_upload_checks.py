@@ -13,6 +13,7 @@ import pytest
 from tests.services.platform_room import QUICK, Hand, add_tenant, new, owner_on, submit, until
 
 from fairway.core.errors import Gone, InvalidRequest
+from fairway.core.ids import TenantId
 from fairway.core.object_storage.object_names import day_of
 from fairway.core.object_storage.reference import referred
 from fairway.core.object_storage.upload_facts import NO_FIT
@@ -60,7 +61,7 @@ class Eye:
         jobs = [new(upload=upload) for upload in uploads]
         return list(
             await platform.large_payloads.offload_large_payloads(
-                self.tenant, jobs, INLINE, self.look
+                TenantId(self.tenant), jobs, INLINE, self.look
             )
         )
 
@@ -170,14 +171,14 @@ async def test_what_changes_under_our_eyes_is_not_taken(platform: Platform) -> N
 
 
 async def test_what_came_by_way_of_us_and_is_another_now_is_damaged(platform: Platform) -> None:
-    made = await platform.uploads.new(7, "key", "http://here")
+    made = await platform.uploads.new(TenantId(7), "key", "http://here")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"n":1}'
 
     query = dict(pair.split("=") for pair in made.url.partition("?")[2].split("&"))
     expires, signature = int(query["expires"]), query["signature"]
-    address = Address(7, "key", made.id, expires, signature)
+    address = Address(TenantId(7), "key", made.id, expires, signature)
     await platform.uploads.take(address, 7, pieces())
     path = Path(platform.objects.address, body_of(7, made.id))
     replace_with(path, b'{"n":2}')
@@ -204,7 +205,7 @@ async def test_a_batch_that_cannot_be_kept_leaves_nothing(platform: Platform) ->
 
     jobs = [new(upload=good), new(upload=bad)]
     with pytest.raises(OSError, match="of whatever kind"):
-        await platform.large_payloads.offload_large_payloads(7, jobs, INLINE, look)
+        await platform.large_payloads.offload_large_payloads(TenantId(7), jobs, INLINE, look)
     assert payloads(platform) == []
 
 

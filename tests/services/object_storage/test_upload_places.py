@@ -15,6 +15,7 @@ from tests.services.object_storage.test_upload_checks import INLINE, SECONDS, Ey
 from tests.services.platform_room import new, until
 
 from fairway.core.errors import Forbidden, LimitReached, NotFound
+from fairway.core.ids import TenantId
 from fairway.core.object_storage.object_names import Seen, day_of
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.random_ids import JobIdFactory
@@ -98,7 +99,9 @@ class Room:
     async def offload_large_payloads(self, eye: Eye, *uploads: str) -> list[object]:
         jobs = [new(upload=upload) for upload in uploads]
         return list(
-            await self.large_payloads.offload_large_payloads(eye.tenant, jobs, INLINE, eye.look)
+            await self.large_payloads.offload_large_payloads(
+                TenantId(eye.tenant), jobs, INLINE, eye.look
+            )
         )
 
 
@@ -133,7 +136,7 @@ async def test_a_batch_of_uploads_takes_few_tasks_and_no_thread_of_others(room: 
 async def test_answers_come_in_the_order_of_the_jobs(room: Room) -> None:
     there = await room.uploaded(7, 1)
     jobs = [new(upload=there), new(payload=b"[1]"), new(upload=room.id(2)), new(payload=b"[2]")]
-    found = await room.large_payloads.offload_large_payloads(7, jobs, INLINE, Eye(7).look)
+    found = await room.large_payloads.offload_large_payloads(TenantId(7), jobs, INLINE, Eye(7).look)
     assert [type(one) for one in found] == [NewJob, NewJob, NotFound, NewJob]
     assert (found[1], found[3]) == (jobs[1], jobs[3])
 
@@ -190,7 +193,7 @@ async def test_a_look_holds_a_text_once(room: Room) -> None:
 async def test_few_tenants_are_counted_at_a_time_and_never_on_the_loop(room: Room) -> None:
     room.folder.count_may_end.clear()
     asked = [
-        asyncio.create_task(room.uploads.new(tenant, "key", "http://here"))
+        asyncio.create_task(room.uploads.new(TenantId(tenant), "key", "http://here"))
         for tenant in [1, 1, 2, 2, 3, 4, 5]
     ]
     await until(lambda: room.folder.counting == COUNTS_MAX, SECONDS)
@@ -204,17 +207,17 @@ async def test_few_tenants_are_counted_at_a_time_and_never_on_the_loop(room: Roo
 async def test_how_many_uploads_are_kept_is_bounded(tmp_path: Path) -> None:
     room = Room(tmp_path, replaced(Settings(), uploads_kept_max=2))
     eye = Eye(7)
-    await room.uploads.new(7, "key", "http://here")
+    await room.uploads.new(TenantId(7), "key", "http://here")
     await room.offload_large_payloads(eye, await room.uploaded(7, 1), await room.uploaded(7, 2))
     room = Room(tmp_path, replaced(Settings(), uploads_kept_max=2))  # what it knows is in storage
     with pytest.raises(LimitReached, match=r"2 of your uploads are kept.* there may be 2") as told:
-        await room.uploads.new(7, "key", "http://here")
+        await room.uploads.new(TenantId(7), "key", "http://here")
     assert told.value.code == "UPLOAD_QUOTA_EXCEEDED"
-    await room.uploads.new(8, "key", "http://here")
+    await room.uploads.new(TenantId(8), "key", "http://here")
 
 
 def test_who_has_an_address_that_is_not_ours_hears_what_to_do(room: Room) -> None:
     """Such as one that another version gave out, signed over other words."""
-    address = Address(7, "key", room.id(1), 1 << 40, "0" * 64)
+    address = Address(TenantId(7), "key", room.id(1), 1 << 40, "0" * 64)
     with pytest.raises(Forbidden, match="ask for another with POST /v1/uploads"):
         room.uploads.check(address)

@@ -21,6 +21,7 @@ from tests.services.platform_room import (
 from tests.services.refusing import refusing
 
 from fairway.core.failure.retry import Decision, DecisionReason
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -126,7 +127,7 @@ async def test_after_the_term_is_lost_nothing_is_written_and_nothing_acknowledge
     (lease,) = await hand.take()
     await freeze(platform)
     platform.dispatcher.succeeded([End(lease, 1, 10, b"1")])
-    platform.dispatcher.close_shard(0)
+    platform.dispatcher.close_shard(ShardId(0))
     await asyncio.wait_for(platform.recorder.drain(), 2)
     session = platform.dispatcher.sessions[hand.key]
     assert (session.recorded, session.refused) == ([], [])
@@ -144,7 +145,7 @@ async def test_parts_of_a_group_are_not_acknowledged_after_the_term_is_lost(
     async with refusing(platform, "NEW.state = 3"):
         platform.dispatcher.succeeded([End(one, n, 10, b"1") for n, one in enumerate(leases)])
         await asyncio.sleep(0.1)
-        platform.dispatcher.close_shard(0)
+        platform.dispatcher.close_shard(ShardId(0))
         await asyncio.wait_for(platform.recorder.drain(), 5)
     session = platform.dispatcher.sessions[hand.key]
     assert (session.recorded, session.refused) == ([], [])
@@ -180,7 +181,7 @@ async def test_what_is_dropped_with_its_term_may_be_reported_again(
         failure = Outcome(OutcomeKind.FAILED, 1, failure=FailureClass.PERMANENT)
         await hand.say(reports=[hand.done(good), hand.done(bad, failure)])
         assert session.recording == {1, 2}
-        platform.dispatcher.close_shard(0)
+        platform.dispatcher.close_shard(ShardId(0))
         session.greeted = True  # it said hello before the lanes looked again
         await asyncio.wait_for(platform.recorder.drain(), 5)
     assert (session.recording, session.recorded, session.refused) == (set(), [], [])

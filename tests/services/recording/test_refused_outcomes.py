@@ -23,6 +23,7 @@ from tests.services.platform_room import (
 )
 from tests.services.refusing import refusing
 
+from fairway.core.ids import ShardId, Term
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -171,8 +172,8 @@ async def test_an_end_that_was_set_aside_is_over_once_its_shard_went_and_came_ba
         await platform.loops["ownership"].stop()
         async with platform.database.background() as connection:
             await connection.execute("UPDATE shards SET term = term + 1")
-        platform.dispatcher.close_shard(0)
-        platform.dispatcher.claim_shard(0, await term_in_store(platform))
+        platform.dispatcher.close_shard(ShardId(0))
+        platform.dispatcher.claim_shard(ShardId(0), Term(await term_in_store(platform)))
     await until(lambda: not platform.recorder.refused_ends.is_aside(job))
     assert not await is_dead(platform, job)
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.core.ids import ShardId, Term
 from fairway.services.recording import row_writer
 from fairway.services.recording.row_writer import Part, RowWriter
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import REASON_CHARACTERS_MAX, is_about_rows, reason_of
 
-SHARD = 0
+SHARD = ShardId(0)
 
 
 class Table:
@@ -41,9 +42,9 @@ class Table:
 
 
 async def write(
-    database: Database, table: Table, count: int, terms: dict[int, int] | None = None
+    database: Database, table: Table, count: int, terms: dict[ShardId, Term] | None = None
 ) -> list[Part]:
-    writer = RowWriter(database, {SHARD: 1} if terms is None else terms)
+    writer = RowWriter(database, {SHARD: Term(1)} if terms is None else terms)
     return [part async for part in writer.write(table.insert, SHARD, list(range(count)))]
 
 
@@ -84,7 +85,7 @@ async def test_what_passes_is_no_reason_to_part_rows(
 
 async def test_after_the_term_is_lost_nothing_more_counts_as_written(database: Database) -> None:
     """Of a group in parts, too: what is in no part is acknowledged by nobody."""
-    terms = {SHARD: 1}
+    terms = {SHARD: Term(1)}
     table = Table({3})
 
     writer = RowWriter(database, terms)
@@ -101,7 +102,7 @@ async def test_rows_taken_under_a_term_are_not_written_under_the_next(
 ) -> None:
     """The shard went away and came back before the store was asked again."""
     monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
-    terms = {SHARD: 1}
+    terms = {SHARD: Term(1)}
     table = Table(set())
     table.passing = [asyncpg.LockNotAvailableError("lock timeout")]
 
@@ -111,7 +112,7 @@ async def test_rows_taken_under_a_term_are_not_written_under_the_next(
         try:
             return await table.insert(connection, shard, term, rows)
         finally:
-            terms[SHARD] += 1
+            terms[SHARD] = Term(2)
 
     writer = RowWriter(database, terms)
     assert [part async for part in writer.write(insert, SHARD, [1, 2, 3])] == []
@@ -126,7 +127,7 @@ async def test_with_patience_an_error_inside_the_store_may_pass(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
-    table, writer = Table({5}), RowWriter(database, {SHARD: 1})
+    table, writer = Table({5}), RowWriter(database, {SHARD: Term(1)})
     table.passing = [asyncpg.InternalServerError("cache lookup failed")]
     assert [part.error for part in await patiently(writer, table, [1])] == [None]
     parts = await patiently(writer, table, [4, 5, 6])
@@ -141,7 +142,7 @@ async def test_with_patience_no_row_is_refused_while_all_are(
     monkeypatch.setattr(row_writer, "RETRY_SECONDS", 0.001)
     monkeypatch.setattr(row_writer, "RETRY_SECONDS_MAX", 0.01)
     many = list(range(2 * row_writer.WIDESPREAD))
-    table, writer = Table(set(many)), RowWriter(database, {SHARD: 1})
+    table, writer = Table(set(many)), RowWriter(database, {SHARD: Term(1)})
     writing = asyncio.create_task(patiently(writer, table, many))
     await asyncio.sleep(0.5)
     assert not writing.done()

@@ -10,6 +10,7 @@ from tests.services.gate import gate_to
 from tests.services.platform_room import add_tenant, another_directory, freeze
 
 from fairway.core.errors import Unavailable
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
@@ -121,7 +122,7 @@ async def test_types_are_learnt_once(platform: Platform) -> None:
     await directory.know_types(["a"])
     assert directory.type_ids["a"] == number
     assert await directory.type_name(number) == "a"
-    assert await directory.type_name(999) == "type-999"
+    assert await directory.type_name(TypeId(999)) == "type-999"
 
 
 async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
@@ -140,7 +141,7 @@ async def test_a_weight_reaches_the_scheduler(platform: Platform) -> None:
 async def test_a_tenant_this_server_has_not_read_yet_still_has_a_name_on_the_wire(
     platform: Platform,
 ) -> None:
-    assert platform.directory.name_of(4711) == "#4711"
+    assert platform.directory.name_of(TenantId(4711)) == "#4711"
     assert platform.directory.id_of("#4711") == 4711
     assert platform.directory.id_of("nobody") == -1
     assert platform.directory.id_of("#x") == -1

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.services.platform_room import Hand, add_tenant, freeze, new, open_pair, stopped, submit
 
 from fairway.core.backlog.holds import Hold
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -183,7 +183,7 @@ async def test_schedules_pauses_and_restraints_keep_names(
 ) -> None:
     kept = ["schedule", "pause", "circuit", "quarantine", "action"]
     ids = await platform.directory.know_types([*kept, "nothing"], tenant.id)
-    await platform.pauses.pause(Hold(tenant.id, ids["pause"], 0))
+    await platform.pauses.pause(Hold(tenant.id, ids["pause"], PoolId(0)))
     shard = tenant.id % platform.cluster.shard_count
     async with platform.database.background() as connection:
         await connection.execute(
@@ -217,7 +217,7 @@ async def test_a_pause_of_everybodys_jobs_keeps_the_name_of_a_type(
     platform: Platform, tenant: Tenant, expiry: TypeNameExpiry
 ) -> None:
     (number,) = (await platform.directory.know_types(["held"], tenant.id)).values()
-    await platform.pauses.pause(Hold(0, number, 0))
+    await platform.pauses.pause(Hold(TenantId(0), number, PoolId(0)))
     for _ in range(4):
         await tick(platform, expiry, days=9)
     assert not await is_let_go(platform, "held")

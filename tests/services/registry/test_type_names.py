@@ -8,6 +8,7 @@ import pytest
 from tests.services.platform_room import Hand, add_tenant, freeze, new, open_pair, stopped, submit
 
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry import type_names as module
@@ -38,7 +39,7 @@ def some(prefix: str, count: int) -> list[str]:
     return [f"{prefix}.{n}" for n in range(count)]
 
 
-async def refusal_of(names: TypeNames, tenant: int | None, wanted: list[str]) -> str:
+async def refusal_of(names: TypeNames, tenant: TenantId | None, wanted: list[str]) -> str:
     with pytest.raises(InvalidRequest) as refusal:
         await names.know(tenant, wanted)
     assert refusal.value.code == "TOO_MANY_JOB_TYPES"
@@ -48,50 +49,50 @@ async def refusal_of(names: TypeNames, tenant: int | None, wanted: list[str]) ->
 
 @pytest.mark.usefixtures("few")
 async def test_a_tenant_fills_its_own_room_and_nobody_elses(names: TypeNames) -> None:
-    await names.know(1, some("a", 5))
-    assert "may name 5 job types" in await refusal_of(names, 1, ["one.more"])
+    await names.know(TenantId(1), some("a", 5))
+    assert "may name 5 job types" in await refusal_of(names, TenantId(1), ["one.more"])
     assert "one.more" not in names.ids
-    await names.know(1, some("a", 5))  # what it has it may use
-    await names.know(2, some("b", 5))
+    await names.know(TenantId(1), some("a", 5))  # what it has it may use
+    await names.know(TenantId(2), some("b", 5))
     await names.know(None, some("c", 8))
     assert "Shared workers and operators" in await refusal_of(names, None, ["one.more"])
-    await names.know(3, some("d", 5))
+    await names.know(TenantId(3), some("d", 5))
 
 
 @pytest.mark.usefixtures("few")
 async def test_a_batch_is_taken_whole_or_not_at_all(names: TypeNames) -> None:
-    await names.know(1, some("a", 3))
-    await refusal_of(names, 1, some("b", 3))
+    await names.know(TenantId(1), some("a", 3))
+    await refusal_of(names, TenantId(1), some("b", 3))
     assert set(names.ids) == set(some("a", 3))
-    await names.know(1, some("b", 2))
+    await names.know(TenantId(1), some("b", 2))
 
 
 @pytest.mark.usefixtures("few")
 async def test_what_the_house_says_counts_for_no_tenant(names: TypeNames) -> None:
-    ids = await names.know(1, some("a", 5))
+    ids = await names.know(TenantId(1), some("a", 5))
     assert await names.know(None, some("a", 3)) == {name: ids[name] for name in some("a", 3)}
-    await names.know(1, some("b", 3))
-    await refusal_of(names, 1, ["one.more"])
-    await names.know(2, some("a", 3) + some("c", 5))
+    await names.know(TenantId(1), some("b", 3))
+    await refusal_of(names, TenantId(1), ["one.more"])
+    await names.know(TenantId(2), some("a", 3) + some("c", 5))
 
 
 @pytest.mark.usefixtures("few")
 async def test_names_that_others_use_count_for_whoever_uses_them(names: TypeNames) -> None:
     """Else one could tell from a refusal what others have, or keep their names from going."""
-    await names.know(1, some("a", 5))
-    await names.know(2, some("b", 5))
-    await refusal_of(names, 2, ["a.0"])
+    await names.know(TenantId(1), some("a", 5))
+    await names.know(TenantId(2), some("b", 5))
+    await refusal_of(names, TenantId(2), ["a.0"])
 
 
 @pytest.mark.usefixtures("few")
 async def test_jobs_of_a_tenant_take_no_names_from_its_own_workers(names: TypeNames) -> None:
-    await names.know(1, some("job", 5))
-    worker = Namer(1, by_worker=True)
+    await names.know(TenantId(1), some("job", 5))
+    worker = Namer(TenantId(1), by_worker=True)
     brought = await names.bring(worker, ["job.0", *some("run", 5)], all_or_none=False)
     assert (set(brought.ids), brought.refused) == ({"job.0", *some("run", 4)}, ["run.4"])
-    await names.know(1, ["job.9"])  # job.0 is its workers' now
-    await refusal_of(names, 1, ["one.more"])
-    await names.know(1, some("run", 4))
+    await names.know(TenantId(1), ["job.9"])  # job.0 is its workers' now
+    await refusal_of(names, TenantId(1), ["one.more"])
+    await names.know(TenantId(1), some("run", 4))
 
 
 @pytest.mark.usefixtures("few")
@@ -99,17 +100,21 @@ async def test_all_tenants_together_have_a_bound_that_is_not_the_houses(
     names: TypeNames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TENANTS_NAMES_MAX", 7)
-    await names.know(1, some("a", 5))
-    await names.know(2, some("b", 2))
-    assert "All tenants together" in await refusal_of(names, 3, ["one.more"])
+    await names.know(TenantId(1), some("a", 5))
+    await names.know(TenantId(2), some("b", 2))
+    assert "All tenants together" in await refusal_of(names, TenantId(3), ["one.more"])
     await names.know(None, some("c", 8))
-    await names.know(3, some("c", 8))
+    await names.know(TenantId(3), some("c", 8))
 
 
 @pytest.mark.usefixtures("few")
 async def test_nobody_overruns_a_bound_by_being_many(names: TypeNames, theirs: TypeNames) -> None:
     servers = [names, theirs]
-    for namer, most in ((Namer(), 8), (Namer(1, by_worker=True), 5), (Namer(2), 5)):
+    for namer, most in (
+        (Namer(), 8),
+        (Namer(TenantId(1), by_worker=True), 5),
+        (Namer(TenantId(2)), 5),
+    ):
         kind = f"many{namer.tenant}"
         said = [
             servers[n % 2].bring(namer, [f"{kind}.{n}"], all_or_none=n % 3 == 0) for n in range(30)
@@ -122,22 +127,24 @@ async def test_nobody_overruns_a_bound_by_being_many(names: TypeNames, theirs: T
 async def test_who_names_what_another_server_knows_has_its_number(
     names: TypeNames, theirs: TypeNames
 ) -> None:
-    ours = await names.know(1, ["work"])
+    ours = await names.know(TenantId(1), ["work"])
     await theirs.load()
-    assert theirs.is_named_by(Namer(1), "work")
-    assert not theirs.is_named_by(Namer(2), "work")
-    assert not theirs.is_named_by(Namer(1, by_worker=True), "work")
-    assert await theirs.know(2, ["work"]) == ours
+    assert theirs.is_named_by(Namer(TenantId(1)), "work")
+    assert not theirs.is_named_by(Namer(TenantId(2)), "work")
+    assert not theirs.is_named_by(Namer(TenantId(1), by_worker=True), "work")
+    assert await theirs.know(TenantId(2), ["work"]) == ours
     assert await theirs.know(None, ["work"]) == ours
-    assert theirs.is_named_by(Namer(3), "work")
+    assert theirs.is_named_by(Namer(TenantId(3)), "work")
 
 
 async def test_the_same_names_made_from_all_sides_have_one_number_each(platform: Platform) -> None:
-    async def make(tenant: int) -> dict[str, int]:
+    async def make(tenant: int) -> dict[str, TypeId]:
         async with platform.database.people() as connection, connection.transaction():
             if tenant == 0:
                 return await name_for_all(connection, ["c", "b", "a"])
-            return await name_for_tenant(connection, tenant, ["a", "c", "b"], by_worker=False)
+            return await name_for_tenant(
+                connection, TenantId(tenant), ["a", "c", "b"], by_worker=False
+            )
 
     answers = await asyncio.gather(*(make(tenant) for tenant in range(4)))
     assert len({tuple(sorted(one.items())) for one in answers}) == 1
@@ -146,22 +153,22 @@ async def test_the_same_names_made_from_all_sides_have_one_number_each(platform:
 async def test_who_floods_waits_for_itself(platform: Platform, names: TypeNames) -> None:
     """A tenant's turn is held for long; others and the house name types meanwhile."""
     names._database.wait_seconds = 0.5
-    async with names._turn(1):
-        flood = [asyncio.create_task(names.know(1, [f"flood.{n}"])) for n in range(20)]
+    async with names._turn(TenantId(1)):
+        flood = [asyncio.create_task(names.know(TenantId(1), [f"flood.{n}"])) for n in range(20)]
         await asyncio.sleep(0)
-        await names.know(2, ["calm"])
+        await names.know(TenantId(2), ["calm"])
         await names.know(None, ["house"])
         ended = await asyncio.gather(*flood, return_exceptions=True)
     assert {type(one) for one in ended} == {Unavailable}
-    await names.know(1, ["flood.0"])
+    await names.know(TenantId(1), ["flood.0"])
 
 
 async def test_a_name_is_asked_for_once(platform: Platform, names: TypeNames) -> None:
-    await names.know(1, ["work"])
+    await names.know(TenantId(1), ["work"])
     platform.database.terminate()
-    await names.know(1, ["work"])
+    await names.know(TenantId(1), ["work"])
     with pytest.raises(Unavailable):
-        await names.know(2, ["work"])
+        await names.know(TenantId(2), ["work"])
 
 
 @pytest.mark.usefixtures("few")

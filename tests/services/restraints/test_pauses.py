@@ -23,6 +23,7 @@ from tests.services.platform_room import (
 
 from fairway.core.backlog.holds import Hold
 from fairway.core.errors import LimitReached
+from fairway.core.ids import TypeId
 from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
@@ -100,14 +101,14 @@ async def test_what_runs_runs_on_and_what_comes_back_waits(narrow: Platform) -> 
 async def test_a_paused_type_holds_that_type_of_every_tenant(narrow: Platform) -> None:
     tenants = [await add_tenant(narrow, name) for name in ("one", "two")]
     await narrow.directory.know_types(["bad"])
-    await narrow.pauses.pause(Hold(type=type_id(narrow, "bad")))
+    await narrow.pauses.pause(Hold(type=TypeId(type_id(narrow, "bad"))))
     hand = Hand(narrow, types=("bad", "good"))
     await hand.say(hello=True)
     for tenant in tenants:
         await submit(narrow, tenant, *[new("bad")] * 30, *[new("good")] * 10)
     ran = await run_all(hand, 20)
     await nothing_starts(hand)
-    await narrow.pauses.resume(Hold(type=type_id(narrow, "bad")))
+    await narrow.pauses.resume(Hold(type=TypeId(type_id(narrow, "bad"))))
     assert len(set(ran + await run_all(hand, 60))) == 80
 
 
@@ -127,7 +128,7 @@ async def test_a_paused_pool_holds_that_pool_alone(narrow: Platform) -> None:
 async def test_a_type_of_one_tenant_can_be_paused(narrow: Platform) -> None:
     one, two = await add_tenant(narrow, "one"), await add_tenant(narrow, "two")
     held = await submit(narrow, one, *[new("bad")] * 3)
-    hold = Hold(tenant=one.id, type=type_id(narrow, "bad"))
+    hold = Hold(tenant=one.id, type=TypeId(type_id(narrow, "bad")))
     await narrow.pauses.pause(hold)
     hand = Hand(narrow, types=("bad", "good"))
     await hand.say(hello=True)
@@ -224,15 +225,15 @@ async def test_a_tenant_has_so_many_pauses_and_no_more(database_url: str) -> Non
         tenant, other = [await add_tenant(platform, name) for name in ("acme", "bolt")]
         pauses = platform.pauses
         for number in range(1, TENANT_PAUSES_MAX + 1):
-            await pauses.pause(Hold(tenant.id, number), tenant.id)
+            await pauses.pause(Hold(tenant.id, TypeId(number)), tenant.id)
         with pytest.raises(LimitReached) as refusal:
-            await pauses.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), tenant.id)
+            await pauses.pause(Hold(tenant.id, TypeId(TENANT_PAUSES_MAX + 1)), tenant.id)
         assert refusal.value.code == "TOO_MANY_PAUSES"
-        await pauses.pause(Hold(tenant.id, 1), tenant.id)  # as it is already
-        await pauses.pause(Hold(other.id, 1), other.id)
+        await pauses.pause(Hold(tenant.id, TypeId(1)), tenant.id)  # as it is already
+        await pauses.pause(Hold(other.id, TypeId(1)), other.id)
         await pauses.pause(Hold(tenant.id))  # an operator may, always
         assert len(await pauses.of()) == TENANT_PAUSES_MAX + 2
-        assert await pauses.of(other.id) == (Hold(other.id, 1),)
-        assert await pauses.resume(Hold(tenant.id, 1))
-        assert await pauses.resume(Hold(tenant.id, 2))
-        await pauses.pause(Hold(tenant.id, TENANT_PAUSES_MAX + 1), tenant.id)
+        assert await pauses.of(other.id) == (Hold(other.id, TypeId(1)),)
+        assert await pauses.resume(Hold(tenant.id, TypeId(1)))
+        assert await pauses.resume(Hold(tenant.id, TypeId(2)))
+        await pauses.pause(Hold(tenant.id, TypeId(TENANT_PAUSES_MAX + 1)), tenant.id)

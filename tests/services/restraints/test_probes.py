@@ -10,7 +10,7 @@ from tests.services.platform_room import SHORT, add_tenant, freeze, new, submit,
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.failure.circuits import Circuit, CircuitRecord, CircuitState
 from fairway.core.failure.quarantine import Quarantine
-from fairway.core.ids import make_job_id
+from fairway.core.ids import ShardId, TypeId, make_job_id
 from fairway.core.tenant import Tenant
 from fairway.runtime import loops
 from fairway.services.failure.failure_policy import RestraintChange, TypeKey
@@ -50,7 +50,7 @@ async def test_a_probe_that_fails_stops_no_other_and_comes_again_soon(
     (broken,) = await due_circuits(platform, tenant, "pay")
     (whole,) = await due_circuits(platform, other, "pay")
     key = StreamKey(tenant.id, SHORT, platform.directory.type_ids["pay"], NO_SUCH_PRIORITY)
-    platform.dispatcher.backlog.noticed(key, make_job_id(0, 0, 1, 0))
+    platform.dispatcher.backlog.noticed(key, make_job_id(ShardId(0), 0, 1, 0))
     await platform.restraints.run_once(0)
     assert (out(platform, tenant), out(platform, other)) == (0, 1)
     assert whole.state is broken.state is CircuitState.HALF_OPEN
@@ -102,8 +102,8 @@ async def test_what_ends_here_while_others_news_are_gone_through_stays_so(
         platform.dispatcher.failure_policy,
         CircuitRecord(LONG_REST_US, LONG_REST_US),
     )
-    first, second = [CircuitKey(tenant.id, 7, name) for name in ("a", "b")]
-    place = TypeKey(tenant.id, 7)
+    first, second = [CircuitKey(tenant.id, TypeId(7), name) for name in ("a", "b")]
+    place = TypeKey(tenant.id, TypeId(7))
     async with platform.database.background() as connection:
         await store.open_circuit(connection, first, far)
         await store.impose_quarantine(connection, *place)

@@ -8,7 +8,7 @@ import pytest
 from tests.services.platform_room import Hand, stored, submit, until
 from tests.services.test_times import now_ms, submit_for
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, PoolId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import OnLate
 from fairway.core.tenant import Tenant
@@ -32,7 +32,7 @@ def told(platform: Platform) -> list[LateExecution]:
     lateness, tell = platform.lateness, platform.lateness.tell
 
     def listen(action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
-        tell(action, tenant, job, late_ms)
+        tell(action, TenantId(tenant), job, late_ms)
         heard.extend(lateness.news[-1:] if action != "run" else [])
 
     lateness.tell = listen  # type: ignore[method-assign]  # heard before the events are written
@@ -50,7 +50,9 @@ async def test_a_late_job_is_skipped_with_an_event(
     job = await submit_for(platform, tenant, not_after_ms=last)
     await until(lambda: is_expired(platform, job))
     assert [(late.job, late.action) for late in told] == [(job, "skipped")]
-    assert platform.dispatcher.backlog.counts.depth(tenant.id, (1, 2, 3)) == 0
+    assert (
+        platform.dispatcher.backlog.counts.depth(tenant.id, (PoolId(1), PoolId(2), PoolId(3))) == 0
+    )
     await until(lambda: has_event(platform, tenant, job))
 
 
@@ -61,8 +63,8 @@ async def has_event(platform: Platform, tenant: Tenant, job: JobId) -> bool:
 
 
 def test_very_many_late_jobs_are_counted_in_one_event() -> None:
-    late = [LateExecution(1, JobId(f"j{n}"), 5, "skipped") for n in range(500)]
-    events = late_events([*late, LateExecution(2, JobId("x"), None, "flagged")])
+    late = [LateExecution(TenantId(1), JobId(f"j{n}"), 5, "skipped") for n in range(500)]
+    events = late_events([*late, LateExecution(TenantId(2), JobId("x"), None, "flagged")])
     assert len(events) == EVENTS_PER_TENANT + 2
     assert "480 more" in next(event.detail for event in events if event.subject == "jobs")
 
@@ -121,10 +123,10 @@ async def platform_expirer_round(platform: Platform) -> None:
 
 
 def test_very_many_late_jobs_of_one_tenant_leave_room_for_anothers() -> None:
-    flood = [LateExecution(1, JobId(str(n)), 5, "skipped") for n in range(3 * NEWS_MAX)]
-    few = [LateExecution(2, JobId(str(n)), 5, "skipped") for n in range(7)]
+    flood = [LateExecution(TenantId(1), JobId(str(n)), 5, "skipped") for n in range(3 * NEWS_MAX)]
+    few = [LateExecution(TenantId(2), JobId(str(n)), 5, "skipped") for n in range(7)]
     kept = within_bounds(flood + few)
     assert [one for one in kept if one.tenant == 2] == few
     assert len(kept) == NEWS_TENANT_MAX + len(few)
-    crowd = [LateExecution(n, JobId(str(n)), 5, "skipped") for n in range(2 * NEWS_MAX)]
+    crowd = [LateExecution(TenantId(n), JobId(str(n)), 5, "skipped") for n in range(2 * NEWS_MAX)]
     assert len(within_bounds(crowd)) == NEWS_MAX

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.services.platform_room import SHORT, Hand, add_tenant, freeze, stored, submit
 
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.promotion import PromotionCaps
 from fairway.core.tenant import Tenant
@@ -13,7 +14,7 @@ from fairway.services.scheduling.promoter import REST_MAX_SECONDS, REST_MIN_SECO
 
 
 async def schedule(platform: Platform, job: str, due_in_seconds: float) -> None:
-    platform.dispatcher.backlog.forget_shard(0)
+    platform.dispatcher.backlog.forget_shard(ShardId(0))
     async with platform.database.background() as connection:
         await connection.execute(
             "UPDATE jobs SET state = 0, execute_at = now() + make_interval(secs => $2)"
@@ -57,7 +58,7 @@ async def test_a_shard_that_is_not_ours_is_left_alone(platform: Platform, tenant
     await freeze(platform)
     (job,) = await submit(platform, tenant)
     await schedule(platform, job, -1)
-    platform.dispatcher.close_shard(0)
+    platform.dispatcher.close_shard(ShardId(0))
     promoter = promoter_of(platform)
     assert await promoter.run_once(0) == REST_MAX_SECONDS
     assert (await stored(platform, job))[0] is State.SCHEDULED

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.core.ids import make_job_id
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId, make_job_id
 from fairway.core.scheduling.schedule import (
     RunCause,
     RunOutcome,
@@ -24,9 +24,9 @@ from fairway.services.scheduling.schedule_jobs import firing, may_be_tick, next_
 START = datetime(2026, 1, 1, tzinfo=UTC)
 START_MS = to_unix_ms(START)
 SPEC = ScheduleSpec(
-    cron=None, every_ms=60_000, zone="UTC", type=1, pool=1, priority=5, timeout_ms=None,
-    payload=b"{}", tick_argument=None, jitter_ms=0, starts_at=START, ends_at=None, overlap=0,
-    catch_up=0, window_ms=0, paused=False, source="",
+    cron=None, every_ms=60_000, zone="UTC", type=TypeId(1), pool=PoolId(1), priority=5,
+    timeout_ms=None, payload=b"{}", tick_argument=None, jitter_ms=0, starts_at=START,
+    ends_at=None, overlap=0, catch_up=0, window_ms=0, paused=False, source="",
 )  # fmt: skip
 payloads = st.dictionaries(st.text(max_size=5), st.integers() | st.text(), max_size=3)
 
@@ -71,9 +71,9 @@ def test_a_run_is_due_within_its_jitter_and_always_at_the_same_moment(
     jitter_ms: int, tick_ms: int
 ) -> None:
     spec = SPEC._replace(jitter_ms=jitter_ms)
-    key = ScheduleKey(0, 7, "daily")
+    key = ScheduleKey(ShardId(0), TenantId(7), "daily")
     schedule = Schedule(key, spec, START, None, None, None, START, START)
-    job_id = make_job_id(0, START_MS, 1, 0)
+    job_id = make_job_id(ShardId(0), START_MS, 1, 0)
     made = firing(schedule, job_id, tick_ms, RunCause.CLOCK)
     assert made.job.timing is not None
     due_ms = Timing.of(made.job.timing).due_ms

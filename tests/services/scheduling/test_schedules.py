@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.services.platform_room import QUICK, Hand, add_tenant, freeze, owner_on
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 from fairway.core.scheduling.schedule import ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import CatchUp, Overlap
 from fairway.core.tenant import Tenant, TenantSettings
@@ -38,11 +39,24 @@ HOUR_MS = 3_600_000
 
 def spec(**changes: Any) -> ScheduleSpec:
     plain = ScheduleSpec(
-        cron="* * * * *", every_ms=None, zone="UTC", type=0, pool=1, priority=5, timeout_ms=None,
-        payload=b'{"n":1}', tick_argument=None, jitter_ms=0, starts_at=datetime.now(UTC),
-        ends_at=None, overlap=Overlap.ALLOW, catch_up=CatchUp.NONE, window_ms=HOUR_MS, paused=False,
+        cron="* * * * *",
+        every_ms=None,
+        zone="UTC",
+        type=TypeId(0),
+        pool=PoolId(1),
+        priority=5,
+        timeout_ms=None,
+        payload=b'{"n":1}',
+        tick_argument=None,
+        jitter_ms=0,
+        starts_at=datetime.now(UTC),
+        ends_at=None,
+        overlap=Overlap.ALLOW,
+        catch_up=CatchUp.NONE,
+        window_ms=HOUR_MS,
+        paused=False,
         source="",
-    )  # fmt: skip
+    )
     return plain._replace(**changes)
 
 
@@ -245,7 +259,7 @@ async def test_what_takes_long_to_work_out_is_done_in_turn(
 
     async def noted(tenant: int, work: Callable[[], Any]) -> Any:
         asked.append(tenant)
-        return await platform.heavy.run(tenant, work)
+        return await platform.heavy.run(TenantId(tenant), work)
 
     assert platform.schedules._ports.in_turn == platform.heavy.run
     platform.schedules = another_server(platform, noted)
@@ -291,7 +305,7 @@ async def test_a_backfill_of_heavy_jobs_is_written_in_parts(
 
     async def noted(connection: Any, shard: int, jobs: Any, scheduled: Any) -> None:
         sizes.append(len(jobs))
-        await insert(connection, shard, jobs, scheduled)
+        await insert(connection, ShardId(shard), jobs, scheduled)
 
     monkeypatch.setattr(submissions, "insert_jobs", noted)
     until_ = datetime.now(UTC) - timedelta(seconds=30)  # past by the store's clock, too

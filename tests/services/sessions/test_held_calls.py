@@ -17,6 +17,7 @@ from tests.services.dispatch.test_dispatcher import MEDIUM, SHORT, Machine
 from tests.steps import lines_of
 
 from fairway.core.fair_share.entitlements import FREE
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -90,7 +91,7 @@ def test_an_arrival_costs_the_same_whoever_else_waits(
 
 def test_calls_that_come_and_go_leave_nothing_behind() -> None:
     machine = Machine()
-    sessions = [machine.worker("a"), machine.worker("b"), machine.worker("own", tenant=7)]
+    sessions = [machine.worker("a"), machine.worker("b"), machine.worker("own", tenant=TenantId(7))]
     machine.dispatcher.hold_open(sessions[0])
     for _ in range(1_000):
         for session in sessions[1:]:
@@ -130,11 +131,11 @@ class PlainWalk(Dispatcher):
     def _serve_waiting(self, pool: int, now_us: int) -> None:
         waiting = list(self.waiting.values())
         for session in waiting:
-            if session.warm_types and session.free(pool) > 0:
-                self._granting._serve(session, pool, now_us, session.warm_types)
+            if session.warm_types and session.free(PoolId(pool)) > 0:
+                self._granting._serve(session, PoolId(pool), now_us, session.warm_types)
         for session in waiting:
-            if session.free(pool) > 0:
-                self._granting._serve(session, pool, now_us)
+            if session.free(PoolId(pool)) > 0:
+                self._granting._serve(session, PoolId(pool), now_us)
 
 
 @dataclass
@@ -151,7 +152,7 @@ class World:
         return self.machine.dispatcher.sessions.get(str(number))
 
     def greet(
-        self, number: int, tenant: int | None, types: frozenset[int], warm: int, slots: int
+        self, number: int, tenant: TenantId | None, types: frozenset[TypeId], warm: int, slots: int
     ) -> None:
         session = self.machine.dispatcher.session(str(number), "w", tenant)
         session.types, session.warm_types = types, types & {warm}
@@ -312,13 +313,16 @@ def test_a_slot_that_comes_free_keeps_the_place_of_its_call() -> None:
 
 
 def capped(tenant: int, cap: int) -> Tenant:
-    return Tenant(tenant, "t", 10, 1000, cap=cap)
+    return Tenant(TenantId(tenant), "t", 10, 1000, cap=cap)
 
 
 def at_its_cap(machine: Machine) -> tuple[Session, Session]:
     """A shared worker that runs a job of tenant 7, and one of its own that may run no other."""
     machine.dispatcher.set_entitlement(capped(7, 1))
-    shared, own = machine.worker("shared", short=1), machine.worker("own", tenant=7, short=1)
+    shared, own = (
+        machine.worker("shared", short=1),
+        machine.worker("own", tenant=TenantId(7), short=1),
+    )
     for session in (shared, own):
         machine.dispatcher.hold_open(session)
     machine.arrive(machine.job(tenant=7), machine.job(tenant=7))
@@ -345,7 +349,7 @@ def test_when_it_came_while_the_term_was_in_doubt(machine: Machine) -> None:
     machine.worker("shared", short=0)  # somebody runs what the other tenant brings
     machine.dispatcher.shards.trusted_until_us = 0
     machine.arrive(machine.job(tenant=7))
-    own = machine.worker("own", tenant=7)
+    own = machine.worker("own", tenant=TenantId(7))
     assert machine.take(own) == []
     machine.dispatcher.hold_open(own)
     machine.own(0)
@@ -366,7 +370,7 @@ def test_when_a_worker_takes_jobs_again(machine: Machine) -> None:
 
 def test_when_its_job_came_while_the_term_was_in_doubt(machine: Machine) -> None:
     machine.worker("shared", short=0)  # somebody runs what the other tenant brings
-    own = machine.worker("own", tenant=7)
+    own = machine.worker("own", tenant=TenantId(7))
     machine.dispatcher.hold_open(own)
     machine.arrive(machine.job(tenant=8))
     machine.dispatcher.shards.trusted_until_us = 0
@@ -381,7 +385,7 @@ def test_beside_a_dead_workers_jobs_one_with_more_slots_is_asked_as_well(machine
     dead = machine.worker("dead", short=3)
     machine.arrive(*[machine.job() for _ in range(3)])
     assert len(machine.take(dead)) == 3
-    machine.dispatcher.set_entitlement(Tenant(9, "t", 10, 1000, reserved=(("short", 1),)))
+    machine.dispatcher.set_entitlement(Tenant(TenantId(9), "t", 10, 1000, reserved=(("short", 1),)))
     narrow, wide = machine.worker("narrow", short=1), machine.worker("wide", short=2)
     for session in (narrow, wide):
         machine.dispatcher.hold_open(session)

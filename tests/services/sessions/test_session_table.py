@@ -11,6 +11,7 @@ from tests.services.platform_room import Hand, freeze
 
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.fair_share.own_slots import TENANT_SLOTS_MAX
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.sessions import session_table
@@ -22,7 +23,7 @@ from fairway.services.sessions.session_table import (
 from fairway.services.sessions.sessions import ENDED_LEASES
 from fairway.services.workers.rescuer import Rescuer
 
-SHORT = 1
+SHORT = PoolId(1)
 
 
 async def test_many_that_fall_silent_together_are_counted_once(platform: Platform) -> None:
@@ -31,7 +32,7 @@ async def test_many_that_fall_silent_together_are_counted_once(platform: Platfor
     dispatcher, clock = platform.dispatcher, platform.clock
     for number in range(600):
         session = dispatcher.session(secrets.token_hex(16), "w", None)
-        session.types = frozenset(range(number * 3, number * 3 + 1500))
+        session.types = frozenset(map(TypeId, range(number * 3, number * 3 + 1500)))
         dispatcher.equip(session, {SHORT: 1})
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(clock.now_us())
@@ -48,23 +49,25 @@ async def test_many_that_fall_silent_together_are_counted_once(platform: Platfor
 def test_a_tenant_has_so_many_sessions_and_those_here_are_not_harmed() -> None:
     machine = Machine()
     for number in range(TENANT_SESSIONS_MAX):
-        machine.worker(f"w{number}", tenant=7)
+        machine.worker(f"w{number}", tenant=TenantId(7))
     with pytest.raises(LimitReached) as refused:
-        machine.worker("one more", tenant=7)
+        machine.worker("one more", tenant=TenantId(7))
     assert refused.value.code == "TOO_MANY_SESSIONS"
     assert "one more" not in machine.dispatcher.sessions
-    machine.worker("w0", tenant=7)
-    machine.worker("of another", tenant=8)
+    machine.worker("w0", tenant=TenantId(7))
+    machine.worker("of another", tenant=TenantId(8))
     machine.worker("shared")
     machine.dispatcher.end_session(machine.dispatcher.sessions["w1"])
-    machine.worker("one more", tenant=7)
+    machine.worker("one more", tenant=TenantId(7))
 
 
 def test_a_tenants_own_workers_have_so_many_slots_together() -> None:
     """Each slot is a lease in memory, and it is they who say how many they have."""
     machine = Machine()
     book, half = machine.dispatcher, TENANT_SLOTS_MAX // 2
-    one, other, third = [machine.worker(name, tenant=7) for name in ("one", "other", "third")]
+    one, other, third = [
+        machine.worker(name, tenant=TenantId(7)) for name in ("one", "other", "third")
+    ]
     book.offer_slots(one, half)
     book.offer_slots(other, half)
     with pytest.raises(LimitReached) as refused:
@@ -72,7 +75,7 @@ def test_a_tenants_own_workers_have_so_many_slots_together() -> None:
     assert refused.value.code == "TOO_MANY_SLOTS"
     assert refused.value.retry_after_seconds
     book.offer_slots(other, half)  # a hello again, as after a restart of the server
-    book.offer_slots(machine.worker("of another", tenant=8), TENANT_SLOTS_MAX)
+    book.offer_slots(machine.worker("of another", tenant=TenantId(8)), TENANT_SLOTS_MAX)
     book.offer_slots(machine.worker("shared"), TENANT_SLOTS_MAX + 1)
     book.offer_slots(other, half - 1)
     book.offer_slots(third, 1)
@@ -114,9 +117,9 @@ def test_tenants_workers_leave_room_for_shared_ones(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(session_table, "SESSIONS_MAX", 6)
     machine = Machine()
     for number in range(4):
-        machine.worker(f"w{number}", tenant=number)
+        machine.worker(f"w{number}", tenant=TenantId(number))
     with pytest.raises(Unavailable):
-        machine.worker("one more", tenant=9)
+        machine.worker("one more", tenant=TenantId(9))
     machine.worker("shared 1")
     machine.worker("shared 2")
     with pytest.raises(Unavailable):

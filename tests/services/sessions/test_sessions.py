@@ -20,6 +20,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import Forbidden
+from fairway.core.ids import Epoch
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -92,13 +93,13 @@ async def test_a_queued_job_is_not_finished_by_who_was_never_given_it(
     (job,) = await submit(platform, tenant, new("nobody.runs"))
     hand = Hand(platform, short=0)
     hand.tenant = tenant.id if is_own else None
-    held = Holding(job, tenant.id, epoch, MADE_UP)
+    held = Holding(job, tenant.id, Epoch(epoch), MADE_UP)
     news = await hand.say(hello=True, running=[held])
     assert news is not None
     assert (news.revoked, news.revoked_epochs) == ([job], [epoch])
     for outcome in (None, FAILED):
         hand.number += 1
-        word = Word(hand.number, job, tenant.name, epoch, MADE_UP, outcome)
+        word = Word(hand.number, job, tenant.name, Epoch(epoch), MADE_UP, outcome)
         for hello in (False, True):
             news = await hand.say(hello=hello, reports=[word])
             assert news is not None

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.core.backlog.streams import StreamKey
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 from fairway.services.submit.hints import Hints
 
-KEYS = [StreamKey(1, 1, type_, 5) for type_ in (1, 2)]
+KEYS = [StreamKey(TenantId(1), PoolId(1), TypeId(type_), 5) for type_ in (1, 2)]
 firsts = st.dictionaries(st.sampled_from(KEYS), st.text("abc", min_size=1, max_size=2))
 
 
@@ -16,8 +17,9 @@ firsts = st.dictionaries(st.sampled_from(KEYS), st.text("abc", min_size=1, max_s
 def test_each_owner_hears_the_oldest_of_each_stream_once(
     said: list[tuple[int, dict[StreamKey, str], bool]],
 ) -> None:
-    hints, known = Hints(), dict[int, dict[StreamKey, str]]()
-    for shard, some, is_taken in said:
+    hints, known = Hints(), dict[ShardId, dict[StreamKey, str]]()
+    for number, some, is_taken in said:
+        shard = ShardId(number)
         hints.news.clear()
         hints.add(shard, some)
         assert hints.news.is_set()
@@ -27,12 +29,12 @@ def test_each_owner_hears_the_oldest_of_each_stream_once(
         assert sorted(hints.shards) == sorted(known)
         if is_taken:
             assert hints.take(shard) == known.pop(shard)
-        assert all((one in hints) == (one in known) for one in range(3))
+        assert all((one in hints) == (one in known) for one in map(ShardId, range(3)))
 
 
 def test_jobs_for_later_are_a_hint_as_well() -> None:
     hints = Hints()
-    hints.add(3, {})
+    hints.add(ShardId(3), {})
     assert hints.shards == [3]
-    assert hints.take(3) == {}
+    assert hints.take(ShardId(3)) == {}
     assert hints.shards == []

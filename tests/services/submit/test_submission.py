@@ -21,6 +21,7 @@ from tests.services.platform_room import (
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.ids import ShardId
 from fairway.core.job import LIGHT_JOBS, QueuedJob
 from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
@@ -56,7 +57,7 @@ async def test_one_job_does_not_stand_behind_batches_of_thousands(
     async def slowly(connection: Connection, shard: int, jobs: list[QueuedJob], *more: Any) -> None:
         if len(jobs) > LIGHT_JOBS:
             await go_on.wait()
-        await insert(connection, shard, jobs, *more)
+        await insert(connection, ShardId(shard), jobs, *more)
 
     monkeypatch.setattr(store, "insert_jobs", slowly)
     batches = [asyncio.create_task(submit(platform, tenant, *[new()] * 1500)) for _ in range(3)]
@@ -147,9 +148,9 @@ async def test_a_server_that_is_not_the_owner_rings_the_owners_bell(
         (job,) = await submit(other, tenant)
         key = StreamKey(tenant.id, SHORT, other.directory.type_ids["work"], 5)
         assert other.hints.shards == [0]
-        firsts = other.hints.take(0)
+        firsts = other.hints.take(ShardId(0))
         assert firsts == {key: job}
-        platform.dispatcher.hinted(0, firsts)
+        platform.dispatcher.hinted(ShardId(0), firsts)
         await until(lambda: platform.dispatcher.backlog.counts.ready(SHORT, tenant.id) == 1)
         assert other.dispatcher.backlog.counts.depth(tenant.id, [SHORT]) == 0
         assert len(job) == 36

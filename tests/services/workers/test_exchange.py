@@ -18,6 +18,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import Epoch
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime import loops
@@ -149,7 +150,7 @@ async def test_what_a_worker_wrongly_believes_to_hold_is_revoked(
     await submit(platform, tenant, new(), new())
     hand, thief = Hand(platform), Hand(platform, ["nothing"])
     lease, other = await hand.take(2)
-    stale = holding(other)._replace(epoch=other.epoch - 1)
+    stale = holding(other)._replace(epoch=Epoch(other.epoch - 1))
     news = await hand.say(hello=True, running=[holding(lease), stale])
     assert news is not None
     assert (news.revoked, news.revoked_epochs) == ([other.job.id], [stale.epoch])

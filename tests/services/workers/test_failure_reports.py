@@ -16,6 +16,7 @@ from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.streams import WindowLimits
 from fairway.core.failure.circuit_book import CIRCUITS_MAX, NAMED_MAX, OTHER
 from fairway.core.failure.circuits import CircuitSettings
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
@@ -49,13 +50,13 @@ class Crowd(Machine):
         self.tellings = 0
         self.dispatcher.backlog.windows.limits = WindowLimits()
 
-    def on_news(self, tenants: set[int]) -> None:
+    def on_news(self, tenants: set[TenantId]) -> None:
         self.tellings += 1
         assert tenants == {1}
         self.dispatcher.set_holds(self.open_now())
 
     def open_now(self) -> Holds:
-        return Holds(holds_of(self.dispatcher.failure_policy, 1))
+        return Holds(holds_of(self.dispatcher.failure_policy, TenantId(1)))
 
     def run(self, types: int, each: int) -> tuple[Session, list[Lease]]:
         count = types * each
@@ -124,9 +125,11 @@ async def test_very_many_dependencies_make_no_more_circuits_than_a_tenant_may_ha
         for number, (report, _) in enumerate(said(leases, failed(FailureClass.DEPENDENCY)))
     ]
     await receive_failures(crowd.dispatcher, worker, reports)
-    assert failure_policy.circuits.count(1) == CIRCUITS_MAX
-    assert len(holds_of(failure_policy, 1)) == CIRCUITS_MAX
-    names = [name for _, by_name in failure_policy.circuits.of_tenant(1) for name in by_name]
+    assert failure_policy.circuits.count(TenantId(1)) == CIRCUITS_MAX
+    assert len(holds_of(failure_policy, TenantId(1))) == CIRCUITS_MAX
+    names = [
+        name for _, by_name in failure_policy.circuits.of_tenant(TenantId(1)) for name in by_name
+    ]
     assert len([name for name in names if name != OTHER]) == NAMED_MAX
     states = [end.decision.state for end in crowd.ends if end.decision is not None]
     parked, tried_again = states[:CIRCUITS_MAX], states[CIRCUITS_MAX:]
@@ -143,7 +146,7 @@ async def test_who_fails_while_idle_ones_are_forgotten_is_not(crowd: Crowd) -> N
     assert failure_policy.watched == {1}
     forgetting = failure_policy.forgetting(crowd.clock.now_us() + FAR_US)
     next(forgetting)
-    assert failure_policy.circuits.count(1) == 0
+    assert failure_policy.circuits.count(TenantId(1)) == 0
     crowd.clock.advance(FAR_US / 1e6)
     crowd.own(0)
     # parked at once: needs no budget
@@ -152,11 +155,11 @@ async def test_who_fails_while_idle_ones_are_forgotten_is_not(crowd: Crowd) -> N
     for _ in forgetting:
         assert failure_policy.watched == {1}
     assert failure_policy.watched == {1}
-    assert (failure_policy.circuits.count(1), len(failure_policy.quarantines)) == (1, 0)
-    failure_policy.circuits.of_type(1, 3)["stripe"].close()
+    assert (failure_policy.circuits.count(TenantId(1)), len(failure_policy.quarantines)) == (1, 0)
+    failure_policy.circuits.of_type(TenantId(1), TypeId(3))["stripe"].close()
     for _ in failure_policy.forgetting(crowd.clock.now_us() + FAR_US):
         pass
-    assert (failure_policy.circuits.count(1), failure_policy.watched) == (0, set())
+    assert (failure_policy.circuits.count(TenantId(1)), failure_policy.watched) == (0, set())
 
 
 async def test_failures_with_long_errors_hold_nobody_up(crowd: Crowd) -> None:
@@ -174,7 +177,9 @@ async def test_every_hold_is_in_force_when_the_last_was_heard(crowd: Crowd) -> N
     await receive_failures(
         crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     )
-    held = Holds(Hold(1, type_, 0, "circuit_open") for type_ in range(1, 31))
+    held = Holds(
+        Hold(TenantId(1), TypeId(type_), PoolId(0), "circuit_open") for type_ in range(1, 31)
+    )
     assert crowd.dispatcher.backlog.runnable.holds.says_the_same(held)
 
 
@@ -203,7 +208,7 @@ async def test_successes_that_close_many_circuits_are_told_once(crowd: Crowd) ->
         crowd.dispatcher, worker, said(leases, failed(FailureClass.DEPENDENCY, AWAY))
     )
     failure_policy = crowd.dispatcher.failure_policy
-    for _, by_name in failure_policy.circuits.of_tenant(1):
+    for _, by_name in failure_policy.circuits.of_tenant(TenantId(1)):
         for circuit in by_name.values():
             circuit.tick(circuit.probe_at_us)
     crowd.tellings = 0

@@ -22,6 +22,7 @@ from tests.services.platform_room import (
     until,
 )
 
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
@@ -126,19 +127,19 @@ async def test_nobody_is_given_up_while_leases_are_restored(
     hand = Hand(platform, medium=1)
     await hand.take()
     await freeze(platform)
-    dispatcher, term = platform.dispatcher, platform.dispatcher.shards.terms[0]
+    dispatcher, term = platform.dispatcher, platform.dispatcher.shards.terms[ShardId(0)]
     earlier = Rescuer(platform.database, dispatcher, platform.settings)
     await earlier.run_once(platform.clock.now_us())
-    dispatcher.close_shard(0)
+    dispatcher.close_shard(ShardId(0))
     dispatcher.sessions.clear()
-    dispatcher.claim_shard(0, term)
+    dispatcher.claim_shard(ShardId(0), term)
     dispatcher.found_session(hand.key, None)
     async with platform.database.background() as connection:
         await connection.execute("UPDATE sessions SET seen_at = now() - interval '1 hour'")
     rescuer = Rescuer(platform.database, dispatcher, platform.settings)
     await rescuer.run_once(platform.clock.now_us())
     assert hand.key in dispatcher.sessions
-    await platform.ownership._restore(0)
+    await platform.ownership._restore(ShardId(0))
     await rescuer.run_once(platform.clock.now_us())
     assert dispatcher.leases[job].session.key == hand.key
 

@@ -7,15 +7,16 @@ import asyncio
 import pytest
 
 from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.ids import TenantId
 from fairway.store.connections.database import Database
 from fairway.store.connections.query_slots import IN_LINE_MAX, SLOW_MAX, QuerySlots
 
-GREEDY, OTHER = 1, 2
+GREEDY, OTHER = TenantId(1), TenantId(2)
 BEYOND = IN_LINE_MAX + 4
 
 
 async def ask(database: Database, tenant: int, seconds: float = 0) -> None:
-    async with database.slow(tenant) as connection:
+    async with database.slow(TenantId(tenant)) as connection:
         await connection.execute(f"SELECT pg_sleep({seconds})")
 
 
@@ -52,10 +53,10 @@ async def test_a_question_that_takes_too_long_hears_why(database: Database) -> N
 async def test_a_place_that_does_not_come_in_time_is_not_waited_for() -> None:
     places = QuerySlots(0.05)
     for tenant in range(SLOW_MAX):
-        await places.take(tenant)
+        await places.take(TenantId(tenant))
     with pytest.raises(Unavailable):
         await places.take(OTHER)
-    places.give_back(0)
+    places.give_back(TenantId(0))
     await places.take(OTHER)
 
 
@@ -78,7 +79,7 @@ async def test_who_leaves_the_line_leaves_nothing_behind() -> None:
 
 async def test_the_quick_questions_of_one_tenant_hold_up_nobody(database: Database) -> None:
     async def look(tenant: int, seconds: float) -> None:
-        async with database.quick(tenant) as connection:
+        async with database.quick(TenantId(tenant)) as connection:
             await connection.execute(f"SELECT pg_sleep({seconds})")
 
     greedy = [asyncio.create_task(look(GREEDY, 0.3)) for _ in range(20)]

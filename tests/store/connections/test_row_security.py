@@ -10,6 +10,7 @@ from tests.postgres import Server, fresh_database
 from tests.store.rows import SHARD, new_job
 
 from fairway.core.errors import Unavailable
+from fairway.core.ids import TenantId
 from fairway.services.schema import prove_row_security
 from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Connection, Database
@@ -26,7 +27,7 @@ from fairway.store.schema.migrate import migrate, migrate_at
 from fairway.store.schema.partitions import make_ahead
 from fairway.store.submissions import KeyClaim, claim_keys, insert_jobs
 
-OURS, THEIRS = 1, 2
+OURS, THEIRS = TenantId(1), 2
 
 #: A row of each tenant in every table that has rows of tenants, beside `jobs` and `idempotency`.
 ROWS = """
@@ -45,7 +46,9 @@ async def filled(database: Database) -> Database:
     async with database.hot() as connection:
         await insert_jobs(connection, SHARD, [new_job(tenant=t) for t in (OURS, THEIRS, THEIRS)])
         await claim_keys(
-            connection, SHARD, [KeyClaim(t, "k", b"h", new_job().id) for t in (OURS, THEIRS)]
+            connection,
+            SHARD,
+            [KeyClaim(TenantId(t), "k", b"h", new_job().id) for t in (OURS, THEIRS)],
         )
     async with database.upkeep() as connection:
         await connection.execute(ROWS)
@@ -104,7 +107,7 @@ async def test_the_same_connection_asks_for_the_next_tenant_as_that_one(database
             await insert_jobs(connection, SHARD, jobs)
         counts = []
         for tenant in (OURS, THEIRS, 3, OURS):
-            async with database.quick(tenant) as connection:
+            async with database.quick(TenantId(tenant)) as connection:
                 counts.append(await connection.fetchval("SELECT count(*) FROM jobs"))
         async with database.people() as connection:
             counts.append(await connection.fetchval("SELECT count(*) FROM jobs"))
@@ -138,7 +141,7 @@ async def test_a_tenants_connection_never_asks_what_is_no_tenants(
             await connection.execute(f"SELECT FROM {secret}")
 
 
-@pytest.mark.parametrize("use", ["hot", "calm", "people"])
+@pytest.mark.parametrize("use", ["hot", "background", "people"])
 async def test_a_server_changes_no_table(filled: Database, use: str) -> None:
     async with getattr(filled, use)() as connection:
         assert await connection.fetchval("SELECT current_user") == SERVER

@@ -22,6 +22,7 @@ from tests.store.rows import (
 )
 from tests.store.schema.test_partitions import NOW, OLD, home_of
 
+from fairway.core.ids import TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.store import history, outcomes
 from fairway.store.backlog import streams_with_work
@@ -101,13 +102,13 @@ async def test_a_retired_partition_takes_only_what_is_done_and_old(
     assert await retire(connection, partition, KEEP_SINCE) == 4
 
     assert partition not in await existing(connection)
-    assert await history.read_job(connection, SHARD, 1, jobs["done"].id) is None
+    assert await history.read_job(connection, SHARD, TenantId(1), jobs["done"].id) is None
     for name in ("lately", "queued", "running", "next_year"):
         assert await look(connection, jobs[name]) == before[name]
         assert await home_of(connection, jobs[name]) == "jobs_carried"
     assert list((await streams_with_work(connection, SHARD)).values()) == [jobs["queued"].id]
-    success = outcomes.Success(1, jobs["running"].id, lease.epoch, 1, b"1")
-    assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()
+    success = outcomes.Success(TenantId(1), jobs["running"].id, lease.epoch, 1, b"1")
+    assert await outcomes.record_successes(connection, SHARD, Term(term), [success]) == set()
 
 
 async def test_a_job_for_next_year_runs_in_its_time(connection: Connection) -> None:
@@ -119,8 +120,8 @@ async def test_a_job_for_next_year_runs_in_its_time(connection: Connection) -> N
     await schedule(connection, job, due_in_seconds=-1)  # a year goes by
     assert [found.id for found in await promote_all(connection, term)] == [job.id]
     lease = lease_for(job, term)
-    success = outcomes.Success(1, job.id, lease.epoch, 1, b"1")
-    assert await outcomes.record_successes(connection, SHARD, term, [success]) == set()
+    success = outcomes.Success(TenantId(1), job.id, lease.epoch, 1, b"1")
+    assert await outcomes.record_successes(connection, SHARD, Term(term), [success]) == set()
     assert await sweep_carried(connection, KEEP_SINCE, 10) == 0
     assert (await look(connection, job)).state == State.SUCCEEDED
 

@@ -8,6 +8,7 @@ from msgspec import Raw
 from structlog.testing import capture_logs
 from tests.worker.platform import ended
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import NULL, Lease, Report
 from fairway.worker.exchange.failure_log import LINES_PER_SECOND, FailureLines
 from fairway.worker.exchange.journaled_ledger import JournaledLedger
@@ -17,8 +18,8 @@ STACK = 'Traceback:\n  File "lib.py", line 3, in call\n  File "shop.py", line 12
 
 def lease(job: str = "j1") -> Lease:
     return Lease(
-        job=job, epoch=1, token="t", type="order.pay", pool="short", tenant="acme", attempt=2,
-        delivery=2, payload=Raw(b"{}"),
+        job=job, epoch=Epoch(1), token="t", type="order.pay", pool="short", tenant="acme",
+        attempt=2, delivery=2, payload=Raw(b"{}"),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import pytest
 from msgspec import Raw, structs
 from tests.worker.platform import ended, ignore
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import Lease, Report
 from fairway.worker.exchange import journal as journals
 from fairway.worker.exchange.journal import SUFFIX, Journal, read
@@ -23,14 +24,14 @@ URLS = ["http://one:8700", "http://two:8700"]
 
 def report(number: int, job: str = "job") -> Report:
     return Report(
-        n=number, job=f"{job}-{number}", tenant="acme", epoch=7, token="0" * 32, kind="succeeded",
-        ran_us=5, result=Raw(b'{"a":[1]}'),
+        n=number, job=f"{job}-{number}", tenant="acme", epoch=Epoch(7), token="0" * 32,
+        kind="succeeded", ran_us=5, result=Raw(b'{"a":[1]}'),
     )  # fmt: skip
 
 
 def lease(job: str, pool: str) -> Lease:
     return Lease(
-        job=job, epoch=7, token="0" * 32, type="t", pool=pool, tenant="acme", attempt=1,
+        job=job, epoch=Epoch(7), token="0" * 32, type="t", pool=pool, tenant="acme", attempt=1,
         delivery=1, payload=Raw(b"{}"),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from tests.worker import platform
 
+from fairway.core.ids import Epoch
 from fairway.wire import exchange as wire
 from fairway.worker.exchange.large_results import (
     LIGHT_BYTES,
@@ -25,7 +26,7 @@ SESSION = "5" * 32
 
 def report(number: int, result: bytes) -> wire.Report:
     return wire.Report(
-        n=number, job=f"01890000-0000-7000-8000-{number:012x}", tenant="acme", epoch=1,
+        n=number, job=f"01890000-0000-7000-8000-{number:012x}", tenant="acme", epoch=Epoch(1),
         token="0" * 32, kind="succeeded", ran_us=5, result=Raw(result),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.worker.platform import ended, ignore, job_id, lease
 
+from fairway.core.ids import Epoch
 from fairway.worker.exchange import lease_ledger
 from fairway.worker.exchange.lease_ledger import LeaseLedger
 
@@ -61,7 +62,7 @@ def test_a_late_word_of_a_lost_lease_does_not_stop_the_next_run() -> None:
     assert book.received([new]) == [new]
     assert book.lost([old.job], [old.epoch]) == []
     assert book.running == {new.job: new}
-    assert book.lost([new.job, job_id(2)], [new.epoch, 1]) == [new.job]
+    assert book.lost([new.job, job_id(2)], [new.epoch, Epoch(1)]) == [new.job]
     assert book.running == {}
 
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec import Raw
 from tests.worker.platform import Platform, job_id, journal_lines, lease, said_of, until, working
 
+from fairway.core.ids import Epoch
 from fairway.wire import exchange as wire
 from fairway.worker.exchange import reporting
 from fairway.worker.exchange.journal import HEAVY_SUFFIX, Journal
@@ -29,8 +30,8 @@ async def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 def inherited(number: int, result: bytes) -> wire.Report:
     return wire.Report(
-        n=number, job=job_id(number), tenant="acme", epoch=1, token="0" * 32, kind="succeeded",
-        ran_us=5, result=Raw(result),
+        n=number, job=job_id(number), tenant="acme", epoch=Epoch(1), token="0" * 32,
+        kind="succeeded", ran_us=5, result=Raw(result),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from tests.worker.platform import Platform, job_id, lease, said_of, until, working
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import Report
 from fairway.worker.exchange import reporting
 from fairway.worker.exchange.unacknowledged_results import (
@@ -27,8 +28,8 @@ LARGE = Raw(b'"' + b"x" * (64 << 10) + b'"')
 
 def done(number: int, tenant: str = "mallory", ran_us: int = 5) -> Report:
     return Report(
-        n=number, job=job_id(number), tenant=tenant, epoch=1, token="0" * 32, kind="succeeded",
-        ran_us=ran_us, result=LARGE,
+        n=number, job=job_id(number), tenant=tenant, epoch=Epoch(1), token="0" * 32,
+        kind="succeeded", ran_us=ran_us, result=LARGE,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 from tests.worker.platform import ended, job_id, lease
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import (
     NULL,
     ExchangeReply,
@@ -27,7 +28,7 @@ from fairway.wire.exchange import (
 from fairway.worker.exchange.large_results import LIGHT_BYTES, is_heavy
 from fairway.worker.exchange.lease_ledger import LeaseLedger
 
-Run = tuple[str, int]  # a job and the epoch of the lease under which it ran
+Run = tuple[str, Epoch]  # a job and the epoch of the lease under which it ran
 
 HELLO = Hello(types=[], slots={})
 HEAVY = Raw(b'"%s"' % (b"x" * LIGHT_BYTES))
@@ -111,7 +112,7 @@ class Server:
 
     def _revoke(self, job: str, epoch: int) -> None:
         self.news.revoked.append(job)
-        self.news.revoked_epochs.append(epoch)
+        self.news.revoked_epochs.append(Epoch(epoch))
 
     def _lease(self, job: str, epoch: int) -> Lease:
         plain = lease(int(job[-12:], 16), pool=self.pools[job])
@@ -164,7 +165,7 @@ class Worker:
 
     def __init__(self, ledger: LeaseLedger, calls: list[Call]) -> None:
         self.ledger, self.calls = ledger, calls
-        self.runs: dict[str, int] = {}  # what runners do: job → epoch
+        self.runs: dict[str, Epoch] = {}  # what runners do: job → epoch
         self.strays: list[Run] = []  # stopped without a report, and not dead yet
         self.parcel: set[int] = set()  # reports that travel beside the heartbeat
         self.journal: dict[int, Report] = {}

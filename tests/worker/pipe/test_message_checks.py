@@ -7,6 +7,7 @@ import pytest
 from msgspec import Raw
 from tests.worker.platform import ended
 
+from fairway.core.ids import Epoch
 from fairway.worker.pipe.message_checks import checked_message
 from fairway.worker.pipe.pipe import Checkpoint, Progress, RunnerMessage, RunReport
 from fairway.worker.pipe.run_messages import parsed
@@ -26,7 +27,7 @@ def test_an_end_under_a_lost_lease_does_not_speak_for_the_next() -> None:
 
 
 def test_words_about_other_jobs_are_left_out() -> None:
-    state = [Checkpoint(job=job, epoch=1, number=1, state=Raw(b"1")) for job in ("a", "x")]
+    state = [Checkpoint(job=job, epoch=Epoch(1), number=1, state=Raw(b"1")) for job in ("a", "x")]
     words = RunnerMessage(
         ended=[ended("x"), ended("b")], progress=[progress("y"), progress("a")], checkpoints=state
     )

@@ -10,6 +10,7 @@ from tests.worker.odd_jobs import app
 from tests.worker.platform import lease
 
 from fairway import App, Retry
+from fairway.core.ids import Epoch
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
 from fairway.wire.exchange import NULL
@@ -75,7 +76,7 @@ def test_a_delay_is_kept_within_bounds_whatever_it_is(said: object, kept: int) -
 def test_an_error_of_ours_and_orders_that_cannot_be_read_are_told_apart() -> None:
     ours = report_of(lease(1), defect(KeyError("nobody")), 0)
     assert ours.failure == FailureClass.APP_ERROR
-    never = unreadable(lease(1).job, 3, "no good")
+    never = unreadable(lease(1).job, Epoch(3), "no good")
     assert (never.failure, never.epoch, never.ran_us) == ("permanent", 3, 0)
     assert msgspec.json.decode(never.error)["message"] == "no good"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import Lease
 from fairway.worker.pipe.pipe import Declared
 from fairway.worker.runners.time_limits import GRACE_SECONDS, OverdueJobs
@@ -16,7 +17,7 @@ DECLARED = {
 
 def lease(job: str, kind: str = "timed", epoch: int = 1, timeout_ms: int | None = None) -> Lease:
     return Lease(
-        job=job, epoch=epoch, token="t", type=kind, pool="short", tenant="acme", attempt=1,
+        job=job, epoch=Epoch(epoch), token="t", type=kind, pool="short", tenant="acme", attempt=1,
         delivery=1, payload=Raw(b"{}"), timeout_ms=timeout_ms,
     )  # fmt: skip
 

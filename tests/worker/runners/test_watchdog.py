@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.worker.platform import job_id, lease
 
+from fairway.core.ids import Epoch
 from fairway.core.run.outcome import Outcome
 from fairway.wire.exchange import Lease
 from fairway.worker.pipe.pipe import Declared
@@ -31,7 +32,7 @@ class House:
     def begin(self, *numbers: int) -> None:
         for number in numbers:
             self.running[job_id(number)] = lease(number)
-            self.runner.jobs[job_id(number)] = 1
+            self.runner.jobs[job_id(number)] = Epoch(1)
 
     def look(self, now: float) -> None:
         self.watch.ask_overdue([self.runner], self.running, NAP, now)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response, StreamingResponse
 
 from fairway.api.http.asgi import Receive, Scope, Send
+from fairway.core.ids import TenantId
 from fairway.services.backpressure.owner_slots import OwnerSlots
 
 TENANT_PAGES_MAX = 8
@@ -31,7 +32,7 @@ def page_slots() -> OwnerSlots:
 
 class PageReply(Response):
     def __init__(
-        self, slots: OwnerSlots, tenant: int, make: Callable[[], Awaitable[Response]]
+        self, slots: OwnerSlots, tenant: TenantId, make: Callable[[], Awaitable[Response]]
     ) -> None:
         super().__init__()
         self._slots, self._tenant, self._make = slots, tenant, make

@@ -24,6 +24,7 @@ from fairway.core.backpressure.connections import (
     address_of,
 )
 from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.ids import TenantId
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
 
@@ -124,7 +125,7 @@ class ConnectionGate:
 
     def _heaviest(self) -> GuardedProtocol:
         """Of who leaves most unread, the connection with most of it."""
-        held: Counter[int | None] = Counter()
+        held: Counter[TenantId | None] = Counter()
         for connection, (_, waiting_bytes) in self._unread.items():
             held[self.book.holder_of(connection)] += waiting_bytes
         (most, _), *_ = held.most_common(1)
@@ -317,7 +318,7 @@ class GuardedProtocol(LeanProtocol):
 
     # -- the door's side ---------------------------------------------------------------------
 
-    def proved(self, holder: int) -> None:
+    def proved(self, holder: TenantId) -> None:
         """A request on it had a valid key, of this tenant or of STAFF."""
         self.is_known = True
         if not self._gate.book.proved(self, holder):

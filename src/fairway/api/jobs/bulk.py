@@ -12,7 +12,7 @@ from fairway.api.http.asgi import read_body
 from fairway.api.http.decoding import BODY_BYTES_MAX, decoded, json_reply
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import LOWEST_JOB_ID, shard_for_tenant
+from fairway.core.ids import LOWEST_JOB_ID, TenantId, shard_for_tenant
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import LIVE
 from fairway.core.tenant import Tenant
@@ -76,7 +76,7 @@ async def cancel_jobs(request: Request, platform: Platform, tenant: Tenant) -> R
     )
 
 
-async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter:
+async def _filter(request: Request, platform: Platform, tenant: TenantId) -> JobFilter:
     query = request.query_params
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)
     cursor = query.get("cursor")

@@ -23,7 +23,7 @@ from fairway.api.http.headers import header
 from fairway.api.jobs import views
 from fairway.api.jobs.jobs import job_id
 from fairway.core.errors import FairwayError, Forbidden
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import pause
@@ -97,10 +97,10 @@ class Texts:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._texts: dict[tuple[int, JobId, str], bytes] = {}
+        self._texts: dict[tuple[TenantId, JobId, str], bytes] = {}
         self._bytes = 0
 
-    async def event(self, tenant: int, sight: JobSight) -> bytes:
+    async def event(self, tenant: TenantId, sight: JobSight) -> bytes:
         key = (tenant, sight.record.id, sight.version)
         text = self._texts.get(key)
         if text is None:
@@ -119,7 +119,7 @@ class JobEvents(Response):
         self,
         platform: Platform,
         texts: Texts,
-        asked_by: tuple[str, int],
+        asked_by: tuple[str, TenantId],
         sight: JobSight,
         known: str | None,
     ) -> None:

@@ -12,7 +12,7 @@ from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader
 from fairway.api.http.page_streams import PageReply
 from fairway.api.jobs import views
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, TenantId
 from fairway.core.job import JobFilter
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
@@ -76,7 +76,7 @@ async def page(request: Request, sights: list[JobSight], limit: int) -> Response
     return Response(body, media_type="application/json", headers=headers)
 
 
-async def _filter(request: Request, platform: Platform, tenant: int) -> JobFilter:
+async def _filter(request: Request, platform: Platform, tenant: TenantId) -> JobFilter:
     query = request.query_params
     filters.check_names(query, filters.FILTERS)
     until = filters.moment(query.get("until"), "until", filters.HIGHEST_JOB_ID)

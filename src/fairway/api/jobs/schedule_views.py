@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from fairway.api.jobs.times import checked_ms
 from fairway.core.errors import InvalidRequest
+from fairway.core.ids import TypeId
 from fairway.core.scheduling.schedule import PastRun, RunCause, RunOutcome, Schedule, ScheduleSpec
 from fairway.core.scheduling.ticks import CATCH_UP_BY_LABEL, OVERLAP_BY_LABEL, CatchUp, Overlap
 from fairway.services.platform import Platform
@@ -25,7 +26,7 @@ def terms_of(wanted: ScheduleRequest, platform: Platform) -> ScheduleSpec:
         cron=wanted.cron,
         every_ms=_ms(wanted.every_seconds),
         zone=wanted.timezone,
-        type=0,
+        type=TypeId(0),
         pool=platform.registry.pool_for(wanted.type, wanted.pool),
         priority=wanted.priority,
         timeout_ms=_ms(wanted.timeout_seconds),

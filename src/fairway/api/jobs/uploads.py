@@ -25,6 +25,7 @@ from fairway.core.errors import (
     NotFound,
     Unavailable,
 )
+from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import logger
 from fairway.services.object_storage.uploads import Address, unsigned
@@ -129,7 +130,7 @@ def _address(request: Request) -> Address:
         raise unsigned()
     tenant, expires = map(int, numbers)
     key_id, signature = query.get("key", ""), query.get("signature", "")
-    return Address(tenant, key_id, request.path_params["id"], expires, signature)
+    return Address(TenantId(tenant), key_id, request.path_params["id"], expires, signature)
 
 
 def _declared(request: Request) -> int:
@@ -181,7 +182,12 @@ class Download(Response):
     """
 
     def __init__(
-        self, platform: Platform, text: bytes, asked_by: tuple[str, int], *, is_worker: bool = False
+        self,
+        platform: Platform,
+        text: bytes,
+        asked_by: tuple[str, TenantId],
+        *,
+        is_worker: bool = False,
     ) -> None:
         super().__init__()
         self._platform, self._text = platform, text

@@ -9,8 +9,9 @@ from fairway.api import endpoint_parts as parts
 from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.decoding import converted, decoded, json_reply
 from fairway.api.operators.tenants import tenant_named
-from fairway.core.backlog.holds import Hold
+from fairway.core.backlog.holds import EVERY_POOL, EVERY_TENANT, EVERY_TYPE, Hold
 from fairway.core.errors import Forbidden, InvalidRequest, NotFound
+from fairway.core.ids import TenantId, TypeId
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.registry.type_names import NO_TYPE, Namer
@@ -91,7 +92,7 @@ async def resume(request: Request, platform: Platform, principal: Principal) -> 
     return json_reply(wanted)
 
 
-def _asker(principal: Principal) -> int | None:
+def _asker(principal: Principal) -> TenantId | None:
     """The tenant whose turn a question takes; None: an operator's."""
     return None if principal.tenant is None else principal.tenant.id
 
@@ -110,17 +111,22 @@ async def _hold(platform: Platform, principal: Principal, wanted: Pause) -> Hold
     return await _numbers(platform, wanted, _asker(principal))
 
 
-async def _numbers(platform: Platform, wanted: Pause, asker: int | None) -> Hold:
+async def _numbers(platform: Platform, wanted: Pause, asker: TenantId | None) -> Hold:
     directory = platform.directory
-    tenant = (await tenant_named(platform, wanted.tenant, "/tenant")).id if wanted.tenant else 0
-    pool = directory.pools.named(wanted.pool, "/pool").number if wanted.pool else 0
-    type_id: int | None = 0
+    tenant, pool = EVERY_TENANT, EVERY_POOL
+    if wanted.tenant:
+        tenant = (await tenant_named(platform, wanted.tenant, "/tenant")).id
+    if wanted.pool:
+        pool = directory.pools.named(wanted.pool, "/pool").number
+    type_id: TypeId | None = EVERY_TYPE
     if wanted.type:
         type_id = await directory.find_type(wanted.type, asker)
     return Hold(tenant, NO_TYPE if type_id is None else type_id, pool)
 
 
-async def _named_type(platform: Platform, asker: int | None, name: str, known: int) -> int:
+async def _named_type(
+    platform: Platform, asker: TenantId | None, name: str, known: TypeId
+) -> TypeId:
     """A pause may come before the first job: it names a type as a job does."""
     names = platform.directory.names
     if asker is None and known != NO_TYPE and name in names.ids:  # else it may be let go

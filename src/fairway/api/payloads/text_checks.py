@@ -13,12 +13,13 @@ from msgspec import Raw
 
 from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX, LIGHT_BYTES
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import TenantId
 from fairway.services.backpressure.waiting_slots import HeavyWork
 from fairway.wire.payload import are_plain, flaw_in
 from fairway.wire.payload_scan import PayloadScan, in_pieces
 
 
-async def look_through(lane: HeavyWork, holder: int, pieces: AsyncIterator[bytes]) -> None:
+async def look_through(lane: HeavyWork, holder: TenantId, pieces: AsyncIterator[bytes]) -> None:
     """Refuses what cannot be a payload. Never more than a piece of it is held."""
     scan = PayloadScan()
     async for some in pieces:
@@ -27,7 +28,7 @@ async def look_through(lane: HeavyWork, holder: int, pieces: AsyncIterator[bytes
     await lane.run(holder, scan.finish)
 
 
-async def flaws_in(lane: HeavyWork, holder: int, said: Mapping[int, Raw]) -> dict[int, str]:
+async def flaws_in(lane: HeavyWork, holder: TenantId, said: Mapping[int, Raw]) -> dict[int, str]:
     """Of JSON values that a worker said, those that nobody could read, and why."""
     try:
         large = {place: one for place, one in said.items() if len(one) > LIGHT_BYTES}
@@ -42,7 +43,7 @@ async def flaws_in(lane: HeavyWork, holder: int, said: Mapping[int, Raw]) -> dic
 
 
 async def _flaws_in_small(
-    lane: HeavyWork, holder: int, texts: Mapping[int, bytes]
+    lane: HeavyWork, holder: TenantId, texts: Mapping[int, bytes]
 ) -> dict[int, str]:
     size = sum(map(len, texts.values()))
     if size <= LIGHT_BYTES and are_plain(list(texts.values())):
@@ -55,7 +56,7 @@ def _flaws(texts: Mapping[int, bytes]) -> dict[int, str]:
     return {place: flaw for place, text in texts.items() if (flaw := flaw_in(text)) is not None}
 
 
-async def _flaw_in_large(lane: HeavyWork, holder: int, text: Raw) -> str | None:
+async def _flaw_in_large(lane: HeavyWork, holder: TenantId, text: Raw) -> str | None:
     scan = PayloadScan(is_object=False)
     try:
         for piece in in_pieces(memoryview(text)):

@@ -28,7 +28,7 @@ from fairway.core.errors import (
     NotFound,
     Unavailable,
 )
-from fairway.core.ids import JobId, parse_job_id
+from fairway.core.ids import Epoch, JobId, TenantId, parse_job_id
 from fairway.core.run.lease import LeaseProof
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Principal
@@ -223,7 +223,7 @@ def _decoded(body: bytes) -> wire.CheckpointSave:
         raise invalid(error) from None
 
 
-def tenant_of_lease(platform: Platform, principal: Principal, name: str) -> int:
+def tenant_of_lease(platform: Platform, principal: Principal, name: str) -> TenantId:
     """A worker of one tenant has no business with another's jobs."""
     tenant = platform.directory.id_of(name)
     if principal.tenant is not None and principal.tenant.id != tenant:
@@ -238,7 +238,7 @@ def _job(text: str) -> JobId:
     return job
 
 
-def _epoch(text: str) -> int:
+def _epoch(text: str) -> Epoch:
     if text.isascii() and text.isdigit() and 0 < int(text[:20]) < 1 << 63:
-        return int(text[:20])
+        return Epoch(int(text[:20]))
     raise InvalidRequest("epoch is the number from the lease.", field="epoch")

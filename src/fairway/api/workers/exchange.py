@@ -28,6 +28,7 @@ from fairway.api.type_facts import facts_of
 from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.object_storage.reference import MARK, referred
 from fairway.core.pools import Pool
@@ -270,7 +271,7 @@ class Exchange:
             schema=None if one.schema is None else await self._schema(one.name, one.schema),
         )
 
-    def _pool_of(self, type_name: str, pool_name: str) -> int:
+    def _pool_of(self, type_name: str, pool_name: str) -> PoolId:
         """One such type keeps the whole worker out, so whoever starts it must hear which."""
         try:
             return self._pools.named(pool_name, "/hello/types").number
@@ -285,7 +286,7 @@ class Exchange:
             await self._platform.heavy.run(STAFF, partial(compiled, schema))
         return text
 
-    def _tenant(self, name: str) -> int:
+    def _tenant(self, name: str) -> TenantId:
         return self._platform.directory.id_of(name)
 
     def _holding(self, one: wire.Holding) -> Holding:

@@ -21,7 +21,7 @@ from fairway.core.backlog.tenant_backlog import TenantBacklog, TenantBacklogs
 from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.window_reads import WindowReads
 from fairway.core.backlog.windows import Windows
-from fairway.core.ids import shard_of
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId, shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.time_slices import in_steps
 
@@ -33,7 +33,7 @@ SETTLED_PER_TAKE = 4  # streams whose holds changed
 class Backlog:
     """All streams of the shards that one owner holds."""
 
-    def __init__(self, limits: WindowLimits, is_crowded: Callable[[int], bool]) -> None:
+    def __init__(self, limits: WindowLimits, is_crowded: Callable[[PoolId], bool]) -> None:
         tenants = self._tenants = TenantBacklogs()
         windows = self.windows = Windows(tenants, limits)
         reading = self.reading = Reading(windows, is_crowded)
@@ -47,9 +47,9 @@ class Backlog:
 
     # -- jobs come ---------------------------------------------------------------------------
 
-    def arrived(self, jobs: Iterable[QueuedJob], now_us: int) -> set[tuple[int, int]]:
+    def arrived(self, jobs: Iterable[QueuedJob], now_us: int) -> set[tuple[PoolId, TenantId]]:
         """New jobs are on disk; answers which (pool, tenant) may have work now."""
-        woken: set[tuple[int, int]] = set()
+        woken: set[tuple[PoolId, TenantId]] = set()
         in_lanes: list[Stream] = []
         before: QueuedJob | None = None
         for job in jobs:
@@ -83,7 +83,7 @@ class Backlog:
 
     def promoted(
         self, jobs: Iterable[QueuedJob], held: Container[str], look: int, now_us: int
-    ) -> set[tuple[int, int]]:
+    ) -> set[tuple[PoolId, TenantId]]:
         """Jobs came due. Others may have seen their rows first, so each is looked for here.
 
         `look` is of `reading.looking()`, open since before the rows were written: what was read
@@ -150,7 +150,7 @@ class Backlog:
     def _tenant(self, key: StreamKey) -> TenantBacklog:
         return self._tenants.setdefault((key.pool, key.tenant), TenantBacklog())
 
-    def _new_stream(self, key: StreamKey, shard: int) -> Stream:
+    def _new_stream(self, key: StreamKey, shard: ShardId) -> Stream:
         tenant = self._tenant(key)
         self.has_lanes = self.has_lanes or key.lane > 0
         stream = tenant.new_stream(key, shard)
@@ -170,13 +170,13 @@ class Backlog:
 
     def taker(
         self,
-        pool: int,
-        types: Set[int],
+        pool: PoolId,
+        types: Set[TypeId],
         held: Container[str],
-        emptied: Callable[[int], None],
+        emptied: Callable[[TenantId], None],
         now_us: int,
         fits: Callable[[QueuedJob], bool] | None = None,
-    ) -> Callable[[int], QueuedJob | None]:
+    ) -> Callable[[TenantId], QueuedJob | None]:
         """A function from a tenant to its next job that a worker with these types can run.
 
         It skips what is leased already, and tells when a tenant's windows are empty. A next job
@@ -184,7 +184,7 @@ class Backlog:
         """
         tenants, windows, low, firsts = self._tenants, self.windows, self.reading.low, Firsts(types)
 
-        def take(tenant: int) -> QueuedJob | None:
+        def take(tenant: TenantId) -> QueuedJob | None:
             backlog = tenants.get((pool, tenant))
             while backlog is not None and backlog.ready:
                 stream = (
@@ -233,7 +233,7 @@ class Backlog:
         return None
 
     def take(
-        self, pool: int, tenant: int, types: Set[int], held: Container[str], now_us: int
+        self, pool: PoolId, tenant: TenantId, types: Set[TypeId], held: Container[str], now_us: int
     ) -> QueuedJob | None:
         """One job of one tenant; a grant of many uses `taker`."""
         return self.taker(pool, types, held, lambda tenant: None, now_us)(tenant)
@@ -286,7 +286,7 @@ class Backlog:
             if (backlog := self._tenants.get((key.pool, key.tenant))) is not None:
                 self._left(backlog, len(ids))
 
-    def forget_shard(self, shard: int) -> None:
+    def forget_shard(self, shard: ShardId) -> None:
         """The shard has another owner now."""
         self.underway.unrecorded_ids = {
             job for job in self.underway.unrecorded_ids if shard_of(job) != shard
@@ -312,7 +312,7 @@ class Backlog:
         """
         return in_steps(chain.from_iterable(map(self._prune, self.counts.pool_tenants())))
 
-    def _prune(self, pool_tenant: tuple[int, int]) -> Iterator[int]:
+    def _prune(self, pool_tenant: tuple[PoolId, TenantId]) -> Iterator[int]:
         """Yields how much was looked at since; others may go on then."""
         if (backlog := self._tenants.get(pool_tenant)) is None:
             return

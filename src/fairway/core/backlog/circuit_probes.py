@@ -15,6 +15,7 @@ from fairway.core.backlog.runnable import RunnableStreams
 from fairway.core.backlog.streams import Stream
 from fairway.core.backlog.underway import JobsUnderway
 from fairway.core.backlog.windows import Windows
+from fairway.core.ids import PoolId
 from fairway.core.job import QueuedJob
 
 
@@ -33,7 +34,7 @@ class CircuitProbes:
         self._runnable = runnable
         self._underway = underway
 
-    def begin(self, hold: Hold, pools: Iterable[int]) -> list[Stream]:
+    def begin(self, hold: Hold, pools: Iterable[PoolId]) -> list[Stream]:
         """The streams with jobs that this hold keeps back, to be read; all become `reading`.
 
         It names a tenant, and nobody else is looked at; `pools` are all there are.

@@ -7,37 +7,41 @@ for all. Holding is a fact about streams, so it costs nothing per job. It says n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, product
+from typing import NamedTuple, TypeAlias
 
 from fairway.core.backlog.streams import StreamKey
+from fairway.core.ids import PoolId, TenantId, TypeId
 
 PAUSED = "paused"
-NO_NAMES: frozenset[tuple[int, int]] = frozenset()
+EVERY_TENANT, EVERY_TYPE, EVERY_POOL = TenantId(0), TypeId(0), PoolId(0)
+HoldName: TypeAlias = tuple[TypeId, PoolId]
+NO_NAMES: frozenset[HoldName] = frozenset()
 
 
 class Hold(NamedTuple):
-    tenant: int = 0
-    type: int = 0
-    pool: int = 0
+    tenant: TenantId = EVERY_TENANT
+    type: TypeId = EVERY_TYPE
+    pool: PoolId = EVERY_POOL
     reason: str = PAUSED
 
 
 class HoldChanges:
     """Names of holds that came or went."""
 
-    def __init__(self, names: Mapping[int, Set[tuple[int, int]]]) -> None:
+    def __init__(self, names: Mapping[TenantId, Set[HoldName]]) -> None:
         self._names = names  # by tenant: (type, pool)
 
     @property
-    def tenants(self) -> Set[int]:
+    def tenants(self) -> Set[TenantId]:
         """Whom this is about; 0: everybody."""
         return self._names.keys()
 
-    def types_of(self, pool: int, tenant: int) -> Set[int]:
+    def types_of(self, pool: PoolId, tenant: TenantId) -> Set[TypeId]:
         """The types of a tenant's streams in a pool that this is about; 0: all of them."""
-        found = (self._names.get(tenant, NO_NAMES), self._names.get(0, NO_NAMES))
-        return {type_ for names in found for type_, where in names if where in (0, pool)}
+        found = (self._names.get(tenant, NO_NAMES), self._names.get(EVERY_TENANT, NO_NAMES))
+        pools = (EVERY_POOL, pool)
+        return {type_ for names in found for type_, where in names if where in pools}
 
 
 class Holds:
@@ -45,13 +49,13 @@ class Holds:
 
     def __init__(self, holds: Iterable[Hold] = ()) -> None:
         # By tenant, then by type and pool. Never changed: others may have the same parts.
-        self._of: dict[int, dict[tuple[int, int], Hold]] = {}
+        self._of: dict[TenantId, dict[HoldName, Hold]] = {}
         for hold in holds:  # of two that name the same, a pause is what people should hear of
             mine, name = self._of.setdefault(hold.tenant, {}), (hold.type, hold.pool)
             if hold.reason == PAUSED or name not in mine:
                 mine[name] = hold
 
-    def with_those_of(self, tenants: Mapping[int, Iterable[Hold]]) -> Holds:
+    def with_those_of(self, tenants: Mapping[TenantId, Iterable[Hold]]) -> Holds:
         """The same, but for all that name these tenants. Costs what these do, not what all do."""
         changed, parts = Holds(), Holds(chain.from_iterable(tenants.values()))._of
         changed._of = {**self._of, **parts}
@@ -65,10 +69,10 @@ class Holds:
 
     def all_on(self, key: StreamKey) -> Iterator[Hold]:
         """All that match: one that ends may not be the last."""
-        type_, pool = key.type, key.pool
-        for tenant in (key.tenant, 0):
+        types, pools = (key.type, EVERY_TYPE), (key.pool, EVERY_POOL)
+        for tenant in (key.tenant, EVERY_TENANT):
             if (mine := self._of.get(tenant)) is not None:
-                for name in ((type_, pool), (type_, 0), (0, pool), (0, 0)):
+                for name in product(types, pools):
                     if (hold := mine.get(name)) is not None:
                         yield hold
 
@@ -77,7 +81,7 @@ class Holds:
 
     def unlike(self, other: Holds) -> HoldChanges:
         """Which streams the two may hold differently."""
-        names: dict[int, Set[tuple[int, int]]] = {}
+        names: dict[TenantId, Set[HoldName]] = {}
         for tenant in self._of.keys() | other._of.keys():
             mine, theirs = self._of.get(tenant, {}), other._of.get(tenant, {})
             if mine is not theirs and mine != theirs:

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from fairway.core.backlog.lane import Lane
 from fairway.core.backlog.lane_order import OLD_ENTRIES, LaneOrder
 from fairway.core.backlog.streams import Stream
+from fairway.core.ids import TypeId
 
 FEW_ORDERS = 8  # are asked one after the other
 
@@ -105,7 +106,7 @@ class LaneTypes:
     def __init__(self, lanes: dict[int, Lane], waiting: Collection[int]) -> None:
         self._lanes = lanes
         self._eased = Eased()
-        self._orders: dict[int, TypeOrder] = {}
+        self._orders: dict[TypeId, TypeOrder] = {}
         self._full: dict[int, set[Stream]] = {}  # lane → at least its streams with jobs
         self.hollow = TypeOrder(self._eased)  # to be found idle when their turn comes
         for number in waiting:
@@ -114,7 +115,7 @@ class LaneTypes:
                     self.wake(stream, 0)  # costs are brought up to date as they come up
             self._look_into(number)
 
-    def leads(self, types: Collection[int]) -> Leads:
+    def leads(self, types: Collection[TypeId]) -> Leads:
         orders = self._orders
         if len(orders) <= len(types):
             return Leads([order for type_, order in orders.items() if type_ in types])

@@ -17,6 +17,7 @@ from fairway.core.backlog.lane_order import LaneOrder
 from fairway.core.backlog.lane_types import LaneTypes, Leads
 from fairway.core.backlog.priority import Firsts
 from fairway.core.backlog.streams import Stream
+from fairway.core.ids import TypeId
 
 NOT_ASKED = Leads([])
 SORT_STREAMS = 256  # so many are sorted by type in good time: nobody waits while more are
@@ -34,7 +35,7 @@ class LaneShare:
     def __init__(self) -> None:
         self.lanes: dict[int, Lane] = {}
         self._waiting = LaneOrder()  # had jobs when they were looked at last
-        self._streams_of: Counter[int] = Counter()  # by job type
+        self._streams_of: Counter[TypeId] = Counter()  # by job type
         self._streams_count = 0
         self._by_type: LaneTypes | None = None  # once a worker came that does not run all types
         self._floor_us = 0  # the cost of the lane that went last: where one that wakes up starts
@@ -101,7 +102,7 @@ class LaneShare:
             self._lay_to_rest(number, now_us)
         return None
 
-    def _leads(self, types: Set[int]) -> Leads | None:
+    def _leads(self, types: Set[TypeId]) -> Leads | None:
         """None for a worker that runs all types: a lane that has nothing for it has nothing."""
         if self._streams_of.keys() <= types:
             return None

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from fairway.core.backlog.streams import Stream
+from fairway.core.ids import TypeId
 from fairway.core.job import due_ms_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ AGEING_MS = 60_000
 FEW_STREAMS = 8  # are looked through as quickly as a heap is asked
 
 
-def first_of(streams: Iterable[Stream], types: Container[int]) -> Stream | None:
+def first_of(streams: Iterable[Stream], types: Container[TypeId]) -> Stream | None:
     """The stream whose head goes next among those a worker can run."""
     best: Stream | None = None
     best_rank = 0
@@ -44,7 +45,7 @@ class StreamGroup:
     __slots__ = ("_by_type", "_count")
 
     def __init__(self) -> None:
-        self._by_type: dict[int, list[Stream]] = {}
+        self._by_type: dict[TypeId, list[Stream]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -65,10 +66,10 @@ class StreamGroup:
         if not same:
             del self._by_type[stream.type]
 
-    def has(self, type_: int) -> bool:
+    def has(self, type_: TypeId) -> bool:
         return type_ in self._by_type
 
-    def of_types(self, types: Collection[int]) -> Iterable[Stream]:
+    def of_types(self, types: Collection[TypeId]) -> Iterable[Stream]:
         """At least all of these types; who asks looks at the type as well."""
         if self._count <= FEW_STREAMS or len(types) >= len(self._by_type):
             return self
@@ -82,7 +83,7 @@ class Firsts:
     While it is used, jobs only leave the windows, from their heads: so ranks only grow.
     """
 
-    def __init__(self, types: Set[int]) -> None:
+    def __init__(self, types: Set[TypeId]) -> None:
         self.types = types
         self.leads: dict[LaneShare, Leads | None] = {}  # of tenants with lanes
         self._heaps: dict[StreamGroup, list[tuple[int, int, Stream]] | None] = {}

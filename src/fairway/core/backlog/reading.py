@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.backlog.windows import Windows
+from fairway.core.ids import PoolId, TenantId
 from fairway.core.job import QueuedJob
 
 READ_JOBS_MIN = 16  # enough to be worth a read
@@ -46,15 +47,16 @@ def budget_of(wishes: Sequence[tuple[Stream, int]], room_bytes: int) -> Budget:
 
 
 class Reading:
-    def __init__(self, windows: Windows, is_crowded: Callable[[int], bool]) -> None:
+    def __init__(self, windows: Windows, is_crowded: Callable[[PoolId], bool]) -> None:
         self._windows = windows
         self._is_crowded = is_crowded  # whether so many wait in a pool that more may wait outside
         # tenants whose streams are deferred while their pool is crowded
-        self._deferrable: set[int] = set()
+        self._deferrable: set[TenantId] = set()
         # By tenant, in the order they began to want a read; whose turn is next comes first.
-        self._wanting: dict[int, dict[StreamKey, Stream]] = {}
+        self._wanting: dict[TenantId, dict[StreamKey, Stream]] = {}
         self.wanting = 0  # how many want a read that need not wait outside
-        self._deferred: dict[int, dict[StreamKey, Stream]] = defaultdict(dict)  # by pool, likewise
+        # by pool, likewise
+        self._deferred: dict[PoolId, dict[StreamKey, Stream]] = defaultdict(dict)
         self._looks: dict[int, None] = {}  # numbers of the reads under way, oldest first
         self._number = 0
         self._ended: dict[str, int] = {}  # job → number of the last read begun before it ended
@@ -73,7 +75,9 @@ class Reading:
             if streams and not self._is_crowded(pool):
                 yield streams
 
-    def set_deferrable(self, tenant: int, is_deferrable: bool, streams: Iterable[Stream]) -> None:
+    def set_deferrable(
+        self, tenant: TenantId, is_deferrable: bool, streams: Iterable[Stream]
+    ) -> None:
         """Whether a tenant may wait outside; holds for what its streams want already, too."""
         if is_deferrable == (tenant in self._deferrable):
             return

@@ -22,6 +22,7 @@ from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.backlog.tenant_backlog import TenantBacklogs, Unsettled
 from fairway.core.backlog.windows import Windows
+from fairway.core.ids import PoolId, TenantId, TypeId
 
 REVIEWED_AT_ONCE = 256  # streams: half a millisecond
 EVICTED_AT_ONCE = 2_000  # jobs, likewise
@@ -33,15 +34,17 @@ class RunnableStreams:
         self._windows = windows
         self._reading = reading
         self.holds = Holds()
-        self._runnable: Set[int] | None = None  # job types of shared workers; None: all may run
-        self._own_runnable: dict[int, Set[int]] = {}  # tenant → job types of its own workers
-        self._by_type: dict[int, dict[Stream, None]] = {}  # all streams, in order
-        self._pools: set[int] = set()  # that any stream was in
+        self._runnable: Set[TypeId] | None = None  # job types of shared workers; None: all may run
+        # tenant → job types of its own workers
+        self._own_runnable: dict[TenantId, Set[TypeId]] = {}
+        self._by_type: dict[TypeId, dict[Stream, None]] = {}  # all streams, in order
+        self._pools: set[PoolId] = set()  # that any stream was in
         self._to_review: dict[Stream, None] = {}
         self._unsettled: deque[Unsettled] = deque()  # tenants take turns
-        self._settled: dict[tuple[int, int], None] = {}  # of whom some were, to be told by `review`
+        # of whom some were, to be told by `review`
+        self._settled: dict[tuple[PoolId, TenantId], None] = {}
 
-    def set_runnable(self, types: Mapping[int | None, Set[int]]) -> None:
+    def set_runnable(self, types: Mapping[TenantId | None, Set[TypeId]]) -> None:
         """All job types that some worker runs, of those whose workers' changed: a tenant's own, or
         None's, which are shared.
 
@@ -60,7 +63,7 @@ class RunnableStreams:
                 self._set_own_runnable(tenant, now)
         self._review_types()
 
-    def _set_own_runnable(self, tenant: int, types: Set[int]) -> None:
+    def _set_own_runnable(self, tenant: TenantId, types: Set[TypeId]) -> None:
         """Costs a look at what this tenant has here, whatever others have."""
         changed = types ^ self._own_runnable.pop(tenant, frozenset())
         if types:
@@ -70,7 +73,7 @@ class RunnableStreams:
                 about = [one for one in backlog.streams.values() if one.type in changed]
                 self._to_review.update(dict.fromkeys(about))
 
-    def set_holds(self, holds: Holds) -> list[tuple[int, int]]:
+    def set_holds(self, holds: Holds) -> list[tuple[PoolId, TenantId]]:
         """What must not start from now on; answers each (pool, tenant) with nothing left to run.
 
         Only whom the change is about is looked at: a tenant may pause its own as often as it likes.
@@ -88,7 +91,7 @@ class RunnableStreams:
         self._review_holds()
         return self._asleep()
 
-    def _pool_tenants_of(self, tenants: Set[int]) -> Iterable[tuple[int, int]]:
+    def _pool_tenants_of(self, tenants: Set[TenantId]) -> Iterable[tuple[PoolId, TenantId]]:
         if 0 in tenants:
             return self._tenants
         return ((pool, tenant) for tenant in tenants for pool in self._pools)
@@ -98,7 +101,7 @@ class RunnableStreams:
         """Whether some streams do not know yet what changed: whoever reads the store goes on."""
         return bool(self._to_review or self._unsettled or self._settled)
 
-    def review(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def review(self) -> tuple[list[tuple[PoolId, TenantId]], list[tuple[PoolId, TenantId]]]:
         """Of what changed, as much as takes a moment; mostly that is all.
 
         Answers each (pool, tenant) whose holds were looked at: those with nothing left to run, and
@@ -110,13 +113,13 @@ class RunnableStreams:
         self._settled.clear()
         return asleep, awake
 
-    def _asleep(self) -> list[tuple[int, int]]:
+    def _asleep(self) -> list[tuple[PoolId, TenantId]]:
         asleep = [pool_tenant for pool_tenant in self._settled if not self._has_ready(pool_tenant)]
         for pool_tenant in asleep:
             del self._settled[pool_tenant]
         return asleep
 
-    def _has_ready(self, pool_tenant: tuple[int, int]) -> bool:
+    def _has_ready(self, pool_tenant: tuple[PoolId, TenantId]) -> bool:
         backlog = self._tenants.get(pool_tenant)
         return backlog is not None and backlog.ready > 0
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairway.core.ids import LOWEST_JOB_ID, id_before
+from fairway.core.ids import LOWEST_JOB_ID, PoolId, ShardId, TenantId, TypeId, id_before
 from fairway.core.job import QueuedJob
 
 
@@ -19,9 +19,9 @@ class WindowLimits:
 
 
 class StreamKey(NamedTuple):
-    tenant: int
-    pool: int
-    type: int
+    tenant: TenantId
+    pool: PoolId
+    type: TypeId
     priority: int
     lane: int = 0
 
@@ -48,7 +48,7 @@ class Stream:
         "rewound", "shard", "stayed", "type", "window",
     )  # fmt: skip
 
-    def __init__(self, key: StreamKey, shard: int) -> None:
+    def __init__(self, key: StreamKey, shard: ShardId) -> None:
         self.key = key
         self.type = key.type  # at hand: it is asked for with every job that is taken
         self.shard = shard

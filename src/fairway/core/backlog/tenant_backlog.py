@@ -9,6 +9,7 @@ from fairway.core.backlog.deferred import Crowd
 from fairway.core.backlog.lanes import LaneShare
 from fairway.core.backlog.priority import Firsts, StreamGroup
 from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 
 
 class Unsettled:
@@ -17,10 +18,10 @@ class Unsettled:
     __slots__ = ("_types", "left")
 
     def __init__(self) -> None:
-        self._types: Set[int] = frozenset()
+        self._types: Set[TypeId] = frozenset()
         self.left: dict[Stream, None] = {}
 
-    def add(self, types: Set[int], streams: Iterable[Stream]) -> None:
+    def add(self, types: Set[TypeId], streams: Iterable[Stream]) -> None:
         """Holds of these types changed; 0: of all. There may be very many streams: no loop."""
         self._types = self._types | types
         self.left |= dict.fromkeys(streams)
@@ -68,7 +69,7 @@ class TenantBacklog:
             else:
                 self.crowd = None
 
-    def new_stream(self, key: StreamKey, shard: int) -> Stream:
+    def new_stream(self, key: StreamKey, shard: ShardId) -> Stream:
         made = self.streams[key] = Stream(key, shard)
         if self.lanes is not None:
             self.lanes.add(made)
@@ -114,4 +115,4 @@ class TenantBacklog:
 
 
 #: By (pool, tenant): every one with streams here.
-TenantBacklogs = dict[tuple[int, int], TenantBacklog]
+TenantBacklogs = dict[tuple[PoolId, TenantId], TenantBacklog]

@@ -11,7 +11,9 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Generic, NamedTuple, TypeVar
 
-STAFF = -1  # who is not a tenant's: shared workers, operators, other servers
+from fairway.core.ids import TenantId
+
+STAFF = TenantId(-1)  # who is not a tenant's: shared workers, operators, other servers
 SHARED_TENTHS = 9  # of all connections, for those that are not staff
 TENANT_PART = 4  # one tenant holds at most a fourth of all
 AHEAD_MAX = 256  # with requests that wait behind another: of each as much as is read in one go
@@ -34,15 +36,15 @@ class ConnectionBook(Generic[Connection]):
         self._addresses: dict[Connection, str] = {}
         self._unknown: dict[str, dict[Connection, None]] = {}  # by address, oldest first
         self._queue: dict[Connection, None] = {}  # every unknown one, oldest first
-        self._holders: dict[Connection, int] = {}  # a tenant, or STAFF
-        self._of_tenant: dict[int, int] = {}
+        self._holders: dict[Connection, TenantId] = {}  # a tenant, or STAFF
+        self._of_tenant: dict[TenantId, int] = {}
         self._of_address: dict[str, int] = {}
         self._staff = 0
 
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def holder_of(self, connection: Connection) -> int | None:
+    def holder_of(self, connection: Connection) -> TenantId | None:
         """A tenant, or STAFF; None while it is unknown."""
         return self._holders.get(connection)
 
@@ -76,7 +78,7 @@ class ConnectionBook(Generic[Connection]):
         # Alone among known ones it may yet prove to be staff, for whom the rest is kept.
         return None if oldest is newcomer and not is_full else oldest
 
-    def proved(self, connection: Connection, holder: int) -> bool:
+    def proved(self, connection: Connection, holder: TenantId) -> bool:
         """It spoke with a valid key, of this tenant or of STAFF. Answers whether it may stay."""
         address = self._addresses.get(connection)
         if address is None or connection in self._holders:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from fairway.core.ids import TenantId
+
 Item = TypeVar("Item")
 
 
-def in_turn(waiting: Mapping[int, Sequence[Item]], after: int) -> Iterator[tuple[int, Item]]:
+def in_turn(
+    waiting: Mapping[TenantId, Sequence[Item]], after: TenantId
+) -> Iterator[tuple[TenantId, Item]]:
     """Each item with its tenant, in laps: one of every tenant that has one left.
 
     A lap begins with the tenant after the one that was last served. So whoever stops halfway, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, PoolId, TenantId, TypeId
 
 
 class DeadFilter(NamedTuple):
@@ -13,8 +13,8 @@ class DeadFilter(NamedTuple):
 
     before: str
     since: str
-    type: int | None = None
-    pool: int | None = None
+    type: TypeId | None = None
+    pool: PoolId | None = None
     fingerprint: int | None = None
 
 
@@ -24,7 +24,7 @@ class DeathCause(NamedTuple):
     fingerprint: int
     matched: int
     id: JobId
-    type: int
+    type: TypeId
     error: bytes | None
     finished_at: datetime
 
@@ -33,11 +33,11 @@ class Action(NamedTuple):
     """A replay or a discard of many, and how far it has come."""
 
     id: str
-    tenant: int
+    tenant: TenantId
     kind: str
     state: str  # running | done | aborted | failed
-    type: int | None
-    pool: int | None
+    type: TypeId | None
+    pool: PoolId | None
     fingerprint: int | None
     since: str
     before: str

@@ -11,6 +11,7 @@ import re
 from hashlib import blake2b
 
 from fairway.core.failure.fault import Fault
+from fairway.core.ids import TypeId
 
 #: From the most particular to the least: an id is not a row of numbers.
 _PARTICULARS = (
@@ -30,7 +31,7 @@ _LINE_AND_COLUMN = re.compile(r"(?::\d{1,9}){0,2}\)?\Z")
 _FRAME_CHARACTERS = 400
 
 
-def fingerprint(job_type: int, fault: Fault) -> int:
+def fingerprint(job_type: TypeId, fault: Fault) -> int:
     """A number of 64 bits, signed as the store keeps it."""
     facts = (str(job_type), fault.type, fault.dependency, normalised(fault.message), frame(fault))
     cause = "\x1f".join(facts)

@@ -11,29 +11,34 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
+from fairway.core.ids import PoolId, TenantId, TypeId
+
 
 class CapacityChanges(NamedTuple):
     """What is different since the last look."""
 
-    capacity: dict[int, int]  # pool → slots now, of pools whose slots changed
-    types: dict[int | None, frozenset[int]]  # whose workers → all that they run, where it changed
+    capacity: dict[PoolId, int]  # pool → slots now, of pools whose slots changed
+    # whose workers → all that they run, where it changed
+    types: dict[TenantId | None, frozenset[TypeId]]
 
 
 class SlotOffer(NamedTuple):
     """What one worker says of itself."""
 
-    tenant: int | None  # whose own worker it is; None: it runs every tenant's jobs
-    types: Set[int]
-    slots: Mapping[int, int]
+    tenant: TenantId | None  # whose own worker it is; None: it runs every tenant's jobs
+    types: Set[TypeId]
+    slots: Mapping[PoolId, int]
 
 
 class Headcount:
     def __init__(self) -> None:
         self._said: dict[str, SlotOffer] = {}
-        self._runners: dict[int | None, Counter[int]] = {}  # whose → job type → how many run it
-        self._capacity: Counter[int] = Counter()
-        self._changed_pools: set[int] = set()
-        self._changed_types: set[int | None] = set()  # whose; nobody's before the first worker came
+        # whose → job type → how many run it
+        self._runners: dict[TenantId | None, Counter[TypeId]] = {}
+        self._capacity: Counter[PoolId] = Counter()
+        self._changed_pools: set[PoolId] = set()
+        # whose; nobody's before the first worker came
+        self._changed_types: set[TenantId | None] = set()
 
     def __len__(self) -> int:
         return len(self._said)

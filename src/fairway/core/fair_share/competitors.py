@@ -12,8 +12,9 @@ from fairway.core.fair_share.node import TENANT_BITS, TENANT_MASK, ShareNode
 from fairway.core.fair_share.queue import ShareQueue
 from fairway.core.fair_share.recently_active import RecentlyActive
 from fairway.core.fair_share.reserve import Reserve
+from fairway.core.ids import TenantId
 
-GROUP = TENANT_MASK  # the free group's number among the tenants
+GROUP = TenantId(TENANT_MASK)  # the free group's number among the tenants
 _SWEEP_US = 1_000_000
 _NODE_US = 10  # housekeeping over n nodes waits n times this: about one per cent of a core
 _STANDARD = Entitlement()
@@ -24,7 +25,7 @@ class Competitors:
 
     def __init__(self, settings: ShareSettings) -> None:
         self.settings = settings
-        self.nodes: dict[int, ShareNode] = {}
+        self.nodes: dict[TenantId, ShareNode] = {}
         self.paid = ShareQueue(self.nodes, settings)
         self.free = ShareQueue(self.nodes, settings)
         self.group = ShareNode(GROUP, Entitlement(weight=settings.free_weight), self.paid)
@@ -36,20 +37,20 @@ class Competitors:
         self.capacity = 0
         self.running = 0  # jobs in flight, of any kind
         self.free_floor = 0  # slots that paid work leaves to the free group
-        self.forgotten: list[int] = []  # tenants since the last checkpoint
+        self.forgotten: list[TenantId] = []  # tenants since the last checkpoint
         self.dither_until_us = 0
-        self.past_us: dict[int, tuple[int, int]] = {}  # received, entitled: of forgotten nodes
-        self._entitlements: dict[int, Entitlement] = {}
+        self.past_us: dict[TenantId, tuple[int, int]] = {}  # received, entitled: of forgotten nodes
+        self._entitlements: dict[TenantId, Entitlement] = {}
         self._idle: list[ShareNode] = []
         self._sweep_at_us = 0
         self._forgive_at_us = 0
 
     # ---- terms and capacity
 
-    def entitlement_of(self, tenant: int) -> Entitlement:
+    def entitlement_of(self, tenant: TenantId) -> Entitlement:
         return self._entitlements.get(tenant, _STANDARD)
 
-    def set_entitlement(self, tenant: int, entitlement: Entitlement, now_us: int) -> None:
+    def set_entitlement(self, tenant: TenantId, entitlement: Entitlement, now_us: int) -> None:
         if entitlement == self.entitlement_of(tenant):
             return
         self._entitlements[tenant] = entitlement
@@ -117,7 +118,7 @@ class Competitors:
 
     # ---- awake and asleep
 
-    def wake(self, tenant: int, now_us: int) -> None:
+    def wake(self, tenant: TenantId, now_us: int) -> None:
         node = self.nodes.get(tenant)
         if node is None:
             node = self.node(tenant)
@@ -128,14 +129,14 @@ class Competitors:
         node.awake = True
         self.admit(node, now_us)
 
-    def sleep(self, tenant: int, now_us: int) -> None:
+    def sleep(self, tenant: TenantId, now_us: int) -> None:
         node = self.nodes.get(tenant)
         if node is not None and node.awake:
             node.awake = False
             self.admit(node, now_us)
             self.rest(node)
 
-    def node(self, tenant: int) -> ShareNode:
+    def node(self, tenant: TenantId) -> ShareNode:
         """The tenant's node, made when there is none."""
         node = self.nodes.get(tenant)
         if node is not None:
@@ -148,7 +149,7 @@ class Competitors:
         node.busy_us, node.entitled_us = self.past_us.pop(tenant, (0, 0))
         return node
 
-    def queue_of(self, tenant: int) -> ShareQueue:
+    def queue_of(self, tenant: TenantId) -> ShareQueue:
         return self.free if self.entitlement_of(tenant).group == FREE else self.paid
 
     def admit(self, node: ShareNode, now_us: int) -> None:

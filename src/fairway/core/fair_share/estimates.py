@@ -6,6 +6,8 @@ limit. Being wrong is allowed: the scheduler charges by real time in the end. In
 
 from __future__ import annotations
 
+from fairway.core.ids import TypeId
+
 _SMOOTHING = 3  # each run moves the average by 1/8 of its error
 
 
@@ -29,26 +31,26 @@ class Estimates:
         self._min_us = min_us
         self._max_us = max_us
         self._first_us = self._clamp(first_us)
-        self.by_type: dict[int, Estimate] = {}
+        self.by_type: dict[TypeId, Estimate] = {}
 
-    def of(self, type_id: int) -> Estimate:
+    def of(self, type_id: TypeId) -> Estimate:
         estimate = self.by_type.get(type_id)
         if estimate is None:
             estimate = self.by_type[type_id] = Estimate(self._first_us)
         return estimate
 
-    def peek(self, type_id: int) -> Estimate:
+    def peek(self, type_id: TypeId) -> Estimate:
         """Like `of`, but asking leaves no trace."""
         return self.by_type.get(type_id) or Estimate(self._first_us)
 
-    def expect(self, type_id: int, run_us: int) -> None:
+    def expect(self, type_id: TypeId, run_us: int) -> None:
         """Start from a figure known from elsewhere, such as last week's average."""
         estimate = self.of(type_id)
         estimate.prepaid_us = self._clamp(run_us)
         estimate.long_us = run_us if run_us > self._max_us else 0
         estimate.guessed = False
 
-    def forget(self, type_id: int) -> None:
+    def forget(self, type_id: TypeId) -> None:
         """Runs that go on keep theirs; the next one of this type begins anew."""
         self.by_type.pop(type_id, None)
 

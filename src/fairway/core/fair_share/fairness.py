@@ -30,6 +30,7 @@ from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.ledger import Ledger
 from fairway.core.fair_share.node import DONE, LENT, OWN, RESERVED, Running, ShareNode
 from fairway.core.fair_share.standings import ShareStandings
+from fairway.core.ids import TenantId, TypeId
 
 __all__ = ["Entitlement", "Grantable", "PoolShare", "Running", "ShareSettings"]
 
@@ -41,7 +42,7 @@ class Grantable(Protocol):
     """What the scheduler reads of a job."""
 
     @property
-    def type(self) -> int: ...
+    def type(self) -> TypeId: ...
     @property
     def timeout_ms(self) -> int | None: ...
 
@@ -64,7 +65,7 @@ class PoolShare:
 
     # ---- what the dispatcher tells
 
-    def set_entitlement(self, tenant: int, entitlement: Entitlement, now_us: int) -> None:
+    def set_entitlement(self, tenant: TenantId, entitlement: Entitlement, now_us: int) -> None:
         """New terms hold at once, for the backlog already queued and for jobs in flight."""
         self._competitors.set_entitlement(tenant, entitlement, now_us)
 
@@ -72,19 +73,19 @@ class PoolShare:
         """The slots of all live workers of the pool, busy ones included."""
         self._competitors.set_capacity(slots, now_us)
 
-    def wake(self, tenant: int, now_us: int) -> None:
+    def wake(self, tenant: TenantId, now_us: int) -> None:
         """The tenant has jobs to run."""
         self._competitors.wake(tenant, now_us)
 
-    def sleep(self, tenant: int, now_us: int) -> None:
+    def sleep(self, tenant: TenantId, now_us: int) -> None:
         """The tenant has none, or must not run them."""
         self._competitors.sleep(tenant, now_us)
 
-    def expect(self, type_id: int, run_us: int) -> None:
+    def expect(self, type_id: TypeId, run_us: int) -> None:
         """Start a job type's estimate from a figure known from elsewhere."""
         self._estimates.expect(type_id, run_us)
 
-    def forget_type(self, type_id: int) -> None:
+    def forget_type(self, type_id: TypeId) -> None:
         """Nobody uses this job type any more."""
         self._estimates.forget(type_id)
 
@@ -98,10 +99,10 @@ class PoolShare:
     def grant(
         self,
         free: int,
-        take: Callable[[int], JobT | None],
+        take: Callable[[TenantId], JobT | None],
         now_us: int,
         *,
-        lend: Callable[[int], JobT | None] | None = None,
+        lend: Callable[[TenantId], JobT | None] | None = None,
     ) -> list[tuple[JobT, Running]]:
         """Fill up to `free` slots of one worker.
 
@@ -128,7 +129,7 @@ class PoolShare:
         return granted
 
     def grant_own(
-        self, tenant: int, free: int, take: Callable[[int], JobT | None], now_us: int
+        self, tenant: TenantId, free: int, take: Callable[[TenantId], JobT | None], now_us: int
     ) -> list[tuple[JobT, Running]]:
         """Fill slots of a worker that is the tenant's own, and no part of the pool's capacity."""
         node, granted = self._competitors.node(tenant), list[tuple[JobT, Running]]()
@@ -165,7 +166,7 @@ class PoolShare:
     def _grant_reserved(
         self,
         free: int,
-        take: Callable[[int], JobT | None],
+        take: Callable[[TenantId], JobT | None],
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> None:
@@ -182,7 +183,7 @@ class PoolShare:
     def _grant_shared(
         self,
         count: int,
-        take: Callable[[int], JobT | None],
+        take: Callable[[TenantId], JobT | None],
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> None:
@@ -206,7 +207,7 @@ class PoolShare:
         self,
         node: ShareNode,
         most: int,
-        take: Callable[[int], JobT | None],
+        take: Callable[[TenantId], JobT | None],
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> int:
@@ -229,7 +230,7 @@ class PoolShare:
     def _grant_headroom(
         self,
         count: int,
-        take: Callable[[int], JobT | None],
+        take: Callable[[TenantId], JobT | None],
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> None:
@@ -254,7 +255,7 @@ class PoolShare:
     def _grant_lent(
         self,
         free: int,
-        lend: Callable[[int], JobT | None],
+        lend: Callable[[TenantId], JobT | None],
         now_us: int,
         granted: list[tuple[JobT, Running]],
     ) -> None:
@@ -275,7 +276,13 @@ class PoolShare:
         self._ledger.end(running, now_us)
 
     def adopt(
-        self, tenant: int, type_id: int, granted_at_us: int, now_us: int, *, own: bool = False
+        self,
+        tenant: TenantId,
+        type_id: TypeId,
+        granted_at_us: int,
+        now_us: int,
+        *,
+        own: bool = False,
     ) -> Running:
         """Count a job that already runs under an earlier owner, which has charged for it."""
         node, estimate = self._competitors.node(tenant), self._estimates.of(type_id)
@@ -288,16 +295,16 @@ class PoolShare:
             return running
         return self._ledger.adopt(node, estimate, granted_at_us, now_us)
 
-    def tenants(self) -> list[int]:
+    def tenants(self) -> list[TenantId]:
         """All that the pool remembers anything of at this moment."""
         return list(self._competitors.nodes)
 
     def checkpoint(
-        self, now_us: int, tenants: Iterable[int] | None = None
-    ) -> list[tuple[int, int]]:
+        self, now_us: int, tenants: Iterable[TenantId] | None = None
+    ) -> list[tuple[TenantId, int]]:
         """Debts that changed since the last call, of these tenants or of all; 0 is the group."""
         return saved_state.checkpoint(self._competitors, now_us, tenants)
 
-    def restore(self, rows: Iterable[tuple[int, int]], now_us: int) -> None:
+    def restore(self, rows: Iterable[tuple[TenantId, int]], now_us: int) -> None:
         """Take over an earlier owner's debts, after the terms are set and before its jobs."""
         saved_state.restore(self._competitors, rows, now_us)

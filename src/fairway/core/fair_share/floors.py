@@ -7,9 +7,12 @@ when they would not. Which job runs, and what it costs, is decided elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heappop, heappush, heapreplace
+from typing import cast
 
 from fairway.core.fair_share.node import TENANT_MASK, ShareNode
+from fairway.core.ids import TenantId
 
 _UNIT = 10**9
 
@@ -17,12 +20,12 @@ _UNIT = 10**9
 class Floors:
     """The eligible nodes that have a floor, most needy first."""
 
-    def __init__(self, nodes: dict[int, ShareNode], max_share: int) -> None:
+    def __init__(self, nodes: dict[TenantId, ShareNode], max_share: int) -> None:
         self.heap: list[tuple[int, int]] = []
         self.slots = 0
         self.grants = 0
         self.settled = True  # nobody is below its floor, and nothing has changed since
-        self._nodes = nodes
+        self._nodes = cast("Mapping[int, ShareNode]", nodes)
         self._max_share = max_share
         self._count = 0
         self._share = 0

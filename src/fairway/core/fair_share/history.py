@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from fairway.core.ids import TenantId
+
 HALF_US = 30_000_000
 
 
 class Totals(NamedTuple):
     """A tenant's slot-time so far; neither figure ever falls."""
 
-    tenant: int
+    tenant: TenantId
     at_us: int
     received_us: int
     entitled_us: int
@@ -29,8 +31,8 @@ class Recent(NamedTuple):
 
 class ShareHistory:
     def __init__(self) -> None:
-        self._older: dict[int, Totals] = {}
-        self._newer: dict[int, Totals] = {}
+        self._older: dict[TenantId, Totals] = {}
+        self._newer: dict[TenantId, Totals] = {}
         self._turned_us = 0
 
     def turn(self, now_us: int) -> None:

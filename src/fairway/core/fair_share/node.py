@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from fairway.core.fair_share.entitlements import Entitlement
+from fairway.core.ids import TenantId
 
 if TYPE_CHECKING:
     from fairway.core.fair_share.estimates import Estimate
@@ -42,7 +43,7 @@ class ShareNode:
         "uncharged_running", "v", "weight",
     )  # fmt: skip
 
-    def __init__(self, tenant: int, entitlement: Entitlement, queue: ShareQueue) -> None:
+    def __init__(self, tenant: TenantId, entitlement: Entitlement, queue: ShareQueue) -> None:
         self.tenant = tenant
         self.queue = queue
         self.parent: ShareNode | None = None

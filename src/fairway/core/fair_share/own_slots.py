@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fairway.core.ids import TenantId
+
 TENANT_SLOTS_MAX = 10_000  # of all its own workers together
+_NOTHING = (TenantId(0), 0)
 
 
 class OwnSlots:
     def __init__(self) -> None:
-        self._of_session: dict[str, tuple[int, int]] = {}  # session → tenant, slots
-        self._of_tenant: Counter[int] = Counter()
+        self._of_session: dict[str, tuple[TenantId, int]] = {}  # session → tenant, slots
+        self._of_tenant: Counter[TenantId] = Counter()
 
-    def of(self, tenant: int) -> int:
+    def of(self, tenant: TenantId) -> int:
         return self._of_tenant[tenant]
 
-    def offer(self, session: str, tenant: int, slots: int) -> bool:
+    def offer(self, session: str, tenant: TenantId, slots: int) -> bool:
         """Count these in place of what it offered before; False, and no change: too many."""
         before = self._of_session.get(session, (tenant, 0))
         others = self._of_tenant[tenant] - (before[1] if before[0] == tenant else 0)
@@ -32,7 +35,7 @@ class OwnSlots:
         return True
 
     def forget(self, session: str) -> None:
-        tenant, slots = self._of_session.pop(session, (0, 0))
+        tenant, slots = self._of_session.pop(session, _NOTHING)
         self._of_tenant[tenant] -= slots
         if not self._of_tenant[tenant]:
             del self._of_tenant[tenant]

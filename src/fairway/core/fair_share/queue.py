@@ -8,10 +8,13 @@ node. The queue knows no jobs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
+from typing import cast
 
 from fairway.core.fair_share.entitlements import ShareSettings
 from fairway.core.fair_share.node import ABSENT, SCALE, TENANT_BITS, TENANT_MASK, ShareNode
+from fairway.core.ids import TenantId
 
 _STALE_SLACK = 64
 
@@ -19,7 +22,7 @@ _STALE_SLACK = 64
 class ShareQueue:
     """The eligible nodes of one level, and that level's virtual time."""
 
-    def __init__(self, nodes: dict[int, ShareNode], settings: ShareSettings) -> None:
+    def __init__(self, nodes: dict[TenantId, ShareNode], settings: ShareSettings) -> None:
         self.v = 0  # virtual time of the level; never falls
         self.slots = 0  # what these nodes share
         self._turn_us = 0  # of slot-time: so long a node stays at the head once it is there
@@ -27,7 +30,7 @@ class ShareQueue:
         self.eligible = 0
         self.guard_hits = 0
         self.heap: list[int] = []
-        self._nodes = nodes  # by tenant
+        self._nodes = cast("Mapping[int, ShareNode]", nodes)  # by what a key ends with
         self._settings = settings
         self._held: list[int] = []  # by v, for when everybody is held
         self._held_by_occupancy: list[int] = []

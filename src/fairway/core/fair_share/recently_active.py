@@ -8,6 +8,7 @@ to whoever holds more than its part already. Nobody is away from a pool that one
 from __future__ import annotations
 
 from fairway.core.fair_share.node import ShareNode
+from fairway.core.ids import TenantId
 
 
 class RecentlyActive:
@@ -15,7 +16,8 @@ class RecentlyActive:
         self.weight = 0  # of those who are away
         self.until_us = 0  # until then somebody comes and goes
         self._stay_us = stay_us
-        self._away: dict[int, tuple[int, int]] = {}  # tenant → its weight, until when it counts
+        # tenant → its weight, until when it counts
+        self._away: dict[TenantId, tuple[int, int]] = {}
 
     def left(self, node: ShareNode, now_us: int) -> None:
         self.returned(node)

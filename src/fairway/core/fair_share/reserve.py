@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.core.fair_share.node import ShareNode
+from fairway.core.ids import TenantId
 
 
 class Reserve:
@@ -18,12 +19,12 @@ class Reserve:
         self.total = 0  # slots reserved, after shrinking
         self.idle = 0  # of those, free for their owner at this moment
         self.lent = 0
-        self.open: dict[int, ShareNode] = {}  # owners with work and room, by tenant
-        self._promised: dict[int, int] = {}
-        self._granted: dict[int, int] = {}
-        self._running: dict[int, int] = {}
+        self.open: dict[TenantId, ShareNode] = {}  # owners with work and room, by tenant
+        self._promised: dict[TenantId, int] = {}
+        self._granted: dict[TenantId, int] = {}
+        self._running: dict[TenantId, int] = {}
 
-    def set_promise(self, tenant: int, slots: int, capacity: int) -> bool:
+    def set_promise(self, tenant: TenantId, slots: int, capacity: int) -> bool:
         """Whether that changed anything."""
         if self._promised.get(tenant, 0) == slots:
             return False
@@ -40,10 +41,10 @@ class Reserve:
         self.total = sum(self._granted.values())
         self.idle = sum(self.room(tenant) for tenant in self._granted)
 
-    def owners(self) -> Iterable[int]:
+    def owners(self) -> Iterable[TenantId]:
         return self._promised
 
-    def room(self, tenant: int) -> int:
+    def room(self, tenant: TenantId) -> int:
         return max(0, self._granted.get(tenant, 0) - self._running.get(tenant, 0))
 
     def review(self, node: ShareNode) -> None:

@@ -11,16 +11,17 @@ from collections.abc import Iterable
 
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.node import SCALE, TENANT_BITS
+from fairway.core.ids import TenantId
 
-_GROUP = 0
+_GROUP = TenantId(0)
 _ROW = SCALE << TENANT_BITS
 _ROW_MAX = (1 << 63) - 1
 _WORTH_KEEPING = 1_000_000 * _ROW  # a second of one slot: most tenants owe less, and cost no write
 
 
 def checkpoint(
-    competitors: Competitors, now_us: int, tenants: Iterable[int] | None = None
-) -> list[tuple[int, int]]:
+    competitors: Competitors, now_us: int, tenants: Iterable[TenantId] | None = None
+) -> list[tuple[TenantId, int]]:
     """Rows that changed, of these tenants or of all; cheaper than a note at every grant."""
     rows = [(tenant, 0) for tenant in competitors.forgotten if tenant not in competitors.nodes]
     competitors.forgotten.clear()
@@ -37,7 +38,7 @@ def checkpoint(
     return rows
 
 
-def restore(competitors: Competitors, rows: Iterable[tuple[int, int]], now_us: int) -> None:
+def restore(competitors: Competitors, rows: Iterable[tuple[TenantId, int]], now_us: int) -> None:
     competitors.dither_until_us = now_us + competitors.settings.dither_us
     for tenant, row in rows:
         if tenant == _GROUP:

@@ -13,6 +13,7 @@ from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.history import Totals
 from fairway.core.fair_share.node import SCALE, TENANT_BITS, ShareNode
+from fairway.core.ids import TenantId, TypeId
 
 
 class Waiting(StrEnum):
@@ -62,7 +63,7 @@ class ShareStandings:
         self._competitors = competitors
         self._estimates = estimates
 
-    def running(self, tenant: int) -> int:
+    def running(self, tenant: TenantId) -> int:
         node = self._competitors.nodes.get(tenant)
         return node.running + node.uncharged_running if node else 0
 
@@ -71,7 +72,7 @@ class ShareStandings:
         """Free tenants with jobs to run."""
         return self._competitors.free.eligible
 
-    def totals(self, tenants: Iterable[int], now_us: int) -> list[Totals]:
+    def totals(self, tenants: Iterable[TenantId], now_us: int) -> list[Totals]:
         """Slot-time so far of those that the pool knows."""
         found = []
         for tenant in tenants:
@@ -82,7 +83,7 @@ class ShareStandings:
                 found.append(Totals(tenant, now_us, received_us, node.entitled_us))
         return found
 
-    def standing(self, tenant: int, now_us: int) -> ShareStanding:
+    def standing(self, tenant: TenantId, now_us: int) -> ShareStanding:
         node = self._competitors.nodes.get(tenant)
         if node is None:
             return self._standing_of_absent(tenant)
@@ -98,7 +99,7 @@ class ShareStandings:
             entitled_us=node.entitled_us,
         )
 
-    def _standing_of_absent(self, tenant: int) -> ShareStanding:
+    def _standing_of_absent(self, tenant: TenantId) -> ShareStanding:
         """One without work or debt: it would start where everybody does."""
         received_us, entitled_us = self._competitors.past_us.get(tenant, (0, 0))
         newcomer = ShareNode(
@@ -114,7 +115,7 @@ class ShareStandings:
             entitled_us=entitled_us,
         )
 
-    def estimate(self, type_id: int) -> EstimateFacts:
+    def estimate(self, type_id: TypeId) -> EstimateFacts:
         known = self._estimates.peek(type_id)
         return EstimateFacts(
             prepaid_us=known.prepaid_us,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from fairway.core.ids import Epoch, TenantId
+
 Kind = Literal["checkpoints", "payloads", "results", "uploads"]
 
 DIGEST_LETTERS = 16  # of the checksum, in a name
@@ -33,7 +35,7 @@ class ObjectScope(NamedTuple):
     """Whose an object is."""
 
     day: str
-    tenant: int
+    tenant: TenantId
     owner: str  # the job's id, or the upload's
 
 
@@ -41,7 +43,7 @@ def day_of(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d")
 
 
-def checkpoint_name(scope: ObjectScope, epoch: int, number: int, sha256: bytes) -> str:
+def checkpoint_name(scope: ObjectScope, epoch: Epoch, number: int, sha256: bytes) -> str:
     """Carries the epoch: a run that lost its lease can only ever write beside its successor's."""
     leaf = f"{epoch:019d}-{number:06d}-{sha256.hex()[:DIGEST_LETTERS]}"
     return f"checkpoints/{scope.day}/{scope.tenant}/{scope.owner}/{leaf}"
@@ -51,10 +53,10 @@ def object_name(kind: Kind, scope: ObjectScope, leaf: str) -> str:
     return f"{kind}/{scope.day}/{scope.tenant}/{scope.owner}/{leaf}"
 
 
-def owner_of(name: str) -> tuple[int, str]:
+def owner_of(name: str) -> tuple[TenantId, str]:
     """The tenant and the owner that a name carries."""
     _, _, tenant, owner, _ = name.split("/")
-    return int(tenant), owner
+    return TenantId(int(tenant)), owner
 
 
 def is_intact(facts: ObjectFacts, size_bytes: int, sha256: bytes) -> bool:

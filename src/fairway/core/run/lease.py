@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, TenantId, Term
 from fairway.core.lifecycle import State
 
 TERM_SHIFT = 24  # grants of one job within one term; far above any delivery bound
@@ -23,9 +23,9 @@ RAN_SLACK_US = 10_000_000  # a run may have begun before this owner knew of its 
 class LeaseProof(NamedTuple):
     """What a worker shows of its lease to write something under it."""
 
-    tenant: int
+    tenant: TenantId
     job: JobId
-    epoch: int
+    epoch: Epoch
     token: str
 
 
@@ -33,7 +33,7 @@ class StoredLease(NamedTuple):
     """What a job's row says of its lease."""
 
     state: int
-    epoch: int
+    epoch: Epoch
     token: str | None
 
 
@@ -45,17 +45,17 @@ class LeaseStanding(Enum):
     OVER = "over"  # ended, lost, or never granted
 
 
-def next_epoch(stored_epoch: int, term: int) -> int:
+def next_epoch(stored_epoch: Epoch, term: Term) -> Epoch:
     """The epoch of a new grant by the owner of `term`."""
-    return max(stored_epoch, term << TERM_SHIFT) + 1
+    return max(stored_epoch, term << TERM_SHIFT) + 1  # type: ignore[return-value]  # each grant
 
 
-def term_of(epoch: int) -> int:
+def term_of(epoch: Epoch) -> Term:
     """The term of the owner that granted this epoch."""
-    return epoch >> TERM_SHIFT
+    return Term(epoch >> TERM_SHIFT)
 
 
-def may_adopt(stored_epoch: int, epoch: int, term: int) -> bool:
+def may_adopt(stored_epoch: Epoch, epoch: Epoch, term: Term) -> bool:
     """Whether a lease asserted by a worker can be from an earlier owner and still be the newest.
 
     It must be newer than anything written down and older than anything this term can grant.
@@ -93,7 +93,7 @@ def is_overtime(
 
 
 def standing_of(
-    stored: StoredLease | None, epoch: int, token: str, term: int | None
+    stored: StoredLease | None, epoch: Epoch, token: str, term: Term | None
 ) -> LeaseStanding:
     """Whether the lease can still be in force; `term` is the owner's, None for one we are not."""
     if stored is None:
@@ -110,14 +110,14 @@ def standing_of(
 class Naming(NamedTuple):
     """What a worker's list of all it runs means for the leases that it was sent."""
 
-    missed_since_us: dict[tuple[str, int], int]  # (job, epoch) → when it was first not named
+    missed_since_us: dict[tuple[str, Epoch], int]  # (job, epoch) → when it was first not named
     lost: list[str]  # jobs not named for so long that nobody runs them
 
 
 def judge_naming(
-    sent: Iterable[tuple[str, int]],
-    named: Collection[tuple[str, int]],
-    missed_since_us: Mapping[tuple[str, int], int],
+    sent: Iterable[tuple[str, Epoch]],
+    named: Collection[tuple[str, Epoch]],
+    missed_since_us: Mapping[tuple[str, Epoch], int],
     now_us: int,
     grace_us: int,
 ) -> Naming:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import hmac
 from hashlib import blake2s, sha256
 
+from fairway.core.ids import NO_EPOCH, Epoch
+
 LIFE_DIGITS = 8
 MAC_BYTES = 12
 
@@ -23,10 +25,10 @@ class LeaseTokens:
         assert len(life) == LIFE_DIGITS
         self._key = sha256(b"lease tokens\0" + secret.encode()).digest()
         self._life = life
-        self._epoch = 0
-        self._begun = self._begin(life, 0)
+        self._epoch = NO_EPOCH
+        self._begun = self._begin(life, NO_EPOCH)
 
-    def make(self, job: str, epoch: int) -> str:
+    def make(self, job: str, epoch: Epoch) -> str:
         """Most grants in a row are of one epoch: what is common to them is reckoned once."""
         if epoch != self._epoch:
             self._epoch, self._begun = epoch, self._begin(self._life, epoch)
@@ -34,14 +36,14 @@ class LeaseTokens:
         mac.update(job.encode())
         return self._life + mac.hexdigest()
 
-    def is_real(self, job: str, epoch: int, token: str) -> bool:
+    def is_real(self, job: str, epoch: Epoch, token: str) -> bool:
         """Whether a server of this cluster gave out this token for that lease."""
         life = token[:LIFE_DIGITS]
         mac = self._begin(life, epoch)
         mac.update(_bytes(job))
         return hmac.compare_digest(_bytes(life + mac.hexdigest()), _bytes(token))
 
-    def _begin(self, life: str, epoch: int) -> blake2s:
+    def _begin(self, life: str, epoch: Epoch) -> blake2s:
         return blake2s(_bytes(f"{life}.{epoch}."), key=self._key, digest_size=MAC_BYTES)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fairway.core.backpressure.rate_limit import Bucket
+from fairway.core.ids import TenantId
 
 BURST_PER_SECOND = 10  # a bucket holds what its rate gives in a tenth of a second
 
@@ -26,7 +27,7 @@ class Bunch(NamedTuple):
     """The due jobs of one tenant within one second, as far as they are known."""
 
     second: int
-    tenant: int
+    tenant: TenantId
     age_ms: int  # of the first of them; negative when it is not due yet
 
 
@@ -57,14 +58,14 @@ class Allowances:
     def __init__(self, caps: PromotionCaps, now_us: int) -> None:
         self._caps = caps
         self._all = Allowance(caps.jobs_per_second, now_us)
-        self._tenants: dict[int, Allowance] = {}
+        self._tenants: dict[TenantId, Allowance] = {}
 
-    def allot(self, tenants: Iterable[int], now_us: int) -> dict[int, int]:
+    def allot(self, tenants: Iterable[TenantId], now_us: int) -> dict[TenantId, int]:
         """Jobs for each tenant: even shares, what one cannot use goes to the others."""
         self._forget_full(now_us)
         left = self._all.left(now_us)
         wishes = sorted((self._left(tenant, now_us), tenant) for tenant in set(tenants))
-        shares: dict[int, int] = {}
+        shares: dict[TenantId, int] = {}
         for index, (most, tenant) in enumerate(wishes):
             # Those who may least come first; a remainder goes to the last ones.
             share = min(most, left // (len(wishes) - index))
@@ -73,13 +74,13 @@ class Allowances:
                 shares[tenant] = share
         return shares
 
-    def spend(self, promoted: Mapping[int, int], now_us: int) -> None:
+    def spend(self, promoted: Mapping[TenantId, int], now_us: int) -> None:
         """So many jobs of each tenant have moved, out of their shares."""
         for tenant, jobs in promoted.items():
             self._all.spend(jobs, now_us)
             self._tenants[tenant].spend(jobs, now_us)
 
-    def _left(self, tenant: int, now_us: int) -> int:
+    def _left(self, tenant: TenantId, now_us: int) -> int:
         allowance = self._tenants.get(tenant)
         if allowance is None:
             allowance = Allowance(self._caps.tenant_jobs_per_second, now_us)

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, TypeId
 
 
 class RunCause(IntEnum):
@@ -39,8 +39,8 @@ class RunOutcome(IntEnum):
 class ScheduleKey(NamedTuple):
     """Where a schedule is."""
 
-    shard: int
-    tenant: int
+    shard: ShardId
+    tenant: TenantId
     name: str
 
 
@@ -50,8 +50,8 @@ class ScheduleSpec(NamedTuple):
     cron: str | None
     every_ms: int | None
     zone: str
-    type: int
-    pool: int
+    type: TypeId
+    pool: PoolId
     priority: int
     timeout_ms: int | None
     payload: bytes

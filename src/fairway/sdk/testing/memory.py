@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
-from fairway.core.ids import make_job_id
+from fairway.core.ids import FIRST_SHARD, make_job_id
 from fairway.core.lifecycle import LIVE, State
 from fairway.core.run.outcome import Outcome
 from fairway.sdk.client.backend import Submission
@@ -123,7 +123,7 @@ class MemoryDoor:
         now = self.clock.unix_seconds
         due_at = due_of(submission.request, now)
         record = Enqueued(
-            id=make_job_id(0, round(now * 1000), len(self.enqueued), 0),
+            id=make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
             job=submission.job,
             request=submission.request,
             created_at=now,

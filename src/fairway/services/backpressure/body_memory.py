@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from fairway.core.backpressure.byte_room import ByteRoom
 from fairway.core.errors import FairwayError, LimitReached, Unavailable
+from fairway.core.ids import TenantId
 from fairway.runtime.telemetry import Metrics
 
 SMALL_BYTES = 64 << 10  # not counted
@@ -107,7 +108,7 @@ class BodyRooms:
         self._own = WorkerRoom("tenants_workers", bytes_max // 4, metrics)
         self._shared = WorkerRoom("shared_workers", bytes_max // 4, metrics)
 
-    def of_worker(self, tenant: int | None, worker: str) -> Counted:
+    def of_worker(self, tenant: TenantId | None, worker: str) -> Counted:
         """A tenant's workers count together: it may start as many as it likes."""
         return (self._shared, worker) if tenant is None else (self._own, tenant)
 

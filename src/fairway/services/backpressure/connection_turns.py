@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from fairway.core.ids import TenantId
 from fairway.services.backpressure.owner_slots import OwnerSlots
 from fairway.store.connections.database import Connection, Database
 
@@ -44,12 +45,12 @@ class HotTurns:
             wait_seconds=wait,
         )
 
-    def change(self, tenant: int) -> AbstractAsyncContextManager[Connection]:
+    def change(self, tenant: TenantId) -> AbstractAsyncContextManager[Connection]:
         """For one job that a tenant wants changed."""
         return self._turn(self._tenants, ("change", tenant), self._ends_at())
 
     @asynccontextmanager
-    async def page(self, tenant: int) -> AsyncIterator[Connection]:
+    async def page(self, tenant: TenantId) -> AsyncIterator[Connection]:
         """For a page of jobs; it waits behind other pages first, where no single job waits."""
         ends_at = self._ends_at()
         async with (
@@ -58,7 +59,9 @@ class HotTurns:
         ):
             yield connection
 
-    def leases(self, tenant: int | None, session: str) -> AbstractAsyncContextManager[Connection]:
+    def leases(
+        self, tenant: TenantId | None, session: str
+    ) -> AbstractAsyncContextManager[Connection]:
         """For leases that a worker names: one of a tenant's own (all together), or a shared one."""
         if tenant is None:
             return self._turn(self._shared_workers, session, self._ends_at())

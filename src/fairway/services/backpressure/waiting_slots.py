@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import LimitReached
+from fairway.core.ids import TenantId
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import Metrics
 
@@ -39,11 +40,11 @@ class WaitingRoom:
     def __init__(self, limits: dict[str, WaitLimits], metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
-        self._taken: dict[str, Counter[int]] = {kind: Counter() for kind in limits}
+        self._taken: dict[str, Counter[TenantId]] = {kind: Counter() for kind in limits}
         self._totals = dict.fromkeys(limits, 0)
 
     @contextmanager
-    def slot(self, kind: str, tenant: int) -> Iterator[None]:
+    def slot(self, kind: str, tenant: TenantId) -> Iterator[None]:
         """Hold a place, or be refused."""
         self.take(kind, tenant)
         try:
@@ -51,13 +52,13 @@ class WaitingRoom:
         finally:
             self.give_back(kind, tenant)
 
-    def has_slot(self, kind: str, tenant: int) -> bool:
+    def has_slot(self, kind: str, tenant: TenantId) -> bool:
         limits = self._limits[kind]
         return (
             self._taken[kind][tenant] < limits.tenant_max and self._totals[kind] < limits.total_max
         )
 
-    def take(self, kind: str, tenant: int) -> None:
+    def take(self, kind: str, tenant: TenantId) -> None:
         limits, taken = self._limits[kind], self._taken[kind]
         if taken[tenant] >= limits.tenant_max:
             raise _full(limits, f"You have {limits.tenant_max}")
@@ -66,7 +67,7 @@ class WaitingRoom:
         taken[tenant] += 1
         self._count(kind, 1)
 
-    def give_back(self, kind: str, tenant: int) -> None:
+    def give_back(self, kind: str, tenant: TenantId) -> None:
         taken = self._taken[kind]
         taken[tenant] -= 1
         if not taken[tenant]:
@@ -91,10 +92,12 @@ class HeavyWork:
     def __init__(self, rooms: WaitingRoom) -> None:
         self._rooms = rooms
         self._turns, self._turns_of_staff = Turns(), Turns()
-        self._bytes: Counter[int] = Counter()
+        self._bytes: Counter[TenantId] = Counter()
         self._total_bytes = 0
 
-    async def run(self, holder: int, work: Callable[[], Result], size_bytes: int = 0) -> Result:
+    async def run(
+        self, holder: TenantId, work: Callable[[], Result], size_bytes: int = 0
+    ) -> Result:
         """For a tenant, or for STAFF; so much waits in memory meanwhile."""
         turns = self._turns_of_staff if holder == STAFF else self._turns
         with ExitStack() as held:
@@ -109,7 +112,7 @@ class HeavyWork:
         return await asyncio.shield(thread)
 
     @contextmanager
-    def _room_for(self, tenant: int, size_bytes: int) -> Iterator[None]:
+    def _room_for(self, tenant: TenantId, size_bytes: int) -> Iterator[None]:
         held = self._bytes.get(tenant, 0)
         if held and held + size_bytes > HEAVY_TENANT_BYTES:
             raise _heavy(f"{held >> 20} MB of your large bodies are in line already")
@@ -132,9 +135,10 @@ class Turns:
 
     def __init__(self) -> None:
         self._is_taken = False
-        self._lines: dict[int, deque[asyncio.Future[None]]] = {}  # whose turn is next comes first
+        # whose turn is next comes first
+        self._lines: dict[TenantId, deque[asyncio.Future[None]]] = {}
 
-    async def take(self, tenant: int) -> None:
+    async def take(self, tenant: TenantId) -> None:
         if not self._is_taken:
             self._is_taken = True
             return
@@ -163,7 +167,7 @@ class Turns:
         else:
             following.set_result(None)
 
-    def _leave(self, tenant: int, mine: asyncio.Future[None]) -> None:
+    def _leave(self, tenant: TenantId, mine: asyncio.Future[None]) -> None:
         line = self._lines.get(tenant)
         if line is not None and mine in line:
             line.remove(mine)

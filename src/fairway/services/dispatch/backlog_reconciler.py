@@ -7,6 +7,7 @@ news. Whatever was missed becomes a head sooner or later, so nothing is missed f
 from __future__ import annotations
 
 from fairway.core.backlog.streams import StreamKey
+from fairway.core.ids import ShardId
 from fairway.runtime.loops import Effort, pause, step_by_step
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ownership import Ownership
@@ -42,7 +43,7 @@ class BacklogReconciler:
         heard_us = self._dispatcher.hinted_us()
         return heard_us is not None and now_us - heard_us < HINTS_COUNT_SECONDS * 1e6
 
-    async def _sweep(self, shard: int) -> None:
+    async def _sweep(self, shard: ShardId) -> None:
         """A page at a time: a hundred thousand streams must not hold up a grant, nor a commit."""
         after: StreamKey | None = None
         while True:

@@ -21,7 +21,7 @@ from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.fair_share.standings import ShareStandings
-from fairway.core.ids import shard_of
+from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.pools import PoolTable
 from fairway.core.run.lease_token import LeaseTokens
@@ -93,32 +93,32 @@ class Dispatcher:
 
     # -- shards ------------------------------------------------------------------------------
 
-    def owns(self, shard: int) -> bool:
+    def owns(self, shard: ShardId) -> bool:
         return shard in self.shards.terms
 
     def owns_any(self) -> bool:
         return bool(self.shards.terms)
 
-    def term_of(self, shard: int) -> int | None:
+    def term_of(self, shard: ShardId) -> Term | None:
         """Under which this server owns it; None when it does not."""
         return self.shards.terms.get(shard)
 
-    def restored_term_of(self, shard: int) -> int | None:
+    def restored_term_of(self, shard: ShardId) -> Term | None:
         """As `term_of`, once all written leases of the shard are known here."""
         return self.shards.restored_term(shard)
 
-    def terms(self) -> Mapping[int, int]:
+    def terms(self) -> Mapping[ShardId, Term]:
         """By shard, as they are at any time; nobody changes them by this."""
         return self.shards.terms_view
 
-    def is_open(self, shard: int) -> bool:
+    def is_open(self, shard: ShardId) -> bool:
         """Whether its jobs are given out: it is owned, and what ran before is known."""
         return shard in self.shards.open
 
-    def open_shards(self) -> list[int]:
+    def open_shards(self) -> list[ShardId]:
         return sorted(self.shards.open)
 
-    def restored_shards(self) -> list[int]:
+    def restored_shards(self) -> list[ShardId]:
         """Those owned of which it is known who holds what."""
         return sorted(self.shards.terms.keys() - self.shards.restoring)
 
@@ -137,7 +137,7 @@ class Dispatcher:
         """Past this moment another server may own what this one does: nothing is granted then."""
         self.shards.trusted_until_us = until_us
 
-    def claim_shard(self, shard: int, term: int) -> None:
+    def claim_shard(self, shard: ShardId, term: Term) -> None:
         """This server owns it from now on; its leases must be found before anybody is judged.
 
         Whoever greeted before has not said what it runs of this shard: all say hello again.
@@ -145,14 +145,14 @@ class Dispatcher:
         self.shards.claim(shard, term)
         self._presence.forget_greetings()
 
-    def leases_restored(self, shard: int) -> None:
+    def leases_restored(self, shard: ShardId) -> None:
         """Every written lease of the shard is here, or it is another's: workers may be heard."""
         self.shards.restored(shard)
 
-    def open_shard(self, shard: int) -> None:
+    def open_shard(self, shard: ShardId) -> None:
         self.shards.open.add(shard)
 
-    def close_shard(self, shard: int) -> None:
+    def close_shard(self, shard: ShardId) -> None:
         """Another server owns it now: forget all of it, write nothing."""
         self.shards.close(shard)
         self.backlog.forget_shard(shard)
@@ -160,7 +160,7 @@ class Dispatcher:
         self.leases.release(foreign, self._clock.now_us())
         self._presence.forget_greetings()  # the next owner must hear what they run
 
-    def whole_on_disk(self, handed_over: set[int]) -> set[int]:
+    def whole_on_disk(self, handed_over: set[ShardId]) -> set[ShardId]:
         """Shards of which the next owner finds all in the store: who runs what, and what ended.
 
         Of one that was not opened yet nobody knows: unless it was handed over like that.
@@ -180,7 +180,7 @@ class Dispatcher:
         """They are written and announced, or they are not written."""
         self.backlog.underway.inserting_ids.difference_update(ids)
 
-    def arrived(self, shard: int, jobs: Sequence[QueuedJob]) -> None:
+    def arrived(self, shard: ShardId, jobs: Sequence[QueuedJob]) -> None:
         """Jobs of one shard are on disk and due."""
         if shard in self.shards.open:
             alive = self.tombstones.without_dead(jobs)
@@ -190,14 +190,14 @@ class Dispatcher:
         """For whoever brings rows otherwise than by a read: what ends meanwhile is remembered."""
         return self.backlog.reading.looking()
 
-    def promoted(self, shard: int, jobs: Sequence[QueuedJob], look: int) -> None:
+    def promoted(self, shard: ShardId, jobs: Sequence[QueuedJob], look: int) -> None:
         """Jobs of one shard came due; a read may have brought some of them already."""
         if shard in self.shards.open:
             alive = self.tombstones.without_dead(jobs)
             now_us = self._clock.now_us()
             self._granting.wake(self.backlog.promoted(alive, self.leases, look, now_us))
 
-    def hinted(self, shard: int, firsts: Mapping[StreamKey, str]) -> None:
+    def hinted(self, shard: ShardId, firsts: Mapping[StreamKey, str]) -> None:
         """Another server wrote jobs, here the oldest of each stream; they are read from there."""
         self._hinted_us = self._clock.now_us()
         if shard in self.shards.open:
@@ -209,7 +209,7 @@ class Dispatcher:
         """When another server last told of jobs."""
         return self._hinted_us
 
-    def depth_of(self, tenant: int) -> int:
+    def depth_of(self, tenant: TenantId) -> int:
         """How many jobs of the tenant wait."""
         return self.backlog.counts.depth(tenant, self.pools.by_number)
 
@@ -219,7 +219,7 @@ class Dispatcher:
 
     # -- jobs go otherwise than by a run --------------------------------------------------------
 
-    def cancel(self, tenant: int, job: str) -> bool:
+    def cancel(self, tenant: TenantId, job: str) -> bool:
         """Ask the run of a job to stop; False when it does not run."""
         return self.leases.cancel(tenant, job)
 
@@ -244,7 +244,7 @@ class Dispatcher:
 
     # -- leases ------------------------------------------------------------------------------
 
-    def lease_of(self, session: Session, job: str, epoch: int, token: str) -> Lease | None:
+    def lease_of(self, session: Session, job: str, epoch: Epoch, token: str) -> Lease | None:
         """The lease in force, if this is its holder; anything else can write nothing."""
         return self.leases.held_by(session, job, epoch, token)
 
@@ -268,11 +268,11 @@ class Dispatcher:
         is_known = self.shards.restored_term(shard_of(job)) is not None
         return is_known and job not in self.backlog.underway.unrecorded_ids
 
-    def is_real(self, job: str, epoch: int, token: str) -> bool:
+    def is_real(self, job: str, epoch: Epoch, token: str) -> bool:
         """Whether a server of this cluster granted such a lease."""
         return self._tokens.is_real(job, epoch, token)
 
-    def take_over(self, session: Session, job: str, epoch: int, token: str) -> None:
+    def take_over(self, session: Session, job: str, epoch: Epoch, token: str) -> None:
         """The next life of a worker shows the token of a lease: it is this session's now."""
         self.leases.take_over(session, job, epoch, token)
 
@@ -280,7 +280,7 @@ class Dispatcher:
         """What a run says of itself; False when it says nothing, or its lease is another's."""
         return self.leases.note_progress(session, holding)
 
-    def unnamed(self, session: Session, named: Collection[tuple[str, int]]) -> list[Lease]:
+    def unnamed(self, session: Session, named: Collection[tuple[str, Epoch]]) -> list[Lease]:
         """A worker listed all (job, epoch) that it runs: what it was sent and never names."""
         return self.leases.unnamed(session, named, self._clock.now_us())
 
@@ -331,7 +331,7 @@ class Dispatcher:
         """It outlasts its pool, where it counts until there is room for it; True the first time."""
         return self.leases.outlasts(lease)
 
-    def rehome(self, lease: Lease, pool: int, now_us: int) -> None:
+    def rehome(self, lease: Lease, pool: PoolId, now_us: int) -> None:
         """Count a run's slot in another pool, if its worker has one there to give."""
         session = lease.session
         if not session.has_slot(pool):
@@ -401,7 +401,7 @@ class Dispatcher:
 
     # -- sessions ----------------------------------------------------------------------------
 
-    def session(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
+    def session(self, key: str, worker: str, tenant: TenantId | None, opener: str = "") -> Session:
         """The session of this name, whose worker speaks just now; a new one must find a place."""
         return self.sessions.heard(key, worker, tenant, opener)
 
@@ -436,7 +436,7 @@ class Dispatcher:
         """A hello names so many: those of one tenant's own workers are bounded together."""
         self.sessions.offer_slots(session, slots)
 
-    def equip(self, session: Session, slots: dict[int, int]) -> None:
+    def equip(self, session: Session, slots: dict[PoolId, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
         self._presence.equip(session, slots)
 
@@ -470,7 +470,7 @@ class Dispatcher:
         """Let what workers came and went change who gets how much, and what may wait in memory."""
         self._presence.recount()
 
-    def hear_anew(self, types: set[int]) -> None:
+    def hear_anew(self, types: set[TypeId]) -> None:
         """These were let go while nobody was seen to run them: whoever does says so again.
 
         Its hello counts them and learns their numbers, which may be new.
@@ -481,15 +481,15 @@ class Dispatcher:
         """How often names were let go so far: a hello can tell that one was meanwhile."""
         return self._presence.lapses
 
-    def is_run(self, type_id: int, pool: int, tenant: int) -> bool:
+    def is_run(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> bool:
         """Whether a live worker could run such a job of this tenant."""
         return self.sessions.is_run(type_id, pool, tenant)
 
-    def lacking_labels(self, type_id: int, pool: int, tenant: int) -> tuple[str, ...]:
+    def lacking_labels(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> tuple[str, ...]:
         """What the nearest worker that offers the pool for this type lacks to serve it."""
         return self.sessions.lacking_labels(type_id, pool, tenant)
 
-    def free_slots(self, pool: int) -> int:
+    def free_slots(self, pool: PoolId) -> int:
         """Slots that nothing runs on, of workers that serve all tenants."""
         return self.sessions.free_slots(pool)
 
@@ -515,7 +515,9 @@ class Dispatcher:
         if self.backlog.reads.are_wanted or self.backlog.runnable.is_reviewing:
             self._ports.want_reads()
 
-    def asks_for_policies(self, tenant: int | None, policies: Mapping[int, dict[str, Any]]) -> None:
+    def asks_for_policies(
+        self, tenant: TenantId | None, policies: Mapping[TypeId, dict[str, Any]]
+    ) -> None:
         """How often a job of each type may fail, as its workers say."""
         self.failure_policy.policies.asked(tenant, policies)
 
@@ -533,15 +535,15 @@ class Dispatcher:
 
     # -- fair share ----------------------------------------------------------------------------
 
-    def share_of(self, pool: int) -> ShareStandings:
+    def share_of(self, pool: PoolId) -> ShareStandings:
         """What there is to know of how a pool is shared out."""
         return self.shares[pool].insight
 
-    def all_shares(self) -> list[tuple[int, PoolShare]]:
+    def all_shares(self) -> list[tuple[PoolId, PoolShare]]:
         """By pool, for those who keep them going."""
         return list(self.shares.items())
 
-    def forget_type(self, type_id: int) -> None:
+    def forget_type(self, type_id: TypeId) -> None:
         """Nobody uses this job type any more."""
         for share in self.shares.values():
             share.forget_type(type_id)

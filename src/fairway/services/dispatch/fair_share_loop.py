@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fairway.core.fair_share.history import ShareHistory
-from fairway.core.ids import shard_for_tenant
+from fairway.core.ids import PoolId, ShardId, TenantId, shard_for_tenant
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Effort, in_slices
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -30,8 +30,8 @@ class FairShareLoop:
         self._clock = clock
         self._shard_count = shard_count
         self._pass_due_us = 0
-        self._unwritten: dict[tuple[int, int], Debt] = {}
-        self.history: dict[int, ShareHistory] = defaultdict(ShareHistory)
+        self._unwritten: dict[tuple[PoolId, TenantId], Debt] = {}
+        self.history: dict[PoolId, ShareHistory] = defaultdict(ShareHistory)
 
     async def run_once(self, now_us: int) -> float:
         """Start charging what outlived its prepayment; now and then, look at every tenant."""
@@ -45,11 +45,11 @@ class FairShareLoop:
             self._pass_due_us = now_us + round(effort.rest_seconds(PASS_US / 1e6) * 1e6)
         return TICK_SECONDS
 
-    async def take_over(self, shard: int) -> None:
+    async def take_over(self, shard: ShardId) -> None:
         """What the tenants of a shard owe, by its earlier owner's word."""
         async with self._database.hot() as connection:
             debts = await store.read_debts(connection, shard)
-        by_pool: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        by_pool: dict[PoolId, list[tuple[TenantId, int]]] = defaultdict(list)
         for debt in debts:
             by_pool[debt.pool].append((debt.tenant, debt.debt_us))
         for pool, share in self._dispatcher.all_shares():
@@ -70,7 +70,7 @@ class FairShareLoop:
         """Each shard's debts with its term; the free group's with every shard."""
         debts, self._unwritten = self._unwritten, {}
         terms = dict(self._dispatcher.terms())
-        by_shard: dict[int, list[Debt]] = defaultdict(list)
+        by_shard: dict[ShardId, list[Debt]] = defaultdict(list)
         for debt in debts.values():
             homes = [shard_for_tenant(debt.tenant, self._shard_count)] if debt.tenant else terms
             for shard in homes:

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heapreplace
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.fair_share.fairness import Running
-from fairway.core.ids import shard_of
+from fairway.core.ids import NO_EPOCH, PoolId, TenantId, TypeId, shard_of
 from fairway.core.job import QueuedJob, due_ms_of
 from fairway.core.pools import Pool, PoolTable
 from fairway.core.run.lease import next_epoch
@@ -56,7 +56,7 @@ class Granting:
         self._clock = clock
         self._metrics = metrics
 
-    def wake(self, woken: Iterable[tuple[int, int]]) -> None:
+    def wake(self, woken: Iterable[tuple[PoolId, TenantId]]) -> None:
         """These (pool, tenant) may have work now."""
         now_us = self._clock.now_us()
         pools = set()
@@ -69,7 +69,7 @@ class Granting:
         if self._backlog.reads.are_wanted:
             self._ports.want_reads()
 
-    def _serve_waiting(self, pool: int, now_us: int) -> None:
+    def _serve_waiting(self, pool: PoolId, now_us: int) -> None:
         """Whose call is held the longest goes first; before them, those that are warm for a job."""
         if now_us >= self._shards.trusted_until_us:
             return
@@ -84,7 +84,7 @@ class Granting:
                 session.wake_soon(now_us)
 
     def _walk(
-        self, lines: list[Line], pool: int, now_us: int, *, only_warm: bool = False
+        self, lines: list[Line], pool: PoolId, now_us: int, *, only_warm: bool = False
     ) -> list[Session]:
         """Serve from the heads of the lines; a line is over with the first that could take more."""
         share, served, passed = self._shares[pool], list[Session](), list[tuple[Line, HeldCall]]()
@@ -123,7 +123,7 @@ class Granting:
             self._ports.want_reads()
 
     def _serve(
-        self, session: Session, pool: int, now_us: int, types: frozenset[int] | None = None
+        self, session: Session, pool: PoolId, now_us: int, types: frozenset[TypeId] | None = None
     ) -> bool:
         """Answers whether it could have taken more than there was for it."""
         if now_us >= self._shards.trusted_until_us:
@@ -131,7 +131,7 @@ class Granting:
         share = self._shares[pool]
         free = min(session.free(pool), LEASES_PER_REPLY - len(session.outbox))
 
-        def asleep(tenant: int) -> None:
+        def asleep(tenant: TenantId) -> None:
             share.sleep(tenant, now_us)
 
         types = session.types if types is None else types
@@ -154,7 +154,8 @@ class Granting:
         """Make grants into leases; lazy ones go out at once, others when they are on disk."""
         new, terms, leases, token_of = [], self._shards.terms, self._leases, self._tokens.make
         only = next(iter(terms.values())) if len(terms) == 1 else None  # spares a look-up a job
-        first_epoch = 0 if only is None else next_epoch(0, only)  # of a job that never ran
+        # of a job that never ran
+        first_epoch = NO_EPOCH if only is None else next_epoch(NO_EPOCH, only)
         for job, running in granted:
             epoch = first_epoch
             if job.epoch or only is None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from msgspec.structs import replace
 
 from fairway.core.backlog.backlog import Backlog
+from fairway.core.ids import Epoch, PoolId, TenantId
 from fairway.core.run.lease import judge_naming
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.sessions.held_calls import HeldCalls
@@ -32,14 +33,14 @@ class LeaseTable(dict[str, Lease]):
         """Whether it is still in force; the job may have been granted anew since."""
         return self.get(lease.job.id) is lease
 
-    def held_by(self, session: Session, job: str, epoch: int, token: str) -> Lease | None:
+    def held_by(self, session: Session, job: str, epoch: Epoch, token: str) -> Lease | None:
         """The lease in force, if this is its holder."""
         lease = self.get(job)
         if lease is None or lease.epoch != epoch or lease.token != token:
             return None
         return lease if lease.session is session else None
 
-    def take_over(self, session: Session, job: str, epoch: int, token: str) -> None:
+    def take_over(self, session: Session, job: str, epoch: Epoch, token: str) -> None:
         """The next life of a worker shows the token of a lease: it is this session's now."""
         lease = self.get(job)
         if lease is None or (lease.epoch, lease.token) != (epoch, token):
@@ -47,7 +48,7 @@ class LeaseTable(dict[str, Lease]):
         if lease.session is not session and session.may_run(lease.job.tenant):
             session.take_over(lease)
 
-    def cancel(self, tenant: int, job: str) -> bool:
+    def cancel(self, tenant: TenantId, job: str) -> bool:
         """Ask a run to stop; False when there is none of this tenant's."""
         lease = self.get(job)
         if lease is None or lease.job.tenant != tenant:
@@ -67,7 +68,7 @@ class LeaseTable(dict[str, Lease]):
         return True
 
     def unnamed(
-        self, session: Session, named: Collection[tuple[str, int]], now_us: int
+        self, session: Session, named: Collection[tuple[str, Epoch]], now_us: int
     ) -> list[Lease]:
         """What a session was sent and has named in no list of all it runs, for too long."""
         sent = [(one.job.id, one.epoch) for one in session.leases.values() if one.delivered]
@@ -146,7 +147,7 @@ class LeaseTable(dict[str, Lease]):
         lease.moved_to = lease.job.pool
         return True
 
-    def rehome(self, lease: Lease, pool: int, now_us: int) -> None:
+    def rehome(self, lease: Lease, pool: PoolId, now_us: int) -> None:
         """It runs on; the slot that it holds is counted in another pool from now on."""
         session, job = lease.session, lease.job
         session.in_use[job.pool] -= 1

@@ -10,19 +10,21 @@ import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from fairway.core.ids import ShardId, Term
+
 
 class OwnedShards:
     def __init__(self) -> None:
-        self.terms: dict[int, int] = {}  # shard → the term under which this server owns it
-        self.terms_view: Mapping[int, int] = MappingProxyType(self.terms)
-        self.open: set[int] = set()  # owned, and past the adoption of running leases
-        self.restoring: set[int] = set()  # owned; their written leases are not all here yet
+        self.terms: dict[ShardId, Term] = {}  # shard → the term under which this server owns it
+        self.terms_view: Mapping[ShardId, Term] = MappingProxyType(self.terms)
+        self.open: set[ShardId] = set()  # owned, and past the adoption of running leases
+        self.restoring: set[ShardId] = set()  # owned; their written leases are not all here yet
         self.all_restored = asyncio.Event()
         self.all_restored.set()
         self.claims = 0  # of shards so far
         self.trusted_until_us = 0  # past this moment another server may have taken over
 
-    def claim(self, shard: int, term: int) -> None:
+    def claim(self, shard: ShardId, term: Term) -> None:
         """Ours from now on; its leases must be found before anybody is judged."""
         self.terms[shard] = term
         self.open.discard(shard)  # nothing of an earlier term holds
@@ -30,17 +32,17 @@ class OwnedShards:
         self.restoring.add(shard)
         self.all_restored.clear()
 
-    def restored(self, shard: int) -> None:
+    def restored(self, shard: ShardId) -> None:
         """Every written lease of it is here, or it is another's."""
         self.restoring.discard(shard)
         if not self.restoring:
             self.all_restored.set()
 
-    def close(self, shard: int) -> None:
+    def close(self, shard: ShardId) -> None:
         self.open.discard(shard)
         self.restored(shard)
         self.terms.pop(shard, None)
 
-    def restored_term(self, shard: int) -> int | None:
+    def restored_term(self, shard: ShardId) -> Term | None:
         """Its term, once all of its written leases are here."""
         return None if shard in self.restoring else self.terms.get(shard)

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
 from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
 from fairway.core.pools import SHORT
 from fairway.runtime.clock import Clock
@@ -47,7 +47,7 @@ TRUST_PART = 0.9  # of a term; the rest covers clock drift and the last statemen
 class OwnershipPorts(NamedTuple):
     """What a take-over needs done by others, and whom news of other owners wakes."""
 
-    before_open: Callable[[int], Awaitable[None]]  # a shard
+    before_open: Callable[[ShardId], Awaitable[None]]  # a shard
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
 
@@ -73,10 +73,10 @@ class Ownership:
         self._connection: Connection | None = None
         self._takeovers: set[asyncio.Task[None]] = set()
         self._speaking = asyncio.Lock()  # with the store about terms: one thing at a time
-        self._handed_over: set[int] = set()  # shards that came to us with all of it on disk
-        self._letting_go: dict[int, int] = {}  # shard → term
-        self._written: set[int] = set()  # of those, whole on disk
-        self.owners: dict[int, Owner] = {}
+        self._handed_over: set[ShardId] = set()  # shards that came to us with all of it on disk
+        self._letting_go: dict[ShardId, Term] = {}  # shard → term
+        self._written: set[ShardId] = set()  # of those, whole on disk
+        self.owners: dict[ShardId, Owner] = {}
         self._overlong_terms = OverlongTerms()
         self.is_resigned = False
         self._away_since_us: int | None = None  # the store, as far as everybody else here knows
@@ -87,7 +87,7 @@ class Ownership:
         """Whether another server owns something: then hints can be lost between us."""
         return any(owner.owner != self.server_name for owner in self.owners.values())
 
-    def owner_url(self, shard: int | None = None) -> str | None:
+    def owner_url(self, shard: ShardId | None = None) -> str | None:
         """Where another owner (of this shard, or of any) is reached; None when there is none."""
         for owner in self.owners.values():
             if owner.owner != self.server_name and shard in (None, owner.shard):
@@ -188,7 +188,7 @@ class Ownership:
             self._takeovers.add(task)
             task.add_done_callback(self._took_over)
 
-    async def _unrenewed(self, connection: Connection) -> dict[int, datetime]:
+    async def _unrenewed(self, connection: Connection) -> dict[ShardId, datetime]:
         """Shards of owners that died while the database's clock was ahead."""
         term_seconds, asked_us = self._settings.term_seconds, self._clock.now_us()
         far = await store.overlong_terms(connection, OVERLONG_TERMS * term_seconds)
@@ -202,7 +202,7 @@ class Ownership:
 
     # -- taking over -------------------------------------------------------------------------
 
-    async def _take_over(self, shard: int, claim: Claim) -> None:
+    async def _take_over(self, shard: ShardId, claim: Claim) -> None:
         """Each step is tried until it succeeds; what later ones meet does not undo it."""
         term = claim.term
         listen = () if claim.was_handed_over else (self._hear_from_workers,)
@@ -214,9 +214,9 @@ class Ownership:
 
     async def _is_done(
         self,
-        step: Callable[[int], Awaitable[None]],
-        shard: int,
-        term: int,
+        step: Callable[[ShardId], Awaitable[None]],
+        shard: ShardId,
+        term: Term,
         pause_seconds: float = 0.2,
     ) -> bool:
         """Do a step of the take-over; False when the shard went to another owner meanwhile."""
@@ -231,7 +231,7 @@ class Ownership:
                 await pause(pause_seconds)
         return False
 
-    async def _restore(self, shard: int) -> None:
+    async def _restore(self, shard: ShardId) -> None:
         """Leases that were written stand until their worker is silent for too long.
 
         Those of keys that were revoked before this server knew of them end at once.
@@ -261,19 +261,19 @@ class Ownership:
             await self._ports.on_revoked(revoked)
         self._dispatcher.leases_restored(shard)
 
-    async def _hear_from_workers(self, shard: int) -> None:
+    async def _hear_from_workers(self, shard: ShardId) -> None:
         async with self._database.hot() as connection:
             silence = self._settings.lease_seconds_of(SHORT)
             live = await lease_store.live_sessions(connection, shard, silence)
         await self._hear_from(live)
 
-    async def _open(self, shard: int) -> None:
+    async def _open(self, shard: ShardId) -> None:
         term = self._dispatcher.term_of(shard)
         await self._ports.before_open(shard)
         if term is not None and self._dispatcher.term_of(shard) == term:
             self._dispatcher.open_shard(shard)  # else lost meanwhile, and perhaps claimed anew
 
-    async def _discover(self, shard: int) -> None:
+    async def _discover(self, shard: ShardId) -> None:
         """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
         term = self._dispatcher.term_of(shard)
         after: StreamKey | None = None
@@ -290,7 +290,7 @@ class Ownership:
             after = next(reversed(heads))
             await pause(0)
 
-    async def _count(self, shard: int) -> None:
+    async def _count(self, shard: ShardId) -> None:
         """How deep the backlog is. Until it is known, limits of depth count what has come since."""
         term = self._dispatcher.term_of(shard)
         async with self._database.background() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
+from fairway.core.ids import PoolId
 from fairway.core.pools import Pool, PoolTable
 from fairway.core.tenant import Tenant
 
@@ -11,7 +12,7 @@ HEADROOM_SHARE = 60  # per mille; where jobs are short, waiting for one to end i
 FREE_TENANTS_IN_MEMORY = 512
 
 
-class Shares(dict[int, PoolShare]):
+class Shares(dict[PoolId, PoolShare]):
     """By the pool's number. A pool that nobody told us of yet is shared out by default terms."""
 
     def __init__(self, pools: PoolTable, scheduler: type[PoolShare] = PoolShare) -> None:
@@ -21,11 +22,11 @@ class Shares(dict[int, PoolShare]):
         for number in pools.by_number:
             self[number] = scheduler(settings_of(pools.by_number[number]))
 
-    def __missing__(self, number: int) -> PoolShare:
+    def __missing__(self, number: PoolId) -> PoolShare:
         share = self[number] = self._scheduler(settings_of(self._pools.by_number[number]))
         return share
 
-    def is_crowded(self, number: int) -> bool:
+    def is_crowded(self, number: PoolId) -> bool:
         """Whether a pool has so many free tenants waiting that more of them may wait outside."""
         return self[number].insight.free_waiting >= FREE_TENANTS_IN_MEMORY
 

@@ -6,6 +6,7 @@ A part of the dispatcher; no I/O.
 from __future__ import annotations
 
 from fairway.core.fair_share.capacity import SlotOffer
+from fairway.core.ids import PoolId, TypeId
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Memory
 from fairway.services.dispatch.ports import Ports
@@ -21,7 +22,7 @@ class Presence:
         self._clock = clock
         self.lapses = 0  # times that names of types were let go, so far
 
-    def equip(self, session: Session, slots: dict[int, int]) -> None:
+    def equip(self, session: Session, slots: dict[PoolId, int]) -> None:
         """A session has said hello: its slots count towards the capacity of the pools."""
         session.equip(slots)
         session.greeted = True
@@ -45,7 +46,7 @@ class Presence:
         if self._backlog.reads.are_wanted or self._backlog.runnable.is_reviewing:
             self._want_reads()
 
-    def hear_anew(self, types: set[int]) -> None:
+    def hear_anew(self, types: set[TypeId]) -> None:
         """Whoever runs one of these says hello again."""
         self.lapses += 1
         for session in self._sessions.values():

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from fairway.core.backlog.reading import Budget
 from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.ids import ShardId
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.services.bad_rows import Aside, each_apart
@@ -63,7 +64,7 @@ class Refiller:
         if not reads:
             return IDLE_SECONDS
         budget = windows.budget_of(reads)
-        left: dict[tuple[int, bool], list[Wish]] = defaultdict(list)
+        left: dict[tuple[ShardId, bool], list[Wish]] = defaultdict(list)
         for wish in reads:
             left[wish[0].shard, wish[0].heavy].append(wish)
         undone = {stream.key: stream for stream, _ in reads}
@@ -87,7 +88,7 @@ class Refiller:
         log.error("stream cannot be read; set aside", key=str(stream.key), error=reason_of(error))
 
     async def _read(
-        self, shard: int, budget: Budget, undone: Streams, group: Sequence[Wish]
+        self, shard: ShardId, budget: Budget, undone: Streams, group: Sequence[Wish]
     ) -> None:
         wishes = [store.StreamRead(stream.key, stream.cursor, limit) for stream, limit in group]
         async with self._database.hot() as connection:

@@ -12,6 +12,7 @@ from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold
 from fairway.core.backlog.reading import Budget, Found
 from fairway.core.backlog.streams import Stream, StreamKey
+from fairway.core.ids import PoolId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.granting import Granting, Memory
@@ -94,7 +95,7 @@ class WindowFeed:
                 backlog.noticed(key, first)
         self._want_reads()
 
-    def counted(self, depths: dict[tuple[int, int], int]) -> None:
+    def counted(self, depths: dict[tuple[TenantId, PoolId], int]) -> None:
         """Depths by (tenant, pool) as the store has them, taken once at a take-over."""
         self._backlog.counts.counted(depths)
 

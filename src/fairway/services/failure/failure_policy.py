@@ -34,6 +34,7 @@ from fairway.core.failure.retry import (
     parked,
 )
 from fairway.core.failure.retry_budget import BudgetSettings, RetryBudget
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.pools import PoolTable
@@ -48,15 +49,15 @@ RESTRAINTS = ("circuit", "quarantine", "throttle")
 
 
 class TypeKey(NamedTuple):
-    tenant: int
-    type: int
+    tenant: TenantId
+    type: TypeId
 
 
 class RestraintChange(NamedTuple):
     """Something that restrains jobs began or ended."""
 
     kind: str  # circuit, quarantine, recycling
-    tenant: int
+    tenant: TenantId
     subject: int  # the type, or the pool when workers died
     dependency: str = ""
     is_on: bool = True
@@ -70,7 +71,7 @@ class FailurePolicy:
         pools: PoolTable,
         *,
         jitter: Callable[[], float],
-        on_news: Callable[[set[int]], None],
+        on_news: Callable[[set[TenantId]], None],
     ) -> None:
         self._clock = clock
         self._pools = pools
@@ -79,11 +80,12 @@ class FailurePolicy:
         self.circuit_settings = CircuitSettings()
         self.quarantine_settings = QuarantineSettings()
         self.policies = Policies()
-        self.watched: set[int] = set()  # tenants that had a failure lately
+        self.watched: set[TenantId] = set()  # tenants that had a failure lately
         self.circuits = CircuitBook()
         self.quarantines: dict[TypeKey, Quarantine] = {}
-        self.budgets: dict[int, RetryBudget] = {}
-        self.crash_throttles: dict[tuple[int, int], CrashThrottle] = {}  # by tenant and pool
+        self.budgets: dict[TenantId, RetryBudget] = {}
+        # by tenant and pool
+        self.crash_throttles: dict[tuple[TenantId, PoolId], CrashThrottle] = {}
         self.news: list[RestraintChange] = []
         self._is_gathering = False
 
@@ -166,8 +168,8 @@ class FailurePolicy:
     def succeeded(self, jobs: Iterable[QueuedJob]) -> None:
         """Runs that ended well; asked only while some tenant is watched."""
         watched, now_us = self.watched, self._clock.now_us()
-        counts: dict[tuple[int, int], int] = defaultdict(int)
-        first: dict[int, int] = defaultdict(int)
+        counts: dict[tuple[TenantId, TypeId], int] = defaultdict(int)
+        first: dict[TenantId, int] = defaultdict(int)
         for job in jobs:
             if job.tenant in watched:
                 counts[job.tenant, job.type] += 1
@@ -237,11 +239,11 @@ class FailurePolicy:
 
     # -- all of them: each yields often, for whoever goes through them lets others go on ----------
 
-    def restrained(self) -> set[int]:
+    def restrained(self) -> set[TenantId]:
         """Tenants whose jobs may be held back."""
         return {*self.circuits.tenants(), *(tenant for tenant, _ in self.crash_throttles)}
 
-    def crash_throttle_of(self, tenant: int) -> Iterator[tuple[int, CrashThrottle]]:
+    def crash_throttle_of(self, tenant: TenantId) -> Iterator[tuple[PoolId, CrashThrottle]]:
         """By pool."""
         for pool in self._pools.by_number:
             if (one := self.crash_throttles.get((tenant, pool))) is not None:
@@ -260,7 +262,7 @@ class FailurePolicy:
 
     def forgetting(self, now_us: int) -> Iterator[None]:
         """Keep no memory of those who have had no failure for as long as their windows are."""
-        before, kept = set(self.watched), set[int]()
+        before, kept = set(self.watched), set[TenantId]()
         for tenant in self.circuits.tenants():
             self.circuits.forget_idle(tenant, now_us)
             yield

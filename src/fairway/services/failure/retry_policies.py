@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fairway.core.ids import TenantId, TypeId
+
 Asked = dict[str, Any]  # limits by their names in a RetryPolicy
 
 OWN_MAX = 100_000  # of all tenants together; then the one that said hello longest ago goes
@@ -18,11 +20,11 @@ _NOTHING: Asked = {}
 
 class Policies:
     def __init__(self) -> None:
-        self._shared: dict[int, Asked] = {}
-        self._own: dict[int, dict[int, Asked]] = {}  # by tenant; who spoke last stands last
+        self._shared: dict[TypeId, Asked] = {}
+        self._own: dict[TenantId, dict[TypeId, Asked]] = {}  # by tenant; who spoke last stands last
         self._own_count = 0
 
-    def asked(self, tenant: int | None, by_type: Mapping[int, Asked]) -> None:
+    def asked(self, tenant: TenantId | None, by_type: Mapping[TypeId, Asked]) -> None:
         """A worker of this tenant, or a shared one, said hello."""
         if tenant is None:
             self._shared.update(by_type)
@@ -36,7 +38,7 @@ class Policies:
         while self._own_count > OWN_MAX and len(self._own) > 1:
             self._own_count -= len(self._own.pop(next(iter(self._own))))
 
-    def of(self, tenant: int, job_type: int) -> Asked:
+    def of(self, tenant: TenantId, job_type: TypeId) -> Asked:
         own = self._own.get(tenant)
         if own is not None and job_type in own:
             return own[job_type]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import Conflict, Unavailable
-from fairway.core.ids import JobId, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, Term, shard_of
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish, timing_of
@@ -55,7 +55,7 @@ class Control:
         self._job_lookup = job_lookup
         self._watchers = watchers
 
-    async def cancel(self, tenant: int, job: JobId) -> JobSight:
+    async def cancel(self, tenant: TenantId, job: JobId) -> JobSight:
         """Waiting jobs are cancelled at once; a running one is asked to stop."""
         sight = await self._job_lookup.job(tenant, job)
         if State(sight.record.state).is_final:
@@ -73,7 +73,7 @@ class Control:
                 return sight
         return await self._job_lookup.job(tenant, job)
 
-    async def reschedule(self, tenant: int, job: JobId, wish: Wish) -> JobSight:
+    async def reschedule(self, tenant: TenantId, job: JobId, wish: Wish) -> JobSight:
         """Another time for a job that is still scheduled: a first run, or a retry."""
         sight = await self._job_lookup.job(tenant, job)
         if sight.record.state == State.SCHEDULED and await self._move(tenant, job, wish):
@@ -83,7 +83,7 @@ class Control:
         label = State((await self._job_lookup.job(tenant, job)).record.state).label
         raise Conflict(f"Only a scheduled job can be moved to another time; it is {label}.")
 
-    async def _move(self, tenant: int, job: JobId, wish: Wish) -> bool:
+    async def _move(self, tenant: TenantId, job: JobId, wish: Wish) -> bool:
         shard = shard_of(job)
         timing = timing_of(wish, self._store_clock.unix_ms(), random.random())
         execute_at = from_unix_ms(timing.due_ms)
@@ -92,13 +92,13 @@ class Control:
                 connection, shard, self._term(shard), tenant, job, execute_at
             )
 
-    def _term(self, shard: int) -> int:
+    def _term(self, shard: ShardId) -> Term:
         term = self._dispatcher.restored_term_of(shard)
         if term is None:
             raise Unavailable(code="NOT_OWNER")
         return term
 
-    async def _cancel_waiting(self, tenant: int, job: JobId, sight: JobSight) -> bool:
+    async def _cancel_waiting(self, tenant: TenantId, job: JobId, sight: JobSight) -> bool:
         shard = shard_of(job)
         term = self._term(shard)
         async with told_if_away, self._turns.change(tenant) as connection:
@@ -116,7 +116,7 @@ class Control:
 
     # -- many --------------------------------------------------------------------------------
 
-    async def cancel_all(self, tenant: int, shard: int, wanted: JobFilter) -> Cancelled:
+    async def cancel_all(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> Cancelled:
         """Cancel a page of those that match; the rest with another call, from where this ended."""
         page = await self._live(tenant, shard, wanted)
         asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
@@ -133,11 +133,13 @@ class Control:
         is_full = len(page) >= wanted.limit
         return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
 
-    async def _live(self, tenant: int, shard: int, wanted: JobFilter) -> list[history.LiveJob]:
+    async def _live(
+        self, tenant: TenantId, shard: ShardId, wanted: JobFilter
+    ) -> list[history.LiveJob]:
         async with told_if_away, self._database.slow(tenant) as connection:
             return await history.live_jobs(connection, shard, tenant, wanted)
 
-    async def count_live(self, tenant: int, shard: int, wanted: JobFilter) -> int:
+    async def count_live(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> int:
         """How many match, up to the filter's limit."""
         async with told_if_away, self._database.slow(tenant) as connection:
             return await history.count_live(connection, shard, tenant, wanted)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fairway.core.backoff import backoff_seconds
 from fairway.core.failure.dead_letter import Action
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, Term
 from fairway.core.job import QueuedJob
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -79,7 +79,7 @@ class Replayer:
                 self._next_us[one.id] = now_us + round(REST_SECONDS * 1e6)
         return chosen[:ACTIONS_PER_ROUND]
 
-    async def _try_to_advance(self, shard: int, action: RunningAction, now_us: int) -> None:
+    async def _try_to_advance(self, shard: ShardId, action: RunningAction, now_us: int) -> None:
         """What goes wrong with one action is its own affair."""
         try:
             await self._advance(shard, action, now_us)
@@ -96,7 +96,7 @@ class Replayer:
         else:
             self._tries.pop(action.id, None)
 
-    async def _give_up(self, shard: int, action: RunningAction, reason: str) -> None:
+    async def _give_up(self, shard: ShardId, action: RunningAction, reason: str) -> None:
         term = self._dispatcher.term_of(shard)
         if term is not None:
             async with self._database.background() as connection:
@@ -107,7 +107,7 @@ class Replayer:
         depth = self._dispatcher.depth_of(action.tenant)
         return tenant is not None and depth + _batch(action.per_second) <= tenant.depth_limit
 
-    async def _advance(self, shard: int, running: RunningAction, now_us: int) -> None:
+    async def _advance(self, shard: ShardId, running: RunningAction, now_us: int) -> None:
         term = self._dispatcher.term_of(shard)
         if term is None:
             return
@@ -140,7 +140,7 @@ class Replayer:
             )
 
     async def _do(
-        self, connection: Connection, shard: int, term: int, action: Action, ids: list[JobId]
+        self, connection: Connection, shard: ShardId, term: Term, action: Action, ids: list[JobId]
     ) -> tuple[list[QueuedJob], int]:
         if not ids:
             return [], 0

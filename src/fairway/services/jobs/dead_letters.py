@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.failure.dead_letter import Action, DeadFilter, DeathCause
-from fairway.core.ids import JobId, shard_for_tenant, shard_of
+from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId, shard_for_tenant, shard_of
 from fairway.core.job import JobRecord
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.runtime.random_ids import session_key
@@ -34,7 +34,7 @@ ACTIONS_RUNNING_MAX = 10  # of one tenant
 
 class Groups(NamedTuple):
     causes: list[DeathCause]  # largest first
-    by_type: dict[int, int]
+    by_type: dict[TypeId, int]
 
 
 class DeadLetters:
@@ -53,23 +53,23 @@ class DeadLetters:
         self._store_clock = store_clock
         self._shard_count = shard_count
 
-    def _shard(self, tenant: int) -> int:
+    def _shard(self, tenant: TenantId) -> ShardId:
         return shard_for_tenant(tenant, self._shard_count)
 
     # -- look --------------------------------------------------------------------------------
 
-    async def page(self, tenant: int, wanted: DeadFilter, limit: int) -> list[JobRecord]:
+    async def page(self, tenant: TenantId, wanted: DeadFilter, limit: int) -> list[JobRecord]:
         async with told_if_away, self._database.slow(tenant) as connection:
             return await store.list_dead(connection, self._shard(tenant), tenant, wanted, limit)
 
-    async def groups(self, tenant: int) -> Groups:
+    async def groups(self, tenant: TenantId) -> Groups:
         shard, bounds = self._shard(tenant), {"limit": GROUPS_MAX, "count_max": COUNT_EACH_MAX}
         async with told_if_away, self._database.slow(tenant) as connection:
             causes = await store.causes(connection, shard, tenant, **bounds)
             by_type = await store.counts_by_type(connection, shard, tenant, **bounds)
         return Groups(sorted(causes, key=lambda cause: -cause.matched), by_type)
 
-    async def count(self, tenant: int, wanted: DeadFilter) -> int:
+    async def count(self, tenant: TenantId, wanted: DeadFilter) -> int:
         async with told_if_away, self._database.slow(tenant) as connection:
             return await store.count_dead(
                 connection, self._shard(tenant), tenant, wanted, COUNT_MAX
@@ -77,7 +77,7 @@ class DeadLetters:
 
     # -- one ---------------------------------------------------------------------------------
 
-    async def replay_one(self, tenant: int, job: JobId, payload: bytes | None) -> None:
+    async def replay_one(self, tenant: TenantId, job: JobId, payload: bytes | None) -> None:
         """Back to the backlog with fresh counters. Only the owner of the job does this."""
         shard, term = shard_of(job), self._term(job)
         wanted = Replay(tenant, [job], payload, self.replay_note())
@@ -92,7 +92,7 @@ class DeadLetters:
             self._dispatcher.inserted([job])
         self._watchers.notify([job])
 
-    async def discard_one(self, tenant: int, job: JobId) -> None:
+    async def discard_one(self, tenant: TenantId, job: JobId) -> None:
         async with told_if_away, self._database.quick(tenant) as connection:
             term = self._term(job)
             found = await store.discard(connection, shard_of(job), term, tenant, [job])
@@ -103,7 +103,7 @@ class DeadLetters:
         """What a job's history says of a replay."""
         return note_text(RunNote(0, 0, "replayed", self._store_clock.now()))
 
-    def _term(self, job: JobId) -> int:
+    def _term(self, job: JobId) -> Term:
         term = self._dispatcher.term_of(shard_of(job))
         if term is None:
             raise Unavailable(code="NOT_OWNER")
@@ -113,7 +113,7 @@ class DeadLetters:
 
     async def begin(
         self,
-        tenant: int,
+        tenant: TenantId,
         kind: str,
         wanted: DeadFilter,
         *,
@@ -132,18 +132,18 @@ class DeadLetters:
             await actions.begin(connection, shard, tenant, new)
         return await self.action(tenant, new.id)
 
-    async def action(self, tenant: int, action: str) -> Action:
+    async def action(self, tenant: TenantId, action: str) -> Action:
         async with told_if_away, self._database.quick(tenant) as connection:
             found = await actions.read(connection, self._shard(tenant), tenant, action)
         if found is None:
             raise NotFound(f"There is no action {action[:64]}.")
         return found
 
-    async def latest_actions(self, tenant: int) -> list[Action]:
+    async def latest_actions(self, tenant: TenantId) -> list[Action]:
         async with told_if_away, self._database.quick(tenant) as connection:
             return await actions.latest(connection, self._shard(tenant), tenant, ACTIONS_SHOWN)
 
-    async def abort(self, tenant: int, action: str) -> Action:
+    async def abort(self, tenant: TenantId, action: str) -> Action:
         """What is done stays done; no further batch begins."""
         async with told_if_away, self._database.quick(tenant) as connection:
             was_running = await actions.abort(connection, self._shard(tenant), tenant, action)

@@ -9,7 +9,7 @@ from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.explain import AHEAD_MAX, Facts, Start, note_of, reason_of, start_of
 from fairway.core.fair_share.history import Recent
 from fairway.core.fair_share.standings import ShareStanding
-from fairway.core.ids import JobId, shard_of
+from fairway.core.ids import JobId, TenantId, shard_of
 from fairway.core.lifecycle import State
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.fair_share_loop import FairShareLoop
@@ -51,7 +51,7 @@ class Explainer:
         self._store_clock = store_clock
         self._result_waits = result_waits  # why a job's result is not stored yet
 
-    async def explain(self, tenant: int, job: JobId, now_us: int) -> Explanation:
+    async def explain(self, tenant: TenantId, job: JobId, now_us: int) -> Explanation:
         sight = await self._job_lookup.job(tenant, job)
         record = sight.record
         key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)

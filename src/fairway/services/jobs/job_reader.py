@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import JobId, shard_of
+from fairway.core.ids import JobId, PoolId, ShardId, TenantId, shard_of
 from fairway.core.job import JobRecord
 from fairway.core.pools import Pool
 from fairway.services.group_waiters import GroupWaiters
@@ -32,19 +32,20 @@ class StoredJob(NamedTuple):
     checkpoint: Saved | None = None
 
 
-Key: TypeAlias = tuple[int, JobId]  # tenant, job
+Key: TypeAlias = tuple[TenantId, JobId]  # tenant, job
 Answer: TypeAlias = "asyncio.Future[StoredJob | None]"
 
 
 class JobReader:
-    def __init__(self, database: Database, pool_of: Callable[[int], Pool]) -> None:
+    def __init__(self, database: Database, pool_of: Callable[[PoolId], Pool]) -> None:
         self._database = database
         self._pool_of = pool_of  # a pool by its number, as it is now
-        self._asked: dict[int, dict[JobId, Answer]] = {}  # by tenant; whose turn is next is first
+        # by tenant; whose turn is next is first
+        self._asked: dict[TenantId, dict[JobId, Answer]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, Unavailable)
         self._reading: asyncio.Task[None] | None = None
 
-    async def read(self, tenant: int, job: JobId) -> StoredJob | None:
+    async def read(self, tenant: TenantId, job: JobId) -> StoredJob | None:
         """The job as it stands in the store; None when this tenant has no such job."""
         mine = self._asked.setdefault(tenant, {})
         answer = mine.get(job)
@@ -96,7 +97,7 @@ class JobReader:
         return self._pool_of(record.pool).checkpoint != "none"
 
 
-def _shard(key: Key) -> int:
+def _shard(key: Key) -> ShardId:
     return shard_of(key[1])
 
 

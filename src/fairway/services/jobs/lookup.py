@@ -10,7 +10,7 @@ import zlib
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound
-from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.ids import JobId, TenantId, shard_for_tenant
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import to_unix_ms
@@ -61,7 +61,7 @@ class JobLookup:
         self._store_clock = store_clock
         self._shard_count = shard_count
 
-    async def job(self, tenant: int, job: JobId) -> JobSight:
+    async def job(self, tenant: TenantId, job: JobId) -> JobSight:
         found = await self._reader.read(tenant, job)
         if found is None:
             raise NotFound(f"There is no job {job}.")
@@ -78,18 +78,18 @@ class JobLookup:
             )
         return JobSight(record, lease.progress)
 
-    async def jobs(self, tenant: int, wanted: JobFilter) -> list[JobSight]:
+    async def jobs(self, tenant: TenantId, wanted: JobFilter) -> list[JobSight]:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._asked(tenant, wanted) as connection:
             records = await history.list_jobs(connection, shard, tenant, wanted)
         return [self._with_lease(record) for record in records]
 
-    def _asked(self, tenant: int, wanted: JobFilter) -> SlowUse:
+    def _asked(self, tenant: TenantId, wanted: JobFilter) -> SlowUse:
         """A page as they lie is quick; one of few that match may lie behind very many others."""
         is_filtered = not (wanted.states is None and wanted.type is None and wanted.pool is None)
         return self._database.slow(tenant) if is_filtered else self._database.quick(tenant)
 
-    async def slot_time(self, tenant: int, since: str, before: str) -> list[history.SlotTime]:
+    async def slot_time(self, tenant: TenantId, since: str, before: str) -> list[history.SlotTime]:
         """What the tenant's jobs of some time used, by pool."""
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._database.slow(tenant) as connection:

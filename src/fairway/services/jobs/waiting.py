@@ -6,7 +6,7 @@ store now and then, in one question for all of its waiters.
 
 from __future__ import annotations
 
-from fairway.core.ids import JobId, shard_of
+from fairway.core.ids import JobId, TenantId, shard_of
 from fairway.core.lifecycle import State
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import wait
@@ -27,7 +27,7 @@ class JobWaits:
         self._clock = clock
 
     async def job_when(
-        self, tenant: int, job: JobId, *, wait_seconds: float, unlike: str | None = None
+        self, tenant: TenantId, job: JobId, *, wait_seconds: float, unlike: str | None = None
     ) -> JobSight:
         """The job once it is final, or differs from `unlike`, or the wait is over."""
         with self._watchers.watch(tenant, job) as changed:

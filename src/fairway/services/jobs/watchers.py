@@ -10,15 +10,17 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from fairway.core.ids import TenantId
+
 
 class Watchers:
     def __init__(self) -> None:
         self._events: dict[str, set[asyncio.Event]] = {}
-        self._tenants: dict[str, int] = {}
+        self._tenants: dict[str, TenantId] = {}
         self.is_closed = False  # the server is about to stop: nobody waits any longer
 
     @contextmanager
-    def watch(self, tenant: int, job: str) -> Iterator[asyncio.Event]:
+    def watch(self, tenant: TenantId, job: str) -> Iterator[asyncio.Event]:
         """An event that is set at every change of the job; clear it before looking again."""
         event = asyncio.Event()
         self._events.setdefault(job, set()).add(event)
@@ -41,6 +43,6 @@ class Watchers:
         self.is_closed = True
         self.notify(list(self._events))
 
-    def watched(self) -> list[tuple[int, str]]:
+    def watched(self) -> list[tuple[TenantId, str]]:
         """Every (tenant, job) that somebody waits for."""
         return [(tenant, job) for job, tenant in self._tenants.items()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fairway.core.event import NewEvent
-from fairway.core.ids import JobId
+from fairway.core.ids import Epoch, JobId, ShardId
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
@@ -29,10 +29,10 @@ class CheckpointWatch:
         self._directory = directory
         self._metrics = metrics
         self.after_seconds = EXPECTED_AFTER_SECONDS
-        self._looked_for: set[tuple[JobId, int]] = set()  # job and epoch of runs in force
+        self._looked_for: set[tuple[JobId, Epoch]] = set()  # job and epoch of runs in force
 
     async def run_once(self, now_us: int) -> float:
-        leases, by_shard = self._dispatcher.all_leases(), defaultdict[int, list[Lease]](list)
+        leases, by_shard = self._dispatcher.all_leases(), defaultdict[ShardId, list[Lease]](list)
         self._looked_for &= {(lease.job.id, lease.epoch) for lease in leases}
         for lease in leases:
             if self._is_due(lease, now_us):
@@ -47,7 +47,7 @@ class CheckpointWatch:
         expected = pool.checkpoint == "expected" and ran_seconds >= self.after_seconds
         return expected and (lease.job.id, lease.epoch) not in self._looked_for
 
-    async def _look(self, shard: int, leases: list[Lease]) -> None:
+    async def _look(self, shard: ShardId, leases: list[Lease]) -> None:
         asked = [(lease.job.tenant, lease.job.id) for lease in leases]
         async with self._database.background() as connection:
             have = await checkpoints.jobs_with_checkpoints(connection, shard, asked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from fairway.core.backlog.counts import Survey
+from fairway.core.ids import PoolId
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import Effort, in_parts, step_by_step
 from fairway.runtime.telemetry import Metrics
@@ -51,10 +52,10 @@ class Gauges:
         await in_parts(self._dispatcher.counting_restraints(found))
         return found
 
-    def _slots(self) -> tuple[dict[int, int], dict[int, int]]:
+    def _slots(self) -> tuple[dict[PoolId, int], dict[PoolId, int]]:
         """Slots in use and in all, by pool."""
-        running: dict[int, int] = defaultdict(int)
-        slots: dict[int, int] = defaultdict(int)
+        running: dict[PoolId, int] = defaultdict(int)
+        slots: dict[PoolId, int] = defaultdict(int)
         for session in self._dispatcher.all_sessions():
             for number, count in session.in_use.items():
                 running[number] += count

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 
+from fairway.core.ids import ShardId
 from fairway.core.retention import may_forget
 from fairway.runtime.loops import pause
 from fairway.runtime.settings import Settings
@@ -106,7 +107,7 @@ class Pruner:
             lambda c: audit.forget_audit(c, audit_since, ROWS_AT_ONCE),
         )
 
-    async def _forget_runs(self, shard: int) -> float:
+    async def _forget_runs(self, shard: ShardId) -> float:
         keep_since = self._keep_since
         return await self._remove(
             lambda c: actions.forget(c, shard, keep_since, ROWS_AT_ONCE),
@@ -119,7 +120,7 @@ class Pruner:
             removed = [await removal(connection) for removal in removals]
         return BUSY_SECONDS if max(removed) >= ROWS_AT_ONCE else REST_SECONDS
 
-    async def _forget_keys(self, shard: int) -> float:
+    async def _forget_keys(self, shard: ShardId) -> float:
         """As many as have expired: they come as quickly as jobs do, so they go as quickly."""
         until_us = self._clock.now_us() + KEYS_US
         while self._clock.now_us() < until_us:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fairway.core.event import NewEvent
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.pool_classifier import STICKY_US, Move
 from fairway.core.pools import Pool
 from fairway.runtime.telemetry import Metrics, logger
@@ -44,7 +45,8 @@ class Reclassifier:
         self._metrics = metrics
         self._classifier = run_times.classifier
         self._judge_due_us = 0
-        self._told: dict[tuple[int, int], int] = {}  # (tenant, type) → when it heard of overruns
+        # (tenant, type) → when it heard of overruns
+        self._told: dict[tuple[TenantId, TypeId], int] = {}
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class Reclassifier:
 
     # -- moves ---------------------------------------------------------------------------------
 
-    async def _move(self, type_id: int, move: Move, now_us: int) -> None:
+    async def _move(self, type_id: TypeId, move: Move, now_us: int) -> None:
         name = await self._registry.directory.type_name(type_id)
         pools, p95_seconds = self._dispatcher.pools.by_number, move.p95_us / 1e6
         before, after = pools[move.before].name, pools[move.after].name

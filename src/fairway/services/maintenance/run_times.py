@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairway.core.ids import TypeId
 from fairway.core.job_type import JobType
 from fairway.core.pool_classifier import PoolClassifier, Span
 from fairway.core.pools import SHORT, Pool
@@ -54,7 +55,7 @@ class RunTimes:
         moved_us = self._clock.now_us() - round(since.total_seconds() * 1e6)
         self.classifier.settled(job_type.id, job_type.measured_pool, moved_us)
 
-    def forget(self, type_id: int) -> None:
+    def forget(self, type_id: TypeId) -> None:
         """Nobody uses this type any more."""
         self.classifier.forget(type_id)
         self._dispatcher.forget_type(type_id)

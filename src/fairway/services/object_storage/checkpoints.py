@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.event import NewEvent
-from fairway.core.ids import JobId, shard_of
+from fairway.core.ids import Epoch, JobId, TenantId, shard_of
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
     ObjectScope,
@@ -105,7 +105,9 @@ class Checkpoints:
             shard = shard_of(proof.job)
             return await store.is_checkpoint_saved(connection, shard, proof, number, name)
 
-    async def load(self, tenant: int, job: JobId, before_epoch: int) -> LoadedCheckpoint | None:
+    async def load(
+        self, tenant: TenantId, job: JobId, before_epoch: Epoch
+    ) -> LoadedCheckpoint | None:
         """The newest whole checkpoint of the runs before this epoch; None when none was saved.
 
         Those that cannot be read any more are passed over, and the tenant is told. Raises NotFound
@@ -131,7 +133,7 @@ class Checkpoints:
             )
         return None
 
-    async def _tell(self, tenant: int, job: JobId, what_now: str) -> None:
+    async def _tell(self, tenant: TenantId, job: JobId, what_now: str) -> None:
         detail = (
             f"The newest checkpoint of the job {job} is gone from object storage, or damaged:"
             f" {what_now}."
@@ -139,7 +141,7 @@ class Checkpoints:
         async with told_if_away, self._database.background() as connection:
             await add_events(connection, [NewEvent(tenant, "checkpoint_lost", job, detail)])
 
-    async def _newest(self, tenant: int, job: JobId, before_epoch: int) -> list[Saved]:
+    async def _newest(self, tenant: TenantId, job: JobId, before_epoch: Epoch) -> list[Saved]:
         async with told_if_away, self._database.people() as connection:
             return await store.newest_checkpoints(
                 connection, shard_of(job), tenant, job, before_epoch=before_epoch, limit=KEPT

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.errors import Gone, Refused, Unavailable
-from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.ids import JobId, TenantId, shard_for_tenant
 from fairway.core.object_storage.object_names import (
     ObjectFacts,
     ObjectScope,
@@ -72,7 +72,7 @@ class LargePayloads:
     # -- payloads ------------------------------------------------------------------------------
 
     async def offload_large_payloads(
-        self, tenant: int, jobs: Sequence[NewJob], inline_bytes_max: int, look_for: LookFor
+        self, tenant: TenantId, jobs: Sequence[NewJob], inline_bytes_max: int, look_for: LookFor
     ) -> list[NewJob | Refused]:
         """The same jobs, with what is large or was uploaded behind a reference.
 
@@ -108,14 +108,14 @@ class LargePayloads:
             except Unavailable as error:
                 log.warning("objects left behind", count=len(names), error=error.message)
 
-    async def _keep(self, tenant: int, new: NewJob) -> NewJob:
+    async def _keep(self, tenant: TenantId, new: NewJob) -> NewJob:
         job = self._new_id(tenant)
         name = object_name("payloads", self._scope(tenant, job), "payload")
         async with self._payloads.held(tenant):
             facts = await self._put(name, new.payload)
         return new._replace(id=job, payload=refer(facts))
 
-    async def _take_over(self, tenant: int, new: NewJob, upload: str, look: Look) -> NewJob:
+    async def _take_over(self, tenant: TenantId, new: NewJob, upload: str, look: Look) -> NewJob:
         job = self._new_id(tenant)
         name = object_name("payloads", self._scope(tenant, job), "payload")
         seen = await self._uploads.look_at(tenant, upload, look)
@@ -126,10 +126,10 @@ class LargePayloads:
         body_hash = new.body_hash and hashlib.sha256(new.body_hash + facts.sha256).digest()
         return new._replace(id=job, payload=refer(facts), body_hash=body_hash)
 
-    def _new_id(self, tenant: int) -> JobId:
+    def _new_id(self, tenant: TenantId) -> JobId:
         return self._ids.make(shard_for_tenant(tenant, self._cluster.shard_count), 1)[0]
 
-    def _scope(self, tenant: int, owner: str) -> ObjectScope:
+    def _scope(self, tenant: TenantId, owner: str) -> ObjectScope:
         return ObjectScope(day_of(self._store_clock.now()), tenant, owner)
 
     async def _put(self, name: str, body: bytes) -> ObjectFacts:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from fairway.core.backoff import backoff_seconds
 from fairway.core.backpressure.byte_room import ByteRoom
 from fairway.core.errors import Unavailable
+from fairway.core.ids import ShardId, TenantId, Term
 from fairway.core.object_storage.result_patience import not_kept, patience_seconds
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.clock import Clock
@@ -80,15 +81,17 @@ class ResultPorts(NamedTuple):
 
 class LargeResults:
     def __init__(
-        self, room: ByteRoom, clock: Clock, term_of: Callable[[int], int], ports: ResultPorts
+        self, room: ByteRoom, clock: Clock, term_of: Callable[[ShardId], Term], ports: ResultPorts
     ) -> None:
         self._now: Callable[[], float] = lambda: clock.now_us() / 1e6
         self._room = room
         self._ports = ports
         self._term_of = term_of  # under which this server owns a shard; 0: it does not
-        self._unheard: dict[tuple[str, int], _Unheard] = {}  # by session and tenant, oldest first
+        # by session and tenant, oldest first
+        self._unheard: dict[tuple[str, TenantId], _Unheard] = {}
         self._untaken: dict[str, _Untaken] = {}  # by job, oldest first
-        self._kept_at: dict[int, float] = {}  # tenant → when a result of hers last went through
+        # tenant → when a result of hers last went through
+        self._kept_at: dict[TenantId, float] = {}
         self._look_due = False
         self._is_back = asyncio.Event()
         self._is_probing = False
@@ -129,7 +132,7 @@ class LargeResults:
     async def drain(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _keep(self, end: End, term: int) -> None:
+    async def _keep(self, end: End, term: Term) -> None:
         tries, until = 0, self._now() + self.patience(end.ran_us)
         try:
             while self._is_ours(end, term):  # else its worker reports it again, or elsewhere
@@ -147,11 +150,11 @@ class LargeResults:
             self._room.give_back((end.lease.job.id, end.lease.epoch))
             self._invite()
 
-    def _is_ours(self, end: End, term: int) -> bool:
+    def _is_ours(self, end: End, term: Term) -> bool:
         """Under the term it was taken under: else its lease may be another's by now."""
         return term > 0 and self._term_of(end.lease.shard) == term
 
-    async def _try_to_keep(self, end: End, term: int, tries: int) -> bool:
+    async def _try_to_keep(self, end: End, term: Term, tries: int) -> bool:
         job = end.lease.job
         try:
             reference = await self._ports.keep(end.lease, end.result or b"")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import JobId, parse_job_id, shard_of
+from fairway.core.ids import FIRST_SHARD, JobId, ShardId, TenantId, parse_job_id, shard_of
 from fairway.core.object_storage.object_names import day_of, owner_of
 from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -50,7 +50,7 @@ class Janitor:
         try:
             await self._objects.sweep_parts(self._store_clock.now() - PART_AGE_MAX)
             dropped = await self._drop_finished()
-            if self._dispatcher.is_open(0):
+            if self._dispatcher.is_open(FIRST_SHARD):
                 await self._sweep_old_days()
         except Unavailable as error:
             log.warning("object storage away, nothing removed", error=error.message)
@@ -110,7 +110,7 @@ class Janitor:
 async def _litter(connection: Connection, names: list[str]) -> list[str] | None:
     """Those whose job is gone, or that no job took over; None when that cannot be told now."""
     jobs: dict[str, str] = {}
-    wanted: dict[int, list[tuple[int, str]]] = {}
+    wanted: dict[ShardId, list[tuple[TenantId, str]]] = {}
     for name in names:
         tenant, owner = owner_of(name)
         if (job := parse_job_id(owner)) is not None:

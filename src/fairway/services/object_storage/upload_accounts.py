@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.errors import LimitReached
+from fairway.core.ids import TenantId
 from fairway.core.object_storage.object_names import day_of
 from fairway.core.object_storage.upload_quota import (
     CHARGE_BYTES_MIN,
@@ -74,9 +75,9 @@ class UploadAccounts:
         self._store_clock = store_clock
         self._limits = limits
         self._counts = asyncio.Semaphore(COUNTS_MAX)
-        self.by_tenant: dict[int, Account] = {}
+        self.by_tenant: dict[TenantId, Account] = {}
 
-    async def account(self, tenant: int) -> Account:
+    async def account(self, tenant: TenantId) -> Account:
         account = self.by_tenant.setdefault(tenant, Account())
         now = self._store_clock.now()
         if account.is_old(now):
@@ -86,7 +87,7 @@ class UploadAccounts:
                         await self._count(tenant, account, now)
         return account
 
-    async def _count(self, tenant: int, account: Account, now: datetime) -> None:
+    async def _count(self, tenant: TenantId, account: Account, now: datetime) -> None:
         known = [*account.stored, *account.claimed]
         counted = Charges()
         for back in range(KEPT_DAYS):

@@ -19,6 +19,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict, Gone, InvalidRequest
+from fairway.core.ids import TenantId
 from fairway.core.object_storage.object_names import Seen
 from fairway.core.object_storage.upload_facts import NO_FIT, UploadFacts, upload_facts
 from fairway.services.backpressure.owner_slots import OwnerSlots
@@ -45,7 +46,7 @@ class Look(NamedTuple):
 class Names(NamedTuple):
     """Of the objects of an upload, and whose it is."""
 
-    tenant: int
+    tenant: TenantId
     body: str
     facts: str
 
@@ -53,7 +54,7 @@ class Names(NamedTuple):
 class UploadContent(NamedTuple):
     """What is looked at, and for whom."""
 
-    tenant: int
+    tenant: TenantId
     body: str  # names of objects
     facts: str
     seen: Seen

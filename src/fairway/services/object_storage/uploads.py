@@ -27,6 +27,7 @@ from fairway.core.errors import (
     NotFound,
     Unavailable,
 )
+from fairway.core.ids import TenantId
 from fairway.core.object_storage.object_names import ObjectScope, day_of, object_name
 from fairway.core.object_storage.upload_facts import UploadFacts
 from fairway.core.object_storage.upload_quota import (
@@ -70,7 +71,7 @@ class UploadSeen(NamedTuple):
 class Address(NamedTuple):
     """What the bearer of a signed address shows."""
 
-    tenant: int
+    tenant: TenantId
     key_id: str  # of the key that asked for it
     upload: str
     expires: int
@@ -91,7 +92,7 @@ class Uploads:
 
     # -- on the way in -----------------------------------------------------------------------
 
-    async def new(self, tenant: int, key_id: str, server_url: str) -> UploadAddress:
+    async def new(self, tenant: TenantId, key_id: str, server_url: str) -> UploadAddress:
         """LimitReached when the tenant has uploaded as much as it may."""
         self._accounts.check_room(await self._accounts.account(tenant), 0)
         now = self._store_clock.now()
@@ -185,7 +186,7 @@ class Uploads:
 
     # -- on the way out ----------------------------------------------------------------------
 
-    async def look_at(self, tenant: int, upload: str, look: Look) -> UploadSeen:
+    async def look_at(self, tenant: TenantId, upload: str, look: Look) -> UploadSeen:
         """Size and digest of what was uploaded, once it is known that it can be a payload."""
         names = upload_checks.Names(
             tenant, _name(tenant, upload, BODY), _name(tenant, upload, FACTS)
@@ -198,7 +199,7 @@ class Uploads:
             raise self._too_large()
         return UploadSeen(size_bytes, await self._looks.digest_of(found, look))
 
-    async def claim(self, tenant: int, upload: str, to: str) -> None:
+    async def claim(self, tenant: TenantId, upload: str, to: str) -> None:
         """A copy of what was uploaded, under this name; the job may be sent again, so it stays.
 
         Should it be another by now than what was looked at, its digest is another, too: then it
@@ -207,7 +208,7 @@ class Uploads:
         await self._objects.copy(_name(tenant, upload, BODY), to)
         await self._mark_claimed(tenant, upload)
 
-    async def _mark_claimed(self, tenant: int, upload: str) -> None:
+    async def _mark_claimed(self, tenant: TenantId, upload: str) -> None:
         """It no longer counts as waiting for its job."""
         account = self._accounts.by_tenant.get(tenant)
         if account is not None and (charged := account.stored.pop(upload, None)) is not None:
@@ -244,7 +245,7 @@ def unsigned() -> Forbidden:
     )
 
 
-def _name(tenant: int, upload: str, leaf: str) -> str:
+def _name(tenant: TenantId, upload: str, leaf: str) -> str:
     found = UPLOAD_ID.fullmatch(upload)
     if found is None:
         raise InvalidRequest("This is no id of an upload.", field="/payload_upload")

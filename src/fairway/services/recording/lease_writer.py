@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, Term
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
@@ -40,7 +40,7 @@ class LeaseWriter:
         self._writer = RowWriter(database, dispatcher.terms())
         self._writing_lazily = asyncio.Lock()  # a lease that is written twice looks like another's
 
-        def at_once(shard: int) -> GroupCommit[Lease]:
+        def at_once(shard: ShardId) -> GroupCommit[Lease]:
             return GroupCommit(
                 "leases", self._write_at_once, instruments=instruments, writes_max=LEASE_WRITES_MAX,
                 linger_seconds=0.001,
@@ -112,7 +112,7 @@ class LeaseWriter:
         return done
 
     async def _write_rows(
-        self, connection: Connection, shard: int, term: int, rows: Sequence[store.LeaseRow]
+        self, connection: Connection, shard: ShardId, term: Term, rows: Sequence[store.LeaseRow]
     ) -> set[str]:
         """Whose a session is stands in the store before any lease of it: should this server die,
         the next owner must know whose leases they are, and which key they end with."""
@@ -126,12 +126,12 @@ class LeaseWriter:
         return await store.write_leases(connection, shard, term, rows)
 
 
-def _shard_of(lease: Lease) -> int:
+def _shard_of(lease: Lease) -> ShardId:
     return lease.shard
 
 
-def _by_shard(leases: Sequence[Lease]) -> dict[int, list[Lease]]:
-    groups: dict[int, list[Lease]] = {}
+def _by_shard(leases: Sequence[Lease]) -> dict[ShardId, list[Lease]]:
+    groups: dict[ShardId, list[Lease]] = {}
     for lease in leases:
         groups.setdefault(lease.shard, []).append(lease)
     return groups

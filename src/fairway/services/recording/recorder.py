@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.core.backpressure.byte_room import ByteRoom
+from fairway.core.ids import ShardId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
@@ -84,14 +85,14 @@ class Recorder:
     def _join_commits(self) -> None:
         """Lanes for each shard: ends of any job are fenced by its epoch, so they need no order."""
 
-        def successes(shard: int) -> GroupCommit[End]:
+        def successes(shard: ShardId) -> GroupCommit[End]:
             # Lingers when many end; nobody but who asks for results waits for this.
             return GroupCommit(
                 "outcomes", partial(self._flush_successes, shard), instruments=self._instruments,
                 writes_max=SUCCESS_WRITES_MAX, linger_seconds=0.010,
             )  # fmt: skip
 
-        def settlements(shard: int) -> GroupCommit[End]:
+        def settlements(shard: ShardId) -> GroupCommit[End]:
             return GroupCommit(
                 "settlements", partial(self._flush_settlements, shard),
                 instruments=self._instruments, writes_max=SETTLEMENT_WRITES_MAX,
@@ -175,7 +176,7 @@ class Recorder:
 
     # -- ends --------------------------------------------------------------------------------
 
-    async def _flush_successes(self, shard: int, ends: list[End]) -> None:
+    async def _flush_successes(self, shard: ShardId, ends: list[End]) -> None:
         rows = [
             (job.tenant, job.id, end.lease.epoch, end.ran_us, end.result, job.place)
             for end in ends
@@ -186,7 +187,7 @@ class Recorder:
         finally:
             self.bytes_waiting -= _result_bytes(ends)
 
-    async def _flush_settlements(self, shard: int, ends: list[End]) -> None:
+    async def _flush_settlements(self, shard: ShardId, ends: list[End]) -> None:
         packed, rows = [], []
         for end in ends:
             try:
@@ -198,7 +199,7 @@ class Recorder:
         await self._write(outcomes.settle, shard, packed, rows)
 
     async def _write(
-        self, statement: Write[Row], shard: int, ends: list[End], rows: list[Row]
+        self, statement: Write[Row], shard: ShardId, ends: list[End], rows: list[Row]
     ) -> None:
         decided: list[range] = []
         async for part in self._writer.write(statement, shard, rows):
@@ -289,7 +290,7 @@ class Recorder:
             self._metrics.recorded.labels(outcome).inc(count)
 
 
-def _shard_of_end(end: End) -> int:
+def _shard_of_end(end: End) -> ShardId:
     return end.lease.shard
 
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from fairway.core.failure.fault import Fault, error_document
 from fairway.core.failure.fingerprint import fingerprint
 from fairway.core.failure.retry import Decision, DecisionReason
+from fairway.core.ids import Term
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.runtime.loops import pause
@@ -50,7 +51,7 @@ class Refused(NamedTuple):
     """An end, and the term it was taken under: should the shard go and come back, it is over."""
 
     end: End
-    term: int
+    term: Term
 
 
 class RefusedPorts(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fairway.core.backoff import backoff_seconds
+from fairway.core.ids import NO_TERM, ShardId, Term
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
@@ -22,7 +23,7 @@ from fairway.store.connections.error_classes import code_of, is_about_rows
 log = logger("row_writer")
 
 Row = TypeVar("Row")
-Write: TypeAlias = Callable[[Connection, int, int, Sequence[Row]], Awaitable[set[str]]]
+Write: TypeAlias = Callable[[Connection, ShardId, Term, Sequence[Row]], Awaitable[set[str]]]
 
 RETRY_SECONDS = 0.2
 RETRY_SECONDS_MAX = 2.0
@@ -40,21 +41,21 @@ class Part(NamedTuple):
 
 
 class RowWriter:
-    def __init__(self, database: Database, terms: Mapping[int, int]) -> None:
+    def __init__(self, database: Database, terms: Mapping[ShardId, Term]) -> None:
         self._database = database
         self._terms = terms  # shard → the term under which this server owns it
         self._refusals = _Refusals()
 
-    def term_of(self, shard: int) -> int:
+    def term_of(self, shard: ShardId) -> Term:
         """Under which it is ours now; 0, which is no term, when it is not."""
-        return self._terms.get(shard, 0)
+        return self._terms.get(shard, NO_TERM)
 
     async def write(
         self,
         statement: Write[Row],
-        shard: int,
+        shard: ShardId,
         rows: Sequence[Row],
-        term: int | None = None,
+        term: Term | None = None,
         *,
         patient: bool = False,
     ) -> AsyncIterator[Part]:
@@ -98,7 +99,7 @@ class RowWriter:
                 self._refusals.taken(statement)
                 yield Part(start, stop, answer)
 
-    async def _wait(self, shard: int, error: Exception, tries: int) -> None:
+    async def _wait(self, shard: ShardId, error: Exception, tries: int) -> None:
         told = log.warning if isinstance(error, DISCONNECTED) else log.error
         told("store does not take rows now", shard=shard, error=repr(error))
         await pause(backoff_seconds(RETRY_SECONDS, tries - 1, RETRY_SECONDS_MAX))

@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from fairway.core.errors import Conflict, NotFound
+from fairway.core.ids import PoolId, TypeId
 from fairway.core.job_type import JobType, TypeFacts
 from fairway.core.pools import SHORT, Pool
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Directory
+from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.transient_errors import told_if_away
 from fairway.store import audit, job_types
 from fairway.store import pools as pool_store
@@ -31,7 +33,7 @@ class TypeListener(Protocol):
 
     def learn(self, job_type: JobType) -> None: ...
 
-    def forget(self, type_id: int) -> None: ...
+    def forget(self, type_id: TypeId) -> None: ...
 
 
 class Registry:
@@ -40,24 +42,24 @@ class Registry:
         database: Database,
         directory: Directory,
         listener: TypeListener,
-        on_unsaid: Callable[[set[int]], None],
+        on_unsaid: Callable[[set[TypeId]], None],
     ) -> None:
         self._database = database
         self.directory = directory
         self.pools = directory.pools
         self._listener = listener
         self._on_unsaid = on_unsaid  # types that workers must name anew
-        self.types: dict[int, JobType] = {}
+        self.types: dict[TypeId, JobType] = {}
         self.schemas: dict[str, bytes] = {}  # job type → JSON Schema of its payload
-        self._declared: dict[str, int] = {}  # job type → pool it was registered with
-        self._measured: dict[str, int] = {}  # job type → pool that the clock says
-        self._of_duration: frozenset[int] = frozenset()
+        self._declared: dict[str, PoolId] = {}  # job type → pool it was registered with
+        self._measured: dict[str, PoolId] = {}  # job type → pool that the clock says
+        self._of_duration: frozenset[PoolId] = frozenset()
         self._changed_since = LONG_AGO
         self._one_reads = asyncio.Lock()
 
     # -- the hot path --------------------------------------------------------------------------
 
-    def pool_for(self, type_name: str, pool_name: str | None) -> int:
+    def pool_for(self, type_name: str, pool_name: str | None) -> PoolId:
         """Where a new job goes: as it asks, else as its type says; the clock beats both."""
         if pool_name is None:
             pool = self._declared.get(type_name, SHORT.number)
@@ -67,7 +69,7 @@ class Registry:
             return self._measured.get(type_name, pool)
         return pool
 
-    def warm_types(self, types: Iterable[int], warm_keys: Iterable[str]) -> frozenset[int]:
+    def warm_types(self, types: Iterable[TypeId], warm_keys: Iterable[str]) -> frozenset[TypeId]:
         """Those of these types for which a worker with such keys is warm."""
         keys = set(warm_keys)
         known = (self.types[one] for one in types if one in self.types) if keys else ()
@@ -142,7 +144,7 @@ class Registry:
 
     # -- registration ------------------------------------------------------------------------
 
-    async def register(self, wanted: Iterable[tuple[int, TypeFacts]]) -> None:
+    async def register(self, wanted: Iterable[tuple[TypeId, TypeFacts]]) -> None:
         """What a worker says of the types it runs; writes only what is news."""
         news = [(type_id, facts) for type_id, facts in wanted if not self._is_known(type_id, facts)]
         if not news:
@@ -152,7 +154,7 @@ class Registry:
                 await job_types.register_type(connection, type_id, facts)
         await self.run_once(0)
 
-    def _is_known(self, type_id: int, facts: TypeFacts) -> bool:
+    def _is_known(self, type_id: TypeId, facts: TypeFacts) -> bool:
         known = self.types.get(type_id)
         return known is not None and known.is_registered and known.facts == facts
 
@@ -178,9 +180,9 @@ class Registry:
         await self.run_once(0)
 
     async def type_named(self, name: str) -> JobType:
-        if self.directory.type_ids.get(name, 0) not in self.types:
+        if self.directory.type_ids.get(name, NO_TYPE) not in self.types:
             await self.run_once(0)  # made a moment ago
-        found = self.types.get(self.directory.type_ids.get(name, 0))
+        found = self.types.get(self.directory.type_ids.get(name, NO_TYPE))
         if found is None:
             raise NotFound(f"There is no job type {name[:128]!r}.")
         return found

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.keys import ApiKey
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
@@ -31,6 +32,7 @@ NO_HASH = bytes(32)
 GUESSES_MAX = 100  # unknown keys that wait to be looked up
 ABSENT_KEYS_REMEMBERED = 10_000
 TENANT_MAX = (1 << 31) - 1  # the store knows no larger number
+NOBODY = TenantId(-1)
 _PLAIN = TenantSettings()
 
 
@@ -42,7 +44,7 @@ class Principal(NamedTuple):
     tenant: Tenant | None
 
     @property
-    def holder(self) -> int:
+    def holder(self) -> TenantId:
         """Who holds what this key takes: a tenant, or STAFF."""
         return STAFF if self.tenant is None else self.tenant.id
 
@@ -62,8 +64,8 @@ class Directory:
         self.pools = pools
         self._on_tenant = on_tenant  # who is new here, or has other terms
         self._on_revoked = on_revoked  # the ids of keys; may be told again
-        self.tenants: dict[int, Tenant] = {}
-        self.tenant_ids: dict[str, int] = {}
+        self.tenants: dict[TenantId, Tenant] = {}
+        self.tenant_ids: dict[str, TenantId] = {}
         self.names = TypeNames(database)
         self.type_ids = self.names.ids
         self.type_names = self.names.by_id
@@ -118,29 +120,31 @@ class Directory:
         for tenant in self.tenants.values():
             self._on_tenant(tenant)
 
-    def name_of(self, tenant: int) -> str:
+    def name_of(self, tenant: TenantId) -> str:
         """A tenant's name on the wire; one that another server made a moment ago has a number."""
         known = self.tenants.get(tenant)
         return known.name if known else f"#{tenant}"
 
-    def id_of(self, name: str) -> int:
-        """The tenant of a name on the wire; -1 for nobody."""
+    def id_of(self, name: str) -> TenantId:
+        """The tenant of a name on the wire, or NOBODY."""
         if name.startswith("#") and name[1:].isdecimal() and len(name) <= len("#2147483647"):
-            number = int(name[1:])
-            return number if number <= TENANT_MAX else -1
-        return self.tenant_ids.get(name, -1)
+            number = TenantId(int(name[1:]))
+            return number if number <= TENANT_MAX else NOBODY
+        return self.tenant_ids.get(name, NOBODY)
 
     # -- job types ---------------------------------------------------------------------------
 
-    async def know_types(self, names: Iterable[str], tenant: int | None = None) -> dict[str, int]:
+    async def know_types(
+        self, names: Iterable[str], tenant: TenantId | None = None
+    ) -> dict[str, TypeId]:
         """The number of every one of these names, which this tenant uses; None is the house."""
         return await self.names.know(tenant, names)
 
-    async def find_type(self, name: str, asker: int | None = None) -> int | None:
+    async def find_type(self, name: str, asker: TenantId | None = None) -> TypeId | None:
         """A job type that any server knows, let go or not; None: unknown. `asker` is a tenant."""
         return await self.names.find(name, asker)
 
-    async def type_name(self, number: int) -> str:
+    async def type_name(self, number: TypeId) -> str:
         known = self.type_names.get(number)
         return await self.names.name_of(number) if known is None else known
 
@@ -246,7 +250,7 @@ class Directory:
                 f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
             )
 
-    async def add_key(self, key: ApiKey, tenant: int | None) -> None:
+    async def add_key(self, key: ApiKey, tenant: TenantId | None) -> None:
         async with told_if_away, self._database.people() as connection:
             await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
 

@@ -22,7 +22,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from fairway.core.ids import LOWEST_JOB_ID, lowest_id_at, shard_for_tenant, unix_ms_of
+from fairway.core.ids import (
+    FIRST_SHARD,
+    LOWEST_JOB_ID,
+    ShardId,
+    TenantId,
+    TypeId,
+    lowest_id_at,
+    shard_for_tenant,
+    unix_ms_of,
+)
 from fairway.runtime.loops import Effort, in_slices, pause
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -59,10 +68,10 @@ class NameWalk:
     One of more than a page takes its time: what came since it began is looked at in the end.
     """
 
-    def __init__(self, shard: int, tenant: int, names: Collection[Stale]) -> None:
+    def __init__(self, shard: ShardId, tenant: TenantId, names: Collection[Stale]) -> None:
         self.shard, self.tenant = shard, tenant
         self.names = {one.type: one for one in names}
-        self.used: set[int] = set()
+        self.used: set[TypeId] = set()
         self.ids = ALL_IDS
         self.newest = ""  # when it began, if it takes more than a page
         self.is_over = False
@@ -81,7 +90,7 @@ class NameWalk:
         else:
             self.is_over = True
 
-    def unused(self, *, is_let_go: bool) -> list[int]:
+    def unused(self, *, is_let_go: bool) -> list[TypeId]:
         rest = (one for one in self.names.values() if one.type not in self.used)
         return [one.type for one in rest if one.is_let_go == is_let_go]
 
@@ -101,8 +110,8 @@ class TypeNameExpiry:
         self._metrics = metrics
         self._shard_count = shard_count
         self._walk: NameWalk | None = None
-        self._after = 0  # the tenant that was looked at last
-        self._after_type = 0
+        self._after = TenantId(0)  # the tenant that was looked at last
+        self._after_type = TypeId(0)
         self._renew_due_us = 0
         self._alarmed_us: dict[str, int] = {}
 
@@ -111,7 +120,7 @@ class TypeNameExpiry:
         if now_us >= self._renew_due_us:
             await self._renew()
             self._renew_due_us = now_us + RENEW_US
-        if self._dispatcher.is_open(0):
+        if self._dispatcher.is_open(FIRST_SHARD):
             await self._look_at_types()
         return BUSY_SECONDS if await self._look_at_tenants() else REST_SECONDS
 
@@ -135,8 +144,8 @@ class TypeNameExpiry:
 
     async def _renew(self) -> None:
         """A worker says its types once and may run for months: while it is there, they stay."""
-        shared: set[int] = set()
-        own: set[tuple[int, int]] = set()
+        shared: set[TypeId] = set()
+        own: set[tuple[TenantId, TypeId]] = set()
         async for part in in_slices(self._dispatcher.all_sessions()):
             for session in part:
                 if session.tenant is None:
@@ -176,7 +185,7 @@ class TypeNameExpiry:
                 if names:
                     return NameWalk(shard, tenant, names)
         if len(found) < TENANTS_AT_ONCE:
-            self._after = 0  # all were looked at: begin anew with the next round
+            self._after = TenantId(0)  # all were looked at: begin anew with the next round
         return None
 
     async def _step(self, connection: Connection, walk: NameWalk) -> None:
@@ -231,7 +240,7 @@ class TypeNameExpiry:
             loose = await store.loose_types(
                 connection, self._after_type, kept_since, AGES, NAMES_AT_ONCE
             )
-            self._after_type = loose[-1].type if len(loose) == NAMES_AT_ONCE else 0
+            self._after_type = loose[-1].type if len(loose) == NAMES_AT_ONCE else TypeId(0)
             if not loose:
                 return []
             used = await store.referred_types(connection, [one.type for one in loose])

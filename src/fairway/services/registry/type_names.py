@@ -24,6 +24,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from fairway.core.errors import InvalidRequest, Unavailable
+from fairway.core.ids import TenantId, TypeId
 from fairway.core.job_type import JobType
 from fairway.services.transient_errors import again, told_if_away
 from fairway.store import type_names as store
@@ -35,18 +36,18 @@ TENANT_NAMES_MAX = 1_000  # of one tenant's jobs, schedules and pauses; and of i
 TENANTS_NAMES_MAX = 100_000  # of all tenants together
 OLD_NUMBERS_KEPT = 10_000  # of names that were let go: a lease may be on its way
 NAME_CHARACTERS_MAX = 128
-NO_TYPE = -1  # no job type has this number
+NO_TYPE = TypeId(-1)  # no job type has this number
 NAMING_AT_ONCE = 2  # tenants whose names are being made: a connection for people each
 ABSENT_SECONDS = 1.0  # so long another server's new name may stay unseen, if it was asked for here
 ABSENT_NAMES_REMEMBERED = 5_000
 
-_NOBODY: dict[int, bool] = {}
+_NOBODY: dict[TenantId, bool] = {}
 
 
 class Namer(NamedTuple):
     """Who names types: a tenant, by its jobs or by its own worker; or the house."""
 
-    tenant: int = HOUSE
+    tenant: TenantId = HOUSE
     by_worker: bool = False
 
     @property
@@ -55,7 +56,7 @@ class Namer(NamedTuple):
 
 
 class Brought(NamedTuple):
-    ids: dict[str, int]  # of those names that may be used
+    ids: dict[str, TypeId]  # of those names that may be used
     refused: list[str]  # those for which there is no room
 
 
@@ -63,19 +64,19 @@ class Answer(NamedTuple):
     """What the store said of a name that nobody uses."""
 
     until: float  # so long it holds
-    number: int | None  # it was let go, and jobs may have it; None: there is no such name
+    number: TypeId | None  # it was let go, and jobs may have it; None: there is no such name
 
 
 class TypeNames:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.ids: dict[str, int] = {}
-        self.by_id: dict[int, str] = {}
+        self.ids: dict[str, TypeId] = {}
+        self.by_id: dict[TypeId, str] = {}
         self.shared: set[str] = set()
-        self.namers: dict[str, dict[int, bool]] = {}  # name → tenant → its own worker runs it
-        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self.namers: dict[str, dict[TenantId, bool]] = {}  # name → tenant → its own worker runs it
+        self._turns: WeakValueDictionary[TenantId, asyncio.Lock] = WeakValueDictionary()
         self._naming = asyncio.Semaphore(NAMING_AT_ONCE)
-        self._old_numbers: deque[int] = deque()
+        self._old_numbers: deque[TypeId] = deque()
         self._not_in_use: dict[str, Answer] = {}  # by name; the oldest comes first
 
     @property
@@ -92,7 +93,7 @@ class TypeNames:
 
     # -- new names -----------------------------------------------------------------------------
 
-    async def know(self, tenant: int | None, names: Iterable[str]) -> dict[str, int]:
+    async def know(self, tenant: TenantId | None, names: Iterable[str]) -> dict[str, TypeId]:
         """The numbers of all these names; refused when there is no room for one of them."""
         namer = Namer() if tenant is None else Namer(tenant)
         brought = await self.bring(namer, names, all_or_none=True)
@@ -116,7 +117,9 @@ class TypeNames:
             brought = await self._in_time(ask, ends_at - now())
         return Brought(found | brought.ids, brought.refused)
 
-    def _sorted_out(self, namer: Namer, names: Iterable[str]) -> tuple[dict[str, int], list[str]]:
+    def _sorted_out(
+        self, namer: Namer, names: Iterable[str]
+    ) -> tuple[dict[str, TypeId], list[str]]:
         found, missing = {}, []
         for name in dict.fromkeys(names):
             if self.is_named_by(namer, name):
@@ -126,7 +129,7 @@ class TypeNames:
         return found, missing
 
     @asynccontextmanager
-    async def _turn(self, tenant: int) -> AsyncIterator[None]:
+    async def _turn(self, tenant: TenantId) -> AsyncIterator[None]:
         """Whoever floods us with names holds one connection, and waits for itself."""
         turn = self._turns.get(tenant) or asyncio.Lock()
         self._turns[tenant] = turn
@@ -217,18 +220,18 @@ class TypeNames:
         else:
             self.shared.discard(one.name)
 
-    def _learn_namer(self, name: str, tenant: int, by_worker: bool) -> None:
+    def _learn_namer(self, name: str, tenant: TenantId, by_worker: bool) -> None:
         namers = self.namers.setdefault(name, {})
         namers[tenant] = by_worker or namers.get(tenant, False)
 
-    def _forget(self, name: str, number: int) -> None:
+    def _forget(self, name: str, number: TypeId) -> None:
         if self.ids.get(name) == number:
             del self.ids[name]
             self.shared.discard(name)
             self.namers.pop(name, None)
             self._keep_old(number)
 
-    def _keep_old(self, number: int) -> None:
+    def _keep_old(self, number: TypeId) -> None:
         """Of names that are not in use the latest are known by number, not all there ever were."""
         self._old_numbers.append(number)
         if len(self._old_numbers) > OLD_NUMBERS_KEPT:
@@ -238,7 +241,7 @@ class TypeNames:
 
     # -- questions -----------------------------------------------------------------------------
 
-    async def find(self, name: str, asker: int | None = None) -> int | None:
+    async def find(self, name: str, asker: TenantId | None = None) -> TypeId | None:
         """The type of this name, through any server, or None. A tenant asks in its turn.
 
         One that was let go has its number still: a job that came just then is found by it.
@@ -271,7 +274,7 @@ class TypeNames:
             if len(self._not_in_use) > ABSENT_NAMES_REMEMBERED:
                 del self._not_in_use[next(iter(self._not_in_use))]
 
-    async def name_of(self, number: int) -> str:
+    async def name_of(self, number: TypeId) -> str:
         if number not in self.by_id:
             async with self._database.people() as connection:
                 name = await store.name_of(connection, number)
@@ -290,7 +293,7 @@ def _may_use(namer: Namer, one: StoredName | None) -> bool:
     return one.by_worker is not None and (one.by_worker or not namer.by_worker)
 
 
-async def _add(connection: Connection, namer: Namer, names: Sequence[str]) -> dict[str, int]:
+async def _add(connection: Connection, namer: Namer, names: Sequence[str]) -> dict[str, TypeId]:
     if namer.is_house:
         return await store.name_for_all(connection, names)
     return await store.name_for_tenant(connection, namer.tenant, names, by_worker=namer.by_worker)

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fairway.core.backlog.holds import Hold
+from fairway.core.ids import TenantId
 from fairway.services.dispatch.dispatcher import Dispatcher
 
 
 class HoldRegistry:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._by_source: dict[str, dict[int, tuple[Hold, ...]]] = {}  # then by tenant
+        self._by_source: dict[str, dict[TenantId, tuple[Hold, ...]]] = {}  # then by tenant
 
     def replace(self, source: str, holds: Iterable[Hold]) -> None:
         """All holds of one source, in place of those it named before."""
-        found: dict[int, list[Hold]] = {tenant: [] for tenant in self.tenants_of(source)}
+        found: dict[TenantId, list[Hold]] = {tenant: [] for tenant in self.tenants_of(source)}
         for hold in holds:
             found.setdefault(hold.tenant, []).append(hold)
         self.replace_for(source, {tenant: tuple(named) for tenant, named in found.items()})
 
-    def replace_for(self, source: str, found: Mapping[int, tuple[Hold, ...]]) -> None:
+    def replace_for(self, source: str, found: Mapping[TenantId, tuple[Hold, ...]]) -> None:
         """All holds of one source that name these tenants; costs what these do, not what all do."""
         told = self._by_source.setdefault(source, {})
         changed = [tenant for tenant, holds in found.items() if told.get(tenant, ()) != holds]
@@ -39,9 +40,9 @@ class HoldRegistry:
         if not joined.says_the_same(before):
             self._dispatcher.set_holds(joined)
 
-    def _all_of(self, tenant: int) -> list[Hold]:
+    def _all_of(self, tenant: TenantId) -> list[Hold]:
         return [hold for told in self._by_source.values() for hold in told.get(tenant, ())]
 
-    def tenants_of(self, source: str) -> list[int]:
+    def tenants_of(self, source: str) -> list[TenantId]:
         """Whom holds of this source name; 0: all tenants."""
         return list(self._by_source.get(source, ()))

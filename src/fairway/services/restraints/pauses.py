@@ -9,6 +9,7 @@ import asyncio
 
 from fairway.core.backlog.holds import Hold
 from fairway.core.errors import LimitReached
+from fairway.core.ids import TenantId
 from fairway.runtime.telemetry import logger
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.restraints.holds import HoldRegistry
@@ -44,14 +45,14 @@ class Pauses:
                 self._looks_done = begun
         return REFRESH_SECONDS
 
-    async def of(self, asker: int | None = None) -> tuple[Hold, ...]:
+    async def of(self, asker: TenantId | None = None) -> tuple[Hold, ...]:
         """A tenant's own; all, when it is not a tenant that asks."""
         async with told_if_away, self._database.asked(asker) as connection:
             if asker is None:
                 return tuple(await store.all_pauses(connection))
             return tuple(await store.pauses_of(connection, asker))
 
-    async def pause(self, hold: Hold, asker: int | None = None) -> None:
+    async def pause(self, hold: Hold, asker: TenantId | None = None) -> None:
         """No job of these streams starts; those that run, run on. A tenant may have so many."""
         async with told_if_away, self._database.asked(asker) as connection:
             if asker is not None:
@@ -59,12 +60,12 @@ class Pauses:
             await store.pause(connection, hold.tenant, hold.type, hold.pool)
         await self._told()
 
-    async def check_room(self, asker: int) -> None:
+    async def check_room(self, asker: TenantId) -> None:
         """Raises when this tenant may not make one more."""
         async with told_if_away, self._database.asked(asker) as connection:
             await _check_room(connection, Hold(asker, NO_TYPE))
 
-    async def resume(self, hold: Hold, asker: int | None = None) -> bool:
+    async def resume(self, hold: Hold, asker: TenantId | None = None) -> bool:
         """Whether it was paused."""
         async with told_if_away, self._database.asked(asker) as connection:
             was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from fairway.core.backlog.holds import Hold
+from fairway.core.backlog.holds import EVERY_POOL, EVERY_TYPE, Hold
 from fairway.core.backlog.reading import READ_BYTES_MAX
 from fairway.core.backlog.streams import Stream, key_of
 from fairway.core.backpressure.round_robin import in_turn
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, ShardId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import WorkInParts
@@ -33,15 +33,15 @@ RECYCLING = "recycling_throttled"
 ROUND_US = 1_000_000  # then what others wrote is read again, and who is due by now takes part
 
 
-def holds_of(failure_policy: FailurePolicy, tenant: int) -> list[Hold]:
+def holds_of(failure_policy: FailurePolicy, tenant: TenantId) -> list[Hold]:
     """What of a tenant's must not start, by what the last minutes showed."""
     circuits = [
-        Hold(tenant, type_, 0, CIRCUIT_OPEN)
+        Hold(tenant, type_, EVERY_POOL, CIRCUIT_OPEN)
         for type_, by_name in failure_policy.circuits.of_tenant(tenant)
         if any(circuit.is_open for circuit in by_name.values())
     ]
     throttled = [
-        Hold(tenant, 0, pool, RECYCLING)
+        Hold(tenant, EVERY_TYPE, pool, RECYCLING)
         for pool, one in failure_policy.crash_throttle_of(tenant)
         if one.is_throttled
     ]
@@ -74,9 +74,9 @@ class Probe(NamedTuple):
             one.unsent(now_us)
 
 
-async def due_probes(failure_policy: FailurePolicy, now_us: int) -> dict[int, list[Probe]]:
+async def due_probes(failure_policy: FailurePolicy, now_us: int) -> dict[TenantId, list[Probe]]:
     """By tenant, holds whose time for probes has come. Their rounds begin when it is their turn."""
-    found: dict[int, list[Probe]] = {}
+    found: dict[TenantId, list[Probe]] = {}
     work = WorkInParts()
     for tenant in failure_policy.restrained():
         if probes := _due_of(failure_policy, tenant, now_us):
@@ -85,14 +85,14 @@ async def due_probes(failure_policy: FailurePolicy, now_us: int) -> dict[int, li
     return found
 
 
-def _due_of(failure_policy: FailurePolicy, tenant: int, now_us: int) -> list[Probe]:
+def _due_of(failure_policy: FailurePolicy, tenant: TenantId, now_us: int) -> list[Probe]:
     found: list[Probe] = []
     for type_, by_name in failure_policy.circuits.of_tenant(tenant):
         if due := [one for one in by_name.values() if one.is_due(now_us)]:
-            found.append(Probe(Hold(tenant, type_, 0, CIRCUIT_OPEN), due))
+            found.append(Probe(Hold(tenant, type_, EVERY_POOL, CIRCUIT_OPEN), due))
     for pool, one in failure_policy.crash_throttle_of(tenant):
         if one.is_due(now_us):
-            found.append(Probe(Hold(tenant, 0, pool, RECYCLING), [one]))
+            found.append(Probe(Hold(tenant, EVERY_TYPE, pool, RECYCLING), [one]))
     return found
 
 
@@ -101,9 +101,9 @@ class Prober:
         self._database = database
         self._windows = dispatcher.windows()
         self._clock = clock
-        self._last_tenant = 0  # whose turn it was
+        self._last_tenant = TenantId(0)  # whose turn it was
 
-    async def run_round(self, due: Mapping[int, Sequence[Probe]]) -> None:
+    async def run_round(self, due: Mapping[TenantId, Sequence[Probe]]) -> None:
         """Let probes out, tenants in turn, for about a second.
 
         What had no turn stays due and has it in the next round. One that fails stops no other.
@@ -139,7 +139,7 @@ class Prober:
             self._windows.refilled(map(key_of, out))
 
     async def _read(self, streams: list[Stream], count: int) -> list[tuple[Stream, QueuedJob]]:
-        by_shard: dict[int, list[Stream]] = defaultdict(list)
+        by_shard: dict[ShardId, list[Stream]] = defaultdict(list)
         for stream in streams:
             by_shard[stream.shard].append(stream)
         found: list[tuple[Stream, QueuedJob]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.core.event import NewEvent
+from fairway.core.ids import PoolId, TypeId
 from fairway.services.failure.failure_policy import RestraintChange
 from fairway.services.registry.tenants_and_keys import Directory
 
@@ -40,8 +41,8 @@ _KINDS = {
 async def event_of(change: RestraintChange, directory: Directory) -> NewEvent:
     kind, sentence = _KINDS[change.kind, change.is_on]
     if change.kind == "recycling":
-        subject = directory.pools.by_number[change.subject].name
+        subject = directory.pools.by_number[PoolId(change.subject)].name
     else:
-        subject = await directory.type_name(change.subject)
+        subject = await directory.type_name(TypeId(change.subject))
     detail = sentence.format(subject=subject, name=change.dependency)
     return NewEvent(change.tenant, kind, subject, detail)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from fairway.core.failure.circuits import Circuit, CircuitRecord
 from fairway.core.failure.quarantine import Quarantine
+from fairway.core.ids import TenantId, TypeId
 from fairway.runtime.clock import Clock
 from fairway.runtime.loops import WorkInParts, in_parts
 from fairway.runtime.telemetry import logger
@@ -49,9 +50,9 @@ class RestraintLoop:
         self._clock = clock
         self._prober = Prober(database, dispatcher, clock)
         self._shared_circuits: set[CircuitKey] = set()  # as the store had them when last asked
-        self._shared_quarantines: set[tuple[int, int]] = set()
+        self._shared_quarantines: set[tuple[TenantId, TypeId]] = set()
 
-    def changed(self, tenants: Iterable[int]) -> None:
+    def changed(self, tenants: Iterable[TenantId]) -> None:
         """Something of these began or ended: streams are held, or not, from this moment."""
         found = {tenant: tuple(holds_of(self._failure_policy, tenant)) for tenant in tenants}
         self._holds.replace_for(SOURCE, found)
@@ -97,8 +98,9 @@ class RestraintLoop:
             await work.let_others()
 
     async def _write(self, connection: Connection, change: RestraintChange) -> None:
+        tenant_type = (change.tenant, TypeId(change.subject))
         if change.kind == "circuit":
-            key = CircuitKey(change.tenant, change.subject, change.dependency)
+            key = CircuitKey(*tenant_type, change.dependency)
             circuit = self._failure_policy.circuits.of_type(key.tenant, key.type).get(
                 key.dependency
             )
@@ -111,11 +113,11 @@ class RestraintLoop:
                 self._shared_circuits.discard(key)
         elif change.kind == "quarantine":
             if change.is_on:
-                await store.impose_quarantine(connection, change.tenant, change.subject)
-                self._shared_quarantines.add((change.tenant, change.subject))
+                await store.impose_quarantine(connection, *tenant_type)
+                self._shared_quarantines.add(tenant_type)
             else:
-                await store.lift_quarantine(connection, change.tenant, change.subject)
-                self._shared_quarantines.discard((change.tenant, change.subject))
+                await store.lift_quarantine(connection, *tenant_type)
+                self._shared_quarantines.discard(tenant_type)
 
     async def _read_shared(self) -> None:
         """What others wrote since. Gone through in parts: what changes here meanwhile is news."""
@@ -168,7 +170,7 @@ class RestraintLoop:
         if quarantine is not None and not self._is_news("quarantine", *key):
             quarantine.lift()
 
-    def _is_news(self, kind: str, tenant: int, subject: int, dependency: str = "") -> bool:
+    def _is_news(self, kind: str, tenant: TenantId, subject: int, dependency: str = "") -> bool:
         """Whether it began or ended here since, and the store has yet to hear it."""
         asked = (kind, tenant, subject, dependency)
         return any(one[:4] == asked for one in self._failure_policy.news)

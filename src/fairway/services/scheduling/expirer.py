@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fairway.core.event import NewEvent
 from fairway.core.failure.retry import Decision, DecisionReason
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
 from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
@@ -44,7 +44,7 @@ NEWS_TENANT_MAX = 100  # and of each tenant
 class LateExecution(NamedTuple):
     """A job whose last moment passed before it could start."""
 
-    tenant: int
+    tenant: TenantId
     job: JobId
     late_ms: int | None  # after its due time; unknown for one that never came to a worker
     action: str  # skipped or flagged
@@ -96,7 +96,7 @@ class LatenessCheck:
         self.tell("skipped", job.tenant, job.id, late_ms)
         return End(lease, None, 0, None, decision, TOO_LATE, outcome_label="skipped")
 
-    def tell(self, action: str, tenant: int, job: JobId, late_ms: int | None) -> None:
+    def tell(self, action: str, tenant: TenantId, job: JobId, late_ms: int | None) -> None:
         self._metrics.late.labels(action).inc()
         if action != "run":
             self.news.append(LateExecution(tenant, job, late_ms, action))
@@ -135,7 +135,7 @@ class Expirer:
         await self._write_news()
         return 0.0 if max(counts, default=0) >= JOBS_PER_ROUND else REST_SECONDS
 
-    async def _expire(self, shard: int) -> int:
+    async def _expire(self, shard: ShardId) -> int:
         term = self._dispatcher.term_of(shard)
         if term is None:
             return 0
@@ -179,7 +179,7 @@ class Expirer:
 
 def within_bounds(news: list[LateExecution]) -> list[LateExecution]:
     """One tenant's very many leave room for another's few."""
-    counts: Counter[int] = Counter()
+    counts: Counter[TenantId] = Counter()
     kept = []
     for late in news:
         counts[late.tenant] += 1
@@ -190,7 +190,7 @@ def within_bounds(news: list[LateExecution]) -> list[LateExecution]:
 
 def late_events(news: list[LateExecution]) -> list[NewEvent]:
     """An event a job; of very many at once, one that counts the rest."""
-    by_tenant: dict[int, list[LateExecution]] = defaultdict(list)
+    by_tenant: dict[TenantId, list[LateExecution]] = defaultdict(list)
     for late in news:
         by_tenant[late.tenant].append(late)
     events = []

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from fairway.core.ids import ShardId, TenantId, Term
 from fairway.core.scheduling.promotion import Allowances, Bunch, PromotionCaps
 from fairway.runtime.clock import Clock
 from fairway.runtime.telemetry import Metrics, logger
@@ -31,21 +32,21 @@ REST_MIN_SECONDS = 0.005
 LOOK_BACK_SECONDS = 60  # late commits are found this far back, in every round
 FROM_HEAD_EVERY_US = 10_000_000  # and however far back, this often
 
-HEAD = (-1, -1)
+HEAD = (-1, TenantId(-1))
 
 
 class Progress:
     """Where the promoter stands in one shard, under one term."""
 
-    def __init__(self, term: int, caps: PromotionCaps, now_us: int) -> None:
+    def __init__(self, term: Term, caps: PromotionCaps, now_us: int) -> None:
         self.term = term
         self.allowances = Allowances(caps, now_us)
-        self.cursor: tuple[int, int] | None = None  # in the middle of a pass over many bunches
+        self.cursor: tuple[int, TenantId] | None = None  # in the middle of a pass over many bunches
         self.since = HEAD
         self.from_head_us = now_us
-        self.aside: Aside[tuple[int, int]] = Aside()  # by second and tenant
+        self.aside: Aside[tuple[int, TenantId]] = Aside()  # by second and tenant
 
-    def start(self, now_us: int) -> tuple[int, int]:
+    def start(self, now_us: int) -> tuple[int, TenantId]:
         if self.cursor is not None:
             return self.cursor
         if now_us >= self.from_head_us:
@@ -73,7 +74,7 @@ class Promoter:
         self._metrics = metrics
         self._clock = clock
         self._caps = caps
-        self._progress: dict[int, Progress] = {}
+        self._progress: dict[ShardId, Progress] = {}
 
     async def run_once(self, now_us: int) -> float:
         rounds = await in_each_shard(self._dispatcher.open_shards(), self._round)
@@ -81,7 +82,7 @@ class Promoter:
         self._metrics.oldest_due.set(oldest_ms / 1000)
         return min((found.rest_seconds for found in rounds), default=REST_MAX_SECONDS)
 
-    async def _round(self, shard: int) -> Round:
+    async def _round(self, shard: ShardId) -> Round:
         term = self._dispatcher.term_of(shard)
         if term is None:
             return Round(REST_MAX_SECONDS, 0)
@@ -103,7 +104,7 @@ class Promoter:
         )
 
     async def _promote(
-        self, connection: Connection, shard: int, progress: Progress, bunches: list[Bunch]
+        self, connection: Connection, shard: ShardId, progress: Progress, bunches: list[Bunch]
     ) -> tuple[int, bool]:
         """Move what may be moved; answers how many, and whether more is due than that."""
         now_us, aside = self._clock.now_us(), progress.aside
@@ -115,7 +116,7 @@ class Promoter:
         shares = progress.allowances.allot({bunch.tenant for bunch in due}, now_us)
         if not shares:
             return 0, bool(due)
-        promoted = Counter[int]()
+        promoted = Counter[TenantId]()
 
         async def move(some: Sequence[Bunch]) -> None:
             tenants = {bunch.tenant for bunch in some}
@@ -145,14 +146,14 @@ class Promoter:
         )  # fmt: skip
 
 
-def _remember(progress: Progress, bunches: list[Bunch], start: tuple[int, int]) -> None:
+def _remember(progress: Progress, bunches: list[Bunch], start: tuple[int, TenantId]) -> None:
     """Where the next round begins: after this one if it was cut short, else at the oldest."""
     if len(bunches) >= BUNCHES_PER_ROUND:
         progress.cursor = (bunches[-1].second, bunches[-1].tenant)
         return
     if progress.cursor is None and bunches:
         newest = max(bunch.second + bunch.age_ms // 1000 for bunch in bunches)
-        progress.since = (min(bunches[0].second, newest - LOOK_BACK_SECONDS) - 1, -1)
+        progress.since = (min(bunches[0].second, newest - LOOK_BACK_SECONDS) - 1, HEAD[1])
     progress.cursor = None
 
 

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.ids import JobId
+from fairway.core.ids import NO_EPOCH, JobId
 from fairway.core.job import QueuedJob
 from fairway.core.scheduling.schedule import RunCause, RunOutcome, Schedule, ScheduleSpec
 from fairway.core.scheduling.ticks import spread_of
@@ -55,7 +55,7 @@ def firing(
     if due_ms is None:
         due_ms = tick_ms + spread_of(key.name, tick_ms, spec.jitter_ms)
     job = QueuedJob(
-        job_id, key.tenant, spec.pool, spec.type, spec.priority, 0, 0, 0, 0,
+        job_id, key.tenant, spec.pool, spec.type, spec.priority, 0, NO_EPOCH, 0, 0,
         spec.timeout_ms, payload_of(spec, tick_ms), None, Timing(due_ms).row,
     )  # fmt: skip
     return Firing(

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 from fairway.core.errors import InvalidRequest, LimitReached, NotFound, Unavailable
-from fairway.core.ids import JobId, shard_for_tenant
+from fairway.core.ids import JobId, ShardId, TenantId, shard_for_tenant
 from fairway.core.scheduling.schedule import PastRun, RunCause, Schedule, ScheduleKey, ScheduleSpec
 from fairway.core.scheduling.ticks import Steps, TooManySteps, while_affordable
 from fairway.core.tenant import Tenant
@@ -45,7 +45,7 @@ QUICK_STEPS = 400  # worked out at once, in between other requests: half a milli
 TRIGGER_TRIES = 100  # other servers may take the same milliseconds
 
 #: Has work done for a tenant that computes for long: beside the event loop, tenants in turn.
-InTurn: TypeAlias = Callable[[int, Callable[[], Any]], Awaitable[Any]]
+InTurn: TypeAlias = Callable[[TenantId, Callable[[], Any]], Awaitable[Any]]
 
 
 class SchedulePorts(NamedTuple):
@@ -54,7 +54,7 @@ class SchedulePorts(NamedTuple):
     in_turn: InTurn
     admit: Callable[[Tenant, int], None]  # so many jobs, or refuse
     on_change: Callable[[], None]  # another tick may come first
-    on_scheduled: Callable[[int], None]  # jobs of this shard are on disk
+    on_scheduled: Callable[[ShardId], None]  # jobs of this shard are on disk
 
 
 class ScheduleLimits(NamedTuple):
@@ -88,7 +88,7 @@ class Schedules:
         self._triggered_ms = 0  # the last tick that was given to a run outside of the clock
         self._ports = ports
 
-    def key_of(self, tenant: int, name: str) -> ScheduleKey:
+    def key_of(self, tenant: TenantId, name: str) -> ScheduleKey:
         return ScheduleKey(shard_for_tenant(tenant, self._shard_count), tenant, name)
 
     def now(self) -> datetime:
@@ -109,7 +109,7 @@ class Schedules:
             gap_ms_min=self._limits.gap_ms_min,
         )
 
-    async def preview(self, tenant: int, spec: ScheduleSpec) -> tuple[str, list[datetime]]:
+    async def preview(self, tenant: TenantId, spec: ScheduleSpec) -> tuple[str, list[datetime]]:
         """What it says in words, and its next runs; refuses what `put` would."""
 
         def work_out() -> tuple[str, list[datetime]]:
@@ -149,7 +149,9 @@ class Schedules:
         self._ports.on_change()
         return await self.read(key)
 
-    async def _following(self, tenant: int, spec: ScheduleSpec, now: datetime) -> datetime | None:
+    async def _following(
+        self, tenant: TenantId, spec: ScheduleSpec, now: datetime
+    ) -> datetime | None:
         found: datetime | None = await self._ports.in_turn(
             tenant, partial(next_tick, spec, to_unix_ms(now))
         )
@@ -249,7 +251,7 @@ class Schedules:
             raise _absent(key)
         return found
 
-    async def page(self, tenant: int, after: str, limit: int) -> list[Schedule]:
+    async def page(self, tenant: TenantId, after: str, limit: int) -> list[Schedule]:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._database.quick(tenant) as connection:
             return await store.list_schedules(connection, shard, tenant, after, limit)
@@ -261,7 +263,7 @@ class Schedules:
         async with told_if_away, self._database.quick(key.tenant) as connection:
             return await store.list_runs(connection, key, before or latest, limit)
 
-    async def next_runs(self, tenant: int, spec: ScheduleSpec) -> list[datetime]:
+    async def next_runs(self, tenant: TenantId, spec: ScheduleSpec) -> list[datetime]:
         """The next ticks by today's rules of the zone; none for a paused or ended schedule.
 
         Of one that comes rarely there may be fewer: they are only shown.

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from fairway.core.errors import Refused
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.schedule import RunCause, RunOutcome, Schedule, ScheduleKey
 from fairway.core.scheduling.ticks import CatchUp, Due, Overlap, due_ticks, plan, while_affordable
@@ -49,6 +49,7 @@ REST_MAX_SECONDS = 1.0
 REST_WAITING_SECONDS = 0.25  # a tick waits for the run before it: look whether it is over
 CANCELS_AT_ONCE = 8
 CANCEL_TRIES = 20
+BEFORE_ALL = (TenantId(-1), "")
 BROKEN_AGAIN = timedelta(minutes=1)
 
 
@@ -100,8 +101,8 @@ class Ticker:
         self._control = control
         self._ids = ids
         self._metrics = metrics
-        self._waiting_after: dict[int, tuple[int, str]] = {}
-        self._cancels: dict[tuple[int, JobId], int] = {}  # runs to stop → tries left
+        self._waiting_after: dict[ShardId, tuple[TenantId, str]] = {}
+        self._cancels: dict[tuple[TenantId, JobId], int] = {}  # runs to stop → tries left
         self._aside: Aside[ScheduleKey] = Aside()
         self._on_scheduled = on_scheduled
         self._on_cancel = on_cancel  # there is a run to be stopped
@@ -110,7 +111,7 @@ class Ticker:
         rests = await in_each_shard(self._dispatcher.open_shards(), self._round)
         return min(rests, default=REST_MAX_SECONDS)
 
-    async def _round(self, shard: int) -> float:
+    async def _round(self, shard: ShardId) -> float:
         term = self._dispatcher.term_of(shard)
         if term is None:
             return REST_MAX_SECONDS
@@ -131,8 +132,8 @@ class Ticker:
 
     async def _tick(
         self,
-        shard: int,
-        term: int,
+        shard: ShardId,
+        term: Term,
         reckoned: dict[ScheduleKey, Reckoning],
         only: set[ScheduleKey] | None,
     ) -> float:
@@ -153,7 +154,7 @@ class Ticker:
         rest = REST_MAX_SECONDS if seconds is None else max(seconds, 0.0)
         return min(rest, REST_WAITING_SECONDS if is_waiting else REST_MAX_SECONDS)
 
-    async def _reckon(self, shard: int, term: int) -> dict[ScheduleKey, Reckoning]:
+    async def _reckon(self, shard: ShardId, term: Term) -> dict[ScheduleKey, Reckoning]:
         """What is due, with no row held: some expressions take a while."""
         async with self._database.hot() as connection:
             now = await store.hold_shard(connection, shard, term)
@@ -173,19 +174,19 @@ class Ticker:
             await work.let_others()
         return found
 
-    async def _found(self, connection: Connection, shard: int) -> tuple[list[Schedule], bool]:
+    async def _found(self, connection: Connection, shard: ShardId) -> tuple[list[Schedule], bool]:
         """Schedules to look at; and whether some wait for a run to end."""
         due = await store.due_schedules(connection, shard, SCHEDULES_PER_ROUND)
-        after = self._waiting_after.get(shard, (-1, ""))
+        after = self._waiting_after.get(shard, BEFORE_ALL)
         waiting = await store.waiting_schedules(connection, shard, after, SCHEDULES_PER_ROUND)
         self._waiting_after.pop(shard, None)
         if len(waiting) == SCHEDULES_PER_ROUND:
             self._waiting_after[shard] = (waiting[-1].key.tenant, waiting[-1].key.name)
         found = {schedule.key: schedule for schedule in (*waiting, *due)}
-        return list(found.values()), bool(waiting) or after != (-1, "")
+        return list(found.values()), bool(waiting) or after != BEFORE_ALL
 
     async def _settle(
-        self, connection: Connection, shard: int, found: list[Reckoning]
+        self, connection: Connection, shard: ShardId, found: list[Reckoning]
     ) -> list[Outcome]:
         lasts = [(one.schedule.key.tenant, one.schedule.last_job) for one in found]
         jobs = [(tenant, job) for tenant, job in lasts if job is not None]
@@ -258,7 +259,7 @@ class Ticker:
                 self._cancels.setdefault(run, left - 1)
         return REST_MAX_SECONDS if all(done) and not self._cancels else REST_WAITING_SECONDS
 
-    async def _is_cancelled(self, tenant: int, job: JobId) -> bool:
+    async def _is_cancelled(self, tenant: TenantId, job: JobId) -> bool:
         try:
             await self._control.cancel(tenant, job)
         except Refused as error:

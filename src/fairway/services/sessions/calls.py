@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from fairway.core.ids import Epoch, TenantId
 from fairway.core.run.outcome import Outcome
 from fairway.services.sessions.sessions import Hello, Holding
 
@@ -18,7 +19,7 @@ class Report(Protocol):
     n: int
     job: str
     tenant: str
-    epoch: int
+    epoch: Epoch
     token: str
     kind: str
     ran_us: int
@@ -31,7 +32,7 @@ class Call(NamedTuple):
     session: str
     number: int  # counts the calls of the session
     worker: str
-    tenant: int | None  # set when the worker's key belongs to one tenant
+    tenant: TenantId | None  # set when the worker's key belongs to one tenant
     hello: Hello | None
     running: list[Holding] | None
     successes: list[Report]

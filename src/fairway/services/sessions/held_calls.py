@@ -13,6 +13,8 @@ import itertools
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
+from fairway.core.ids import PoolId, TenantId, TypeId
+
 if TYPE_CHECKING:
     from fairway.services.sessions.sessions import Session
 
@@ -20,7 +22,8 @@ STALE_SLACK = 16  # entries of calls that are over, before they are swept out
 
 NOT_HELD = -1
 
-Kind: TypeAlias = tuple[frozenset[int], frozenset[int]]  # types, and those of them that are warm
+# types, and those of them that are warm
+Kind: TypeAlias = tuple[frozenset[TypeId], frozenset[TypeId]]
 
 
 class HeldCall:
@@ -31,8 +34,8 @@ class HeldCall:
     def __init__(self, session: Session, turn: int) -> None:
         self.session = session
         self.turn = turn  # NOT_HELD between two calls
-        self.lines: dict[int, Line] = {}  # pool → where it belongs
-        self.full: set[int] = set()  # pools without a free slot: it stands in no line there
+        self.lines: dict[PoolId, Line] = {}  # pool → where it belongs
+        self.full: set[PoolId] = set()  # pools without a free slot: it stands in no line there
 
     def __lt__(self, other: HeldCall) -> bool:
         return False  # at the same place are calls of one session, and one of them at most goes on
@@ -49,7 +52,7 @@ class HeldCall:
             else:
                 self.full.add(pool)
 
-    def freed(self, pool: int) -> None:
+    def freed(self, pool: PoolId) -> None:
         """A slot of a pool in which it had none may be free now."""
         if self.session.free(pool) > 0:
             self.full.discard(pool)
@@ -71,7 +74,9 @@ class Line:
 
     __slots__ = ("_calls", "_stirred", "is_warm", "kind", "members", "pool", "tenant", "widest")
 
-    def __init__(self, pool: int, tenant: int | None, kind: Kind, stirred: set[Line]) -> None:
+    def __init__(
+        self, pool: PoolId, tenant: TenantId | None, kind: Kind, stirred: set[Line]
+    ) -> None:
         self.pool = pool
         self.tenant = tenant  # whose own workers they are; None: they run every tenant's jobs
         self.kind = kind
@@ -125,9 +130,9 @@ class HeldCalls:
 
     def __init__(self) -> None:
         self._turns = itertools.count()
-        self._shared: dict[int, dict[Kind, Line]] = {}  # by pool: of workers of all tenants
-        self.own: dict[tuple[int, int], dict[Kind, Line]] = {}  # by pool and tenant
-        self._stirred: dict[int, set[Line]] = {}  # by pool: own lines to look at again
+        self._shared: dict[PoolId, dict[Kind, Line]] = {}  # by pool: of workers of all tenants
+        self.own: dict[tuple[PoolId, TenantId], dict[Kind, Line]] = {}  # by pool and tenant
+        self._stirred: dict[PoolId, set[Line]] = {}  # by pool: own lines to look at again
 
     def hold(self, session: Session) -> None:
         """Its call is held; a call after another that was held still keeps the place of that."""
@@ -168,12 +173,12 @@ class HeldCalls:
                 line.widest = max(line.widest, slots)
         return call
 
-    def stir(self, pool: int, tenant: int) -> None:
+    def stir(self, pool: PoolId, tenant: TenantId) -> None:
         """The tenant may have something for its own workers that it had not before."""
         if lines := self.own.get((pool, tenant)):
             self._stirred.setdefault(pool, set()).update(lines.values())
 
-    def lines(self, pool: int) -> list[Line]:
+    def lines(self, pool: PoolId) -> list[Line]:
         """Those that something may be found for; own ones only if they were stirred since."""
         found = list(self._shared.get(pool, {}).values())
         if stirred := self._stirred.get(pool):
@@ -181,7 +186,7 @@ class HeldCalls:
             stirred.clear()
         return found
 
-    def _line(self, pool: int, session: Session) -> Line:
+    def _line(self, pool: PoolId, session: Session) -> Line:
         lines = self._home(pool, session.tenant)
         kind = (session.types, session.warm_types)
         line = lines.get(kind)
@@ -190,7 +195,7 @@ class HeldCalls:
             line = lines[kind] = Line(pool, session.tenant, kind, stirred)
         return line
 
-    def _home(self, pool: int, tenant: int | None) -> dict[Kind, Line]:
+    def _home(self, pool: PoolId, tenant: TenantId | None) -> dict[Kind, Line]:
         if tenant is None:
             return self._shared.setdefault(pool, {})
         return self.own.setdefault((pool, tenant), {})

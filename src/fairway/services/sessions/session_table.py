@@ -11,6 +11,7 @@ from collections import Counter
 from fairway.core.errors import LimitReached, Unavailable
 from fairway.core.fair_share.capacity import Headcount
 from fairway.core.fair_share.own_slots import TENANT_SLOTS_MAX, OwnSlots
+from fairway.core.ids import PoolId, TenantId, TypeId
 from fairway.core.pools import PoolTable, missing_labels
 from fairway.runtime.clock import Clock
 from fairway.services.sessions.held_calls import HeldCalls
@@ -35,12 +36,12 @@ class SessionTable(dict[str, Session]):
         self._pools = pools
         self.grace_us = grace_us  # past a time limit, or after a silence
         self.held = HeldCalls()
-        self._of_tenant: Counter[int] = Counter()  # tenant → sessions of its own workers
+        self._of_tenant: Counter[TenantId] = Counter()  # tenant → sessions of its own workers
         self._of_tenants = 0  # of all of them
         self._own_slots = OwnSlots()
         self.headcount = Headcount()
 
-    def heard(self, key: str, worker: str, tenant: int | None, opener: str = "") -> Session:
+    def heard(self, key: str, worker: str, tenant: TenantId | None, opener: str = "") -> Session:
         """The session of this name, whose worker speaks just now; a new one must find a place.
 
         `opener` is the id of the API key that it showed, and `tenant` whose key that is.
@@ -72,7 +73,7 @@ class SessionTable(dict[str, Session]):
         self.held.forget(session)
         self.headcount.forget(session.key)
 
-    def _count_tenant(self, tenant: int | None, change: int) -> None:
+    def _count_tenant(self, tenant: TenantId | None, change: int) -> None:
         if tenant is None:
             return
         self._of_tenants += change
@@ -80,7 +81,7 @@ class SessionTable(dict[str, Session]):
         if not self._of_tenant[tenant]:
             del self._of_tenant[tenant]
 
-    def _check_room(self, tenant: int | None) -> None:
+    def _check_room(self, tenant: TenantId | None) -> None:
         if tenant is not None and self._of_tenant[tenant] >= TENANT_SESSIONS_MAX:
             raise LimitReached(
                 f"The tenant has {TENANT_SESSIONS_MAX} worker sessions, as many as there may be."
@@ -119,7 +120,7 @@ class SessionTable(dict[str, Session]):
             session.worker, session.tenant, session.opener, _ = origin
         return session
 
-    def is_run(self, type_id: int, pool: int, tenant: int) -> bool:
+    def is_run(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> bool:
         """Whether a live worker could run such a job of this tenant."""
         return any(
             one.greeted and type_id in one.types and one.slots.get(pool, 0) > 0
@@ -127,7 +128,7 @@ class SessionTable(dict[str, Session]):
             for one in self.values()
         )  # fmt: skip
 
-    def lacking_labels(self, type_id: int, pool: int, tenant: int) -> tuple[str, ...]:
+    def lacking_labels(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> tuple[str, ...]:
         """What the nearest worker that offers the pool for this type lacks to serve it."""
         wanted = self._pools.by_number[pool]
         lacking = [
@@ -138,7 +139,7 @@ class SessionTable(dict[str, Session]):
         ]  # fmt: skip
         return min(lacking, key=len, default=())
 
-    def free_slots(self, pool: int) -> int:
+    def free_slots(self, pool: PoolId) -> int:
         """Slots that nothing runs on, of workers that serve all tenants."""
         shared = (one for one in self.values() if one.greeted and one.tenant is None)
         return sum(max(one.free(pool), 0) for one in shared)

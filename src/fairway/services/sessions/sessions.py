@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairway.core.errors import Forbidden
 from fairway.core.failure.retry import Decision
 from fairway.core.fair_share.fairness import Running
-from fairway.core.ids import shard_of
+from fairway.core.ids import NO_EPOCH, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.job_type import TypeFacts
 from fairway.core.run.outcome import FailureClass
@@ -37,7 +37,7 @@ class Lease(Struct, eq=False, gc=False):
     """
 
     job: QueuedJob
-    epoch: int
+    epoch: Epoch
     token: str
     session: Session
     granted_us: int
@@ -48,10 +48,10 @@ class Lease(Struct, eq=False, gc=False):
     cancelling: bool = False
     reported: bool = False  # its run is over and its end not taken yet: it has no slot any more
     progress: bytes | None = None
-    moved_to: int | None = None  # the pool whose slot it counts for, once it outlasted its own
+    moved_to: PoolId | None = None  # the pool whose slot it counts for, once it outlasted its own
 
     @property
-    def shard(self) -> int:
+    def shard(self) -> ShardId:
         return shard_of(self.job.id)
 
 
@@ -100,20 +100,21 @@ class Session:
         self.key = key
         self.is_claimed = False  # nobody's, until its worker speaks: it is given nothing
         self.opener = ""  # the id of the API key that opened it: no other may speak for it
-        self.noted_in: dict[int, int] = {}  # shard → term in which it was written down whose it is
+        # shard → term in which it was written down whose it is
+        self.noted_in: dict[ShardId, Term] = {}
         self.is_revoked = False  # that key is not valid any more
         self.worker = ""
         self.build = ""  # which build of the code it runs, as it says
-        self.tenant: int | None = None  # of its key; None: it runs every tenant's jobs
-        self.types: frozenset[int] = frozenset()
+        self.tenant: TenantId | None = None  # of its key; None: it runs every tenant's jobs
+        self.types: frozenset[TypeId] = frozenset()
         self.refused_types: list[str] = []  # that its hello said, and there was no room for
-        self.warm_types: frozenset[int] = frozenset()  # those it holds something ready for
+        self.warm_types: frozenset[TypeId] = frozenset()  # those it holds something ready for
         self.labels: tuple[str, ...] = ()
-        self.slots: dict[int, int] = {}  # pool → slots in all
+        self.slots: dict[PoolId, int] = {}  # pool → slots in all
         self.leases_max = 0  # those whose runs have ended included
-        self.in_use: dict[int, int] = {}  # pool → leases of runs that go on
+        self.in_use: dict[PoolId, int] = {}  # pool → leases of runs that go on
         self.leases: dict[str, Lease] = {}
-        self.missed_since_us: dict[tuple[str, int], int] = {}  # sent, and not in its list
+        self.missed_since_us: dict[tuple[str, Epoch], int] = {}  # sent, and not in its list
         self.seen_us = now_us
         self.there_since_us: int | None = None  # without a long silence; None: no hello yet
         self.heartbeat_ms = 3000
@@ -130,12 +131,12 @@ class Session:
         self.recorded: list[int] = []
         self.refused: list[int] = []
         self.cancels: list[str] = []
-        self.revoked: dict[str, int] = {}  # job → the newest epoch of it that is lost
+        self.revoked: dict[str, Epoch] = {}  # job → the newest epoch of it that is lost
         self.acks_due = False
         self.wake_due = False
         self.woken_us = 0
 
-    def claim(self, worker: str, tenant: int | None, opener: str) -> None:
+    def claim(self, worker: str, tenant: TenantId | None, opener: str) -> None:
         """Its worker speaks; the key that it shows says whose jobs it may run."""
         if self.is_known:
             if opener != self.opener:
@@ -160,22 +161,22 @@ class Session:
             self.there_since_us = now_us
         self.seen_us = now_us
 
-    def may_run(self, tenant: int) -> bool:
+    def may_run(self, tenant: TenantId) -> bool:
         """Whether it may hold leases of this tenant's jobs."""
         return self.tenant is None or self.tenant == tenant
 
-    def free(self, pool: int) -> int:
+    def free(self, pool: PoolId) -> int:
         """For new leases; what it says has ended has no slot, and counts until it is reported."""
         if self.draining:
             return 0
         free = self.slots.get(pool, 0) - self.in_use.get(pool, 0)
         return min(free, self.leases_max - len(self.leases))
 
-    def equip(self, slots: dict[int, int]) -> None:
+    def equip(self, slots: dict[PoolId, int]) -> None:
         self.slots = slots
         self.leases_max = 2 * sum(slots.values()) + ENDED_LEASES
 
-    def has_slot(self, pool: int) -> bool:
+    def has_slot(self, pool: PoolId) -> bool:
         """Whether nothing runs on a slot of it, be it for new leases or not."""
         return self.slots.get(pool, 0) > self.in_use.get(pool, 0)
 
@@ -205,9 +206,9 @@ class Session:
             lease.session = self
             self.hold(lease)
 
-    def revoke(self, job: str, epoch: int) -> None:
+    def revoke(self, job: str, epoch: Epoch) -> None:
         """It must not run this lease. One that is newer may be on its way to it, or run there."""
-        self.revoked[job] = max(epoch, self.revoked.get(job, 0))
+        self.revoked[job] = max(epoch, self.revoked.get(job, NO_EPOCH))
 
     @property
     def must_drain(self) -> bool:
@@ -226,14 +227,14 @@ class Session:
         self.hellos += 1
         self.revoked, self.refused, self.refused_types = {}, [], []
 
-    def runs(self, types: frozenset[int], refused_types: list[str]) -> None:
+    def runs(self, types: frozenset[TypeId], refused_types: list[str]) -> None:
         """Which job types it can be given, and for which names there was no room."""
         self.types, self.refused_types = types, refused_types
 
     def describes_itself(self, build: str, limits: dict[str, str]) -> None:
         self.build, self.limits = build, limits
 
-    def fits(self, labels: tuple[str, ...], warm_types: frozenset[int]) -> None:
+    def fits(self, labels: tuple[str, ...], warm_types: frozenset[TypeId]) -> None:
         """What it has that some pools and types ask for."""
         self.labels, self.warm_types = labels, warm_types
 
@@ -272,7 +273,7 @@ class Session:
         lease.delivered = False
         self.outbox.append(lease)
 
-    def note_in(self, shard: int, term: int) -> None:
+    def note_in(self, shard: ShardId, term: Term) -> None:
         """The store knows whose it is, for as long as the shard is owned under this term."""
         self.noted_in[shard] = term
 
@@ -388,8 +389,8 @@ class Holding(NamedTuple):
     """A lease that a worker says it holds."""
 
     job: str
-    tenant: int
-    epoch: int
+    tenant: TenantId
+    epoch: Epoch
     token: str
     progress: bytes | None = None
     ended: bool = False  # its report is on the way
@@ -403,7 +404,7 @@ class News(NamedTuple):
     refused: list[int]
     cancels: list[str]
     revoked: list[str]
-    revoked_epochs: list[int]  # of each of them: what is newer goes on
+    revoked_epochs: list[Epoch]  # of each of them: what is newer goes on
     more: bool = False
     drain: bool = False
     heartbeat_ms: int = 3000  # call again at least this often

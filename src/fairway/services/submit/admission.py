@@ -10,6 +10,7 @@ from collections import Counter
 
 from fairway.core.backpressure.rate_limit import Bucket, Quota
 from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.ids import TenantId
 from fairway.core.tenant import Tenant
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -26,8 +27,8 @@ class Admission:
         self._dispatcher = dispatcher
         self._clock = instruments.clock
         self._metrics = instruments.metrics
-        self._buckets: dict[int, Bucket] = {}
-        self._refused: dict[int, Counter[str]] = {}
+        self._buckets: dict[TenantId, Bucket] = {}
+        self._refused: dict[TenantId, Counter[str]] = {}
 
     def admit(self, tenant: Tenant, count: int, waiting: int) -> None:
         """Take the tokens for so many jobs, or refuse; only what is let in costs tokens.

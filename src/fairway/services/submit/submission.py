@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairway.core.errors import FairwayError
-from fairway.core.ids import shard_for_tenant
+from fairway.core.ids import NO_EPOCH, ShardId, TenantId, shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
@@ -79,7 +79,8 @@ class Submissions:
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self.store_clock = store_clock  # dates jobs: their ids, with them partitions, are its
         self.ids = JobIdFactory(store_clock)
-        self._groups: dict[tuple[int, bool], GroupCommit[Submission]] = {}  # by shard and weight
+        # by shard and weight
+        self._groups: dict[tuple[ShardId, bool], GroupCommit[Submission]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, not_known)
         self._on_scheduled, self._hints = ports
 
@@ -117,8 +118,8 @@ class Submissions:
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
-            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane, 0, 0,
-                      0, new.timeout_ms, new.payload)
+            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane,
+                      NO_EPOCH, 0, 0, new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
         scheduled, claims = None, None
@@ -154,7 +155,7 @@ class Submissions:
         for group in list(self._groups.values()):
             await group.drain()
 
-    def _group(self, shard: int, heavy: bool) -> GroupCommit[Submission]:
+    def _group(self, shard: ShardId, heavy: bool) -> GroupCommit[Submission]:
         """A batch of thousands takes a while: who sends one job does not stand behind it."""
         group = self._groups.get((shard, heavy))
         if group is None:
@@ -170,7 +171,7 @@ class Submissions:
 
     # -- the commit --------------------------------------------------------------------------
 
-    async def _flush(self, shard: int, group: list[Submission]) -> None:
+    async def _flush(self, shard: ShardId, group: list[Submission]) -> None:
         # Not those whose callers were told to come again while they waited for their turn.
         group = [one for one in group if not one.verdicts.done() or one.verdicts.cancelled()]
         if not group:
@@ -192,8 +193,8 @@ class Submissions:
             self._dispatcher.inserted(ids)
 
     async def _write(
-        self, shard: int, group: list[Submission], seconds: float
-    ) -> dict[tuple[int, str], KeyHolder]:
+        self, shard: ShardId, group: list[Submission], seconds: float
+    ) -> dict[tuple[TenantId, str], KeyHolder]:
         """Write the group; answers who holds the keys that were taken before."""
         claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
@@ -217,7 +218,10 @@ class Submissions:
             }
 
     def _answer(
-        self, shard: int, group: list[Submission], holders: dict[tuple[int, str], KeyHolder]
+        self,
+        shard: ShardId,
+        group: list[Submission],
+        holders: dict[tuple[TenantId, str], KeyHolder],
     ) -> None:
         fresh: list[QueuedJob] = []
         answers = [verdicts_of(submission, holders) for submission in group]
@@ -230,7 +234,7 @@ class Submissions:
                 if not submission.verdicts.done():
                     submission.verdicts.set_result(verdicts)
 
-    def _announce(self, shard: int, group: list[Submission], fresh: list[QueuedJob]) -> None:
+    def _announce(self, shard: ShardId, group: list[Submission], fresh: list[QueuedJob]) -> None:
         """Tell the shard's owner what is on disk now."""
         self._metrics.accepted.inc(len(fresh))
         if scheduled := scheduled_in(group):
@@ -241,7 +245,7 @@ class Submissions:
         elif fresh:
             self._hints.add(shard, oldest_by_stream(fresh))
 
-    def wrote_for_later(self, shard: int) -> None:
+    def wrote_for_later(self, shard: ShardId) -> None:
         """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
         if self._dispatcher.owns(shard):
             self._on_scheduled()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
-from fairway.core.ids import JobId
+from fairway.core.ids import JobId, PoolId, TenantId
 from fairway.core.job import QueuedJob
 from fairway.core.scheduling.timing import Wish
 from fairway.services.group_commit import Sizes
@@ -25,7 +25,7 @@ class NewJob(NamedTuple):
     """A job as the edge understood it: names, not numbers; JSON text that was looked at."""
 
     type: str
-    pool: int
+    pool: PoolId
     priority: int
     timeout_ms: int | None
     payload: bytes
@@ -88,9 +88,9 @@ def scheduled_in(group: list[Submission]) -> set[str] | None:
     return set().union(*found) if found else None
 
 
-def dedup_claims(group: list[Submission]) -> dict[tuple[int, str], KeyClaim]:
+def dedup_claims(group: list[Submission]) -> dict[tuple[TenantId, str], KeyClaim]:
     """Of several jobs with one key in the same group, the first speaks for all."""
-    first: dict[tuple[int, str], KeyClaim] = {}
+    first: dict[tuple[TenantId, str], KeyClaim] = {}
     for submission in group:
         for claim in submission.claims or ():
             if claim is not None:
@@ -105,8 +105,8 @@ def is_all_keyed(group: list[Submission]) -> bool:
 
 def jobs_to_write(
     group: list[Submission],
-    claims: dict[tuple[int, str], KeyClaim],
-    taken: dict[tuple[int, str], KeyHolder],
+    claims: dict[tuple[TenantId, str], KeyClaim],
+    taken: dict[tuple[TenantId, str], KeyHolder],
 ) -> list[QueuedJob]:
     """Jobs to write: those without a key, and those whose claim was the first of all."""
     speakers = {claim.job for key, claim in claims.items() if key not in taken}
@@ -118,7 +118,9 @@ def jobs_to_write(
     ]
 
 
-def verdicts_of(submission: Submission, holders: dict[tuple[int, str], KeyHolder]) -> list[Verdict]:
+def verdicts_of(
+    submission: Submission, holders: dict[tuple[TenantId, str], KeyHolder]
+) -> list[Verdict]:
     if submission.claims is None:
         verdicts: list[Verdict] = [Accepted(job.id) for job in submission.jobs]
     else:
@@ -134,7 +136,7 @@ def verdicts_of(submission: Submission, holders: dict[tuple[int, str], KeyHolder
 
 
 def _verdict(
-    job: QueuedJob, claim: KeyClaim | None, holders: dict[tuple[int, str], KeyHolder]
+    job: QueuedJob, claim: KeyClaim | None, holders: dict[tuple[TenantId, str], KeyHolder]
 ) -> Verdict:
     if claim is None:
         return Accepted(job.id)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import Unavailable
-from fairway.core.ids import parse_job_id, shard_of
+from fairway.core.ids import PoolId, ShardId, parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import SHORT, missing_labels
 from fairway.core.run.lease import RAN_SLACK_US, LeaseStanding, standing_of
@@ -179,7 +179,7 @@ class Exchange:
             )  # fmt: skip
         return brought
 
-    def _slots(self, hello: Hello) -> dict[int, int]:
+    def _slots(self, hello: Hello) -> dict[PoolId, int]:
         """Slots by pool number; those of a pool whose labels the worker lacks do not count."""
         found = {}
         for name, slots in hello.slots.items():
@@ -190,7 +190,7 @@ class Exchange:
             found[pool.number] = 0 if lacking else slots
         return found
 
-    def _heartbeat_ms(self, slots: dict[int, int]) -> int:
+    def _heartbeat_ms(self, slots: dict[PoolId, int]) -> int:
         """Three beats fit into the shortest lease of the pools that it serves."""
         pools = [self._dispatcher.pools.by_number[number] for number in slots] or [SHORT]
         return round(min(map(self._settings.lease_seconds_of, pools)) * 1000 / HEARTBEATS_PER_LEASE)
@@ -267,7 +267,7 @@ class Exchange:
         stands although the memory lacks it is put into force by a hello; then its report counts.
         """
         in_doubt = False
-        by_shard: dict[int, list[Report]] = defaultdict(list)
+        by_shard: dict[ShardId, list[Report]] = defaultdict(list)
         for report in reports:
             if parse_job_id(report.job) is None:
                 session.refuse([report.n])

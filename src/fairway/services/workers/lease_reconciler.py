@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from fairway.core.ids import shard_of
+from fairway.core.ids import ShardId, TenantId, shard_of
 from fairway.core.job import NO_PAYLOAD
 from fairway.core.run.lease import LeaseStanding, standing_of
 from fairway.runtime.loops import pause
@@ -74,7 +74,7 @@ class LeaseReconciler:
                     self._dispatcher.reported(lease)
 
     async def rows(
-        self, session: Session, shard: int, wanted: Sequence[tuple[int, str]]
+        self, session: Session, shard: ShardId, wanted: Sequence[tuple[TenantId, str]]
     ) -> dict[str, store.HeldJob]:
         """What the store knows of these (tenant, job) pairs, read in slices."""
         found: dict[str, store.HeldJob] = {}
@@ -109,7 +109,7 @@ class LeaseReconciler:
 
     async def adopt(self, session: Session, holdings: Sequence[Holding]) -> None:
         """Put into force what stands; the worker is told of the rest."""
-        groups: dict[int, list[Holding]] = defaultdict(list)
+        groups: dict[ShardId, list[Holding]] = defaultdict(list)
         for holding in holdings:
             groups[shard_of(holding.job)].append(holding)
         for shard, group in groups.items():
@@ -142,7 +142,7 @@ class LeaseReconciler:
 
     async def _send_again(self, session: Session, missing: list[Lease]) -> None:
         """The replies that carried these were lost, so nobody has begun them."""
-        bare: dict[int, list[Lease]] = defaultdict(list)
+        bare: dict[ShardId, list[Lease]] = defaultdict(list)
         for lease in missing:
             if lease.job.payload == NO_PAYLOAD:
                 bare[lease.shard].append(lease)

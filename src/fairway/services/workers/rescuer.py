@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+from fairway.core.ids import PoolId
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.settings import Settings
 from fairway.runtime.telemetry import logger
@@ -29,7 +30,7 @@ class Rescuer:
         self._settings = settings
         self._noted_us: dict[str, int] = {}  # when each session was last written down
 
-    def _lease_seconds(self, pool: int) -> float:
+    def _lease_seconds(self, pool: PoolId) -> float:
         return self._settings.lease_seconds_of(self._dispatcher.pools.by_number[pool])
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
+from fairway.core.ids import TenantId
 from fairway.runtime.clock import Clock
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.sessions.sessions import Session
@@ -21,7 +22,7 @@ class WorkerSight(NamedTuple):
 
     name: str
     life: str  # which one, if several have that name
-    tenant: int | None
+    tenant: TenantId | None
     build: str
     slots: dict[str, int]  # pool name → slots in all
     running: dict[str, int]  # pool name → of those, in use

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import asyncpg
 
+from fairway.core.ids import TenantId
 from fairway.store.connections.connection_cache import (
     ConnectionCache,
     Deadline,
@@ -144,7 +145,7 @@ class Database:
         pools = (
             await _pool(hosts, "fairway-hot", HOT_SIZE, pinned, slow_calls=slow_calls),
             await _pool(hosts, "fairway-people", people_size, asked),
-            await slow(hosts, "fairway-calm", BACKGROUND_SIZE, background),
+            await slow(hosts, "fairway-background", BACKGROUND_SIZE, background),
             await slow(owners, "fairway-upkeep", UPKEEP_SIZE, BACKGROUND_PLANS),
         )
         return cls(hosts, pools, wait=wait_seconds, slow_calls=slow_calls, has_roles=row_security)
@@ -157,19 +158,19 @@ class Database:
         """For what operators and the house itself ask and wait for; tenants' are `quick`."""
         return self._as(FOR_ALL, self.wait_seconds if seconds is None else seconds)
 
-    def quick(self, tenant: int) -> SlowUse:
+    def quick(self, tenant: TenantId) -> SlowUse:
         """For a tenant's quick question: however many it asks, others find a connection."""
         return SlowUse(self._quick, tenant, self._as(Scope(TENANT, tenant), self.wait_seconds))
 
-    def writing(self, tenant: int) -> SlowUse:
+    def writing(self, tenant: TenantId) -> SlowUse:
         """For jobs that a tenant's request makes: in its turn, as the server (COPY needs that)."""
         return SlowUse(self._quick, tenant, self.people())
 
-    def asked(self, tenant: int | None) -> UseAs | SlowUse:
+    def asked(self, tenant: TenantId | None) -> UseAs | SlowUse:
         """For a quick question of a tenant's; None: of an operator's, or of the house itself."""
         return self.people() if tenant is None else self.quick(tenant)
 
-    def slow(self, tenant: int) -> SlowUse:
+    def slow(self, tenant: TenantId) -> SlowUse:
         """For a tenant's question that may go through very many rows: few at a time."""
         seconds = SLOW_SECONDS + self.wait_seconds
         return SlowUse(self._slots, tenant, self._as(Scope(TENANT, tenant), seconds))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from fairway.core.errors import LimitReached, Unavailable
+from fairway.core.ids import TenantId
 from fairway.store.connections.row_security import UseAs
 
 SLOW_MAX = 2  # of everybody's, at a time: half of the connections stay for quick ones
@@ -35,9 +36,9 @@ class QuerySlots:
         self._wait_seconds = wait_seconds
         self._limits = limits
         self._all = asyncio.Semaphore(limits.in_all)
-        self._of_tenant: dict[int, _Line] = {}
+        self._of_tenant: dict[TenantId, _Line] = {}
 
-    async def take(self, tenant: int) -> None:
+    async def take(self, tenant: TenantId) -> None:
         line = self._of_tenant.get(tenant)
         if line is None:
             line = self._of_tenant[tenant] = _Line(self._limits.each)
@@ -65,13 +66,13 @@ class QuerySlots:
                 ) from None
             raise
 
-    def give_back(self, tenant: int) -> None:
+    def give_back(self, tenant: TenantId) -> None:
         line = self._of_tenant[tenant]
         self._all.release()
         line.turn.release()
         self._leave(tenant, line)
 
-    def _leave(self, tenant: int, line: _Line) -> None:
+    def _leave(self, tenant: TenantId, line: _Line) -> None:
         line.length -= 1
         if not line.length:
             del self._of_tenant[tenant]
@@ -86,7 +87,7 @@ class _Line:
 class SlowUse:
     """`async with`: a place, then a connection."""
 
-    def __init__(self, slots: QuerySlots, tenant: int, use: UseAs) -> None:
+    def __init__(self, slots: QuerySlots, tenant: TenantId, use: UseAs) -> None:
         self._slots = slots
         self._tenant = tenant
         self._use = use

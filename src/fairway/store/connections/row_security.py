@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import asyncpg
 
 from fairway.core.errors import Unavailable
+from fairway.core.ids import TenantId
 from fairway.store.connections.connection_cache import Use
 
 Connection: TypeAlias = Any
@@ -90,7 +91,7 @@ class Scope(NamedTuple):
     """As whom a connection asks."""
 
     role: str
-    tenant: int | None = None
+    tenant: TenantId | None = None
 
 
 FOR_ALL = Scope(SERVER)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from fairway.core.ids import ShardId, TenantId
 from fairway.core.retention import CARRY_ROWS_MAX, Load
 from fairway.store.connections.database import Connection
 from fairway.store.schema.partitions import briefly
@@ -29,8 +30,8 @@ _WEIGHT = "octet_length(payload) + coalesce(octet_length(result), 0)"
 class Late(NamedTuple):
     """A row that ended too lately to go."""
 
-    shard: int
-    tenant: int
+    shard: ShardId
+    tenant: TenantId
     id: str
     weight_bytes: int
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec import Raw
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import NULL, Holding, Lease, Report
 from fairway.worker.exchange.large_results import is_heavy
 
 NAMING_SECONDS = 15.0  # between two lists of all that runs
 DONE_MAX = 8192  # runs heard of: so many are remembered at least, and twice as many at most
-NEWEST = (1 << 63) - 1  # no lease has a newer epoch
+NEWEST = Epoch((1 << 63) - 1)  # no lease has a newer epoch
 
 
 class Naming:
@@ -59,8 +60,8 @@ class LeaseLedger:
         self._number = 0
         self._inherited: set[int] = set()  # reports of an earlier life
         self._unnamed: set[int] = set()  # reports whose leases are not said to be held
-        self._done: dict[str, int] = {}  # job → epoch of a run that was heard of
-        self._done_before: dict[str, int] = {}  # the same, of those before them
+        self._done: dict[str, Epoch] = {}  # job → epoch of a run that was heard of
+        self._done_before: dict[str, Epoch] = {}  # the same, of those before them
 
     def received(self, leases: list[Lease]) -> list[Lease]:
         """The leases that are news: a lease sent again is answered by what we already know.
@@ -148,7 +149,7 @@ class LeaseLedger:
         old = [one.job for one in leases if one.job in held and held[one.job].epoch < one.epoch]
         return [job for job in old if self.running.pop(job, None) is not None]
 
-    def lost(self, jobs: Sequence[str], epochs: Sequence[int]) -> list[str]:
+    def lost(self, jobs: Sequence[str], epochs: Sequence[Epoch]) -> list[str]:
         """Those of these jobs that ran here under the lease that is lost, or an older one.
 
         Replies may overtake each other: a newer lease of the same job may run by now. An older

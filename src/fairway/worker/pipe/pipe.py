@@ -72,7 +72,7 @@ class CheckpointAnswer(Struct, kw_only=True, omit_defaults=True):
     """Whether a checkpoint is safe now; else why not."""
 
     job: str
-    epoch: int
+    epoch: Epoch
     number: int
     problem: str = ""
     is_refused: bool = False  # as it is, it can never be saved

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from fairway.core.ids import Epoch
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.app import App
 from fairway.sdk.handler.outcomes import encode_error
@@ -65,7 +66,7 @@ def _no_json(error: ValueError) -> Outcome:
     return Outcome(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
 
 
-def unreadable(job: str, epoch: int, why: str) -> RunReport:
+def unreadable(job: str, epoch: Epoch, why: str) -> RunReport:
     """A job whose orders could not be read: it never began."""
     document = {"type": "OrdersUnreadable", "message": why, "stack": ""}
     return RunReport(

@@ -11,6 +11,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
+from fairway.core.ids import Epoch
 from fairway.worker.pipe.pipe import KeeperMessage, RunLease, RunReport
 from fairway.worker.pipe.run_messages import unreadable
 
@@ -39,7 +40,9 @@ def readable_in(text: bytes, error: Exception) -> tuple[KeeperMessage, list[RunR
             leases.append(_lease(one, error))
         except (ValueError, RecursionError) as why:
             for job, epoch in _HEAD.findall(one)[:heads]:
-                ended[job] = unreadable(job.decode(), int(epoch), f"Its orders are no good: {why}")
+                ended[job] = unreadable(
+                    job.decode(), Epoch(int(epoch)), f"Its orders are no good: {why}"
+                )
     started = {lease.job.encode() for lease in leases}
     return KeeperMessage(leases=leases), [one for job, one in ended.items() if job not in started]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, cast
 
+from fairway.core.ids import Epoch
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
@@ -80,7 +81,7 @@ class RunnerProcess:
         self._why_killed = ""
         self._is_garbled = False  # it said what no runner says: nothing more is heard of it
         self.declared: asyncio.Future[list[Declared]] = asyncio.get_running_loop().create_future()
-        self.jobs: dict[str, int] = {}  # job → the epoch of the lease under which it runs here
+        self.jobs: dict[str, Epoch] = {}  # job → the epoch of the lease under which it runs here
 
     @property
     def pid(self) -> int | None:

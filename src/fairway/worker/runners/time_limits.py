@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from fairway.core.ids import Epoch
 from fairway.wire.exchange import Lease
 from fairway.worker.pipe.pipe import Declared
 
@@ -16,7 +17,7 @@ GRACE_SECONDS = 5.0  # what a run gets to report its own end
 
 
 class Seen(NamedTuple):
-    epoch: int
+    epoch: Epoch
     since: float
 
 
