@@ -17,9 +17,8 @@ from fairway.store.connections.database import Database
 ALONE_SECONDS = 5.0
 WITH_PEERS_SECONDS = 1.0
 HINTS_COUNT_SECONDS = 60.0
-PAGE = 50
-PAGE_REST_SECONDS = 0.005  # at least; else in proportion, for the store works as long as we wait
-PAGE_REST_TIMES = 5
+PAGE = 100
+PAGE_REST_SECONDS = 0.01
 
 
 class BacklogReconciler:
@@ -36,7 +35,7 @@ class BacklogReconciler:
         await step_by_step(self._windows.pruning())
         if self._ownership.has_peers or self._others_submit(now_us):
             return WITH_PEERS_SECONDS
-        return effort.rest_seconds(ALONE_SECONDS, times=1)  # it rested in between
+        return effort.rest_seconds(ALONE_SECONDS)
 
     def _others_submit(self, now_us: int) -> bool:
         """Whether servers that own nothing take jobs in, too: their hints may be lost."""
@@ -44,10 +43,9 @@ class BacklogReconciler:
         return heard_us is not None and now_us - heard_us < HINTS_COUNT_SECONDS * 1e6
 
     async def _sweep(self, shard: ShardId) -> None:
-        """A page at a time: a hundred thousand streams must not hold up a grant, nor a commit."""
+        """A page at a time: a hundred thousand streams must not hold up a grant."""
         after: StreamKey | None = None
         while True:
-            page = Effort()
             async with self._database.hot() as connection:
                 heads = await store.streams_with_work(connection, shard, after, PAGE)
             if not self._dispatcher.is_open(shard):
@@ -56,4 +54,4 @@ class BacklogReconciler:
             if len(heads) < PAGE:
                 return
             after = next(reversed(heads))
-            await pause(page.rest_seconds(PAGE_REST_SECONDS, times=PAGE_REST_TIMES))
+            await pause(PAGE_REST_SECONDS)
