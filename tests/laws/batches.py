@@ -44,4 +44,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
 
 #: The walk over all streams begins before the first.
 FROM_THE_START = {"pool": -1, "tenant": -1, "lane": -1, "type": -1, "priority": -1, "limit": 10**9}
-OWN_VALUES: dict[str, dict[str, Any]] = {"streams_with_work": FROM_THE_START}
+OWN_VALUES: dict[str, dict[str, Any]] = {
+    "streams_with_work": FROM_THE_START,
+    "next_queued": FROM_THE_START | {"limit": BATCH},
+}

@@ -42,8 +42,8 @@ HOT = [
     "record_successes", "record_successes_in_place", "settle", "write_leases", "read_ends",
     "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
-    "due_bunches", "end_refused", "next_second", "passed_last_moments", "jobs_ahead",
-    "read_running",
+    "next_queued", "due_bunches", "end_refused", "next_second", "passed_last_moments",
+    "jobs_ahead", "read_running",
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",

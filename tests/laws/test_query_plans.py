@@ -125,7 +125,8 @@ BY_ID = ["cancel_waiting", "reschedule"]
 IN_PLACE = "record_successes_in_place"
 TIMED = ["due_bunches", "next_second", "promote_due", "passed_last_moments"]
 READS = ["read_streams", "read_streams_by_bytes"]
-BY_SHARD = ["jobs_ahead", "read_running", "streams_with_work", *READS, *TIMED]
+WALKED = ["streams_with_work", "next_queued"]
+BY_SHARD = ["jobs_ahead", "read_running", *WALKED, *READS, *TIMED]
 ASIDE = [
     "write_debts",
     "forget_debts",
@@ -177,7 +178,7 @@ async def test_no_hot_statement_scans_a_table(hot: Connection, filled: Filled, n
     assert not [kind for kind in plan.kinds() if "Seq" in kind or "Bitmap" in kind]
 
 
-@pytest.mark.parametrize("name", ["read_running", "streams_with_work", *TIMED])
+@pytest.mark.parametrize("name", ["read_running", *WALKED, *TIMED])
 async def test_history_is_never_walked_over(hot: Connection, filled: Filled, name: str) -> None:
     plan = await plan_of(hot, filled, name)
     assert plan.rows_touched() < DONE_EACH_DAY / 2

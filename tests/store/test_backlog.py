@@ -11,44 +11,60 @@ from msgspec.structs import replace
 from tests.store.rows import SHARD, add_job, add_jobs, new_job, own, schedule, start
 
 from fairway.core.backlog.streams import StreamKey
-from fairway.core.ids import LOWEST_JOB_ID, PoolId, ShardId, TenantId, TypeId
+from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.store.backlog import (
     StreamRead,
+    StreamWalk,
     count_queued,
     count_slice,
     read_streams,
     read_streams_by_bytes,
-    streams_with_work,
 )
 from fairway.store.connections.database import Connection
 
 
-async def test_every_stream_is_found_with_its_first_job(connection: Connection) -> None:
+async def walk(
+    connection: Connection, page: int, shard: ShardId = SHARD
+) -> list[dict[StreamKey, JobId]]:
+    walking, pages = StreamWalk(shard, page), []
+    while not walking.is_over:
+        pages.append(await walking.next_page(connection))
+    return pages
+
+
+@pytest.mark.parametrize("depth", [1, 3, 40])
+async def test_every_stream_is_found_with_its_first_job(connection: Connection, depth: int) -> None:
+    """At any depth, some deep among shallow ones, and pages that end inside a stream."""
     term = await own(connection)
     heads = {}
-    for key in map(StreamKey._make, itertools.product((1, 2), (1, 2), (1, 3), (0, 5), (0, 7))):
+    keys = itertools.product((1, 2), (1, 2), (1, 3), (0, 5), (0, 7))
+    for number, key in enumerate(map(StreamKey._make, keys)):
         tenant, pool, type_id, priority, lane = key
         jobs = [
             new_job(tenant=tenant, pool=pool, type=type_id, priority=priority, lane=lane)
-            for _ in range(2)
+            for _ in range(depth if number % 3 else 1)
         ]
         await add_jobs(connection, *jobs)
         heads[key] = jobs[0].id
-    assert await streams_with_work(connection, SHARD) == heads
-    pages, after = [], None
-    while page := await streams_with_work(connection, SHARD, after, 5):
-        pages.append(page)
-        after = next(reversed(page))
-    assert [len(page) for page in pages] == [5] * 6 + [2]
-    assert {key: first for page in pages for key, first in page.items()} == heads
-
     started = await add_job(connection, tenant=9)
     await start(connection, started, term)
     asleep = await add_job(connection, tenant=10)
     await schedule(connection, asleep, due_in_seconds=60)
-    assert await streams_with_work(connection, SHARD) == heads
-    assert await streams_with_work(connection, ShardId(SHARD + 1)) == {}
+
+    for page in (1, 5, 20, 1000):
+        pages = await walk(connection, page)
+        assert sum(map(len, pages)) == len(heads), "none twice"
+        assert {key: first for each in pages for key, first in each.items()} == heads
+    assert await walk(connection, 5, ShardId(SHARD + 1)) == [{}]
+
+
+async def test_deep_streams_are_stepped_over(connection: Connection) -> None:
+    for tenant in range(30):
+        await add_jobs(connection, *(new_job(tenant=tenant) for _ in range(50)))
+    pages = await walk(connection, 20)
+    assert [len(page) for page in pages[:2]] == [1, 20], "rows, then probes"
+    assert len(pages) <= 6
 
 
 async def read(connection: Connection, *reads: StreamRead) -> list[list[QueuedJob]]:

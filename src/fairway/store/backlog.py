@@ -15,7 +15,7 @@ from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID, JobId, PoolId, ShardId, TenantId, TypeId
 from fairway.core.job import QueuedJob
 from fairway.store.arrays import columns
-from fairway.store.connections.database import Connection, Record, fetch, fetch_value
+from fairway.store.connections.database import Connection, fetch, fetch_value
 from fairway.store.sql import load
 
 _SQL = load("backlog.sql")
@@ -25,6 +25,8 @@ _BEFORE_ALL = StreamKey(TenantId(-1), PoolId(-1), TypeId(-1), -1, -1)
 COUNT_SLICE = 50_000  # rows; some tens of milliseconds
 
 PAYLOAD = 6  # its place in a row of `read_streams`
+HEAD = 5  # the place of a stream's first job, after its key
+SHALLOW_ROWS = 8  # for so many rows of a stream, or fewer, reading them is cheaper than a probe
 
 
 class StreamRead(NamedTuple):
@@ -42,17 +44,33 @@ class QueuedRow(NamedTuple):
     id: JobId
 
 
-async def streams_with_work(
-    connection: Connection, shard: ShardId, after: StreamKey | None = None, limit: int = 1 << 31
-) -> dict[StreamKey, JobId]:
-    """The streams with a queued job, in one order, and the id of each one's first."""
-    begin = (after or _BEFORE_ALL)._asdict()
-    rows = await fetch(connection, _SQL["streams_with_work"], shard=shard, limit=limit, **begin)
-    return {_key(row): JobId(row["first"]) for row in rows}
+class StreamWalk:
+    """A walk over every stream of a shard that has a queued job, a page at a time.
 
+    A page of rows shows the heads of many streams for the price of one look, where streams are
+    shallow. Where one is deep it shows few; the page after it asks from stream to stream instead.
+    """
 
-def _key(row: Record) -> StreamKey:
-    return StreamKey._make(row[name] for name in StreamKey._fields)
+    def __init__(self, shard: ShardId, page: int) -> None:
+        self._shard = shard
+        self._page = page
+        self._after = _BEFORE_ALL
+        self._is_deep_here = False
+        self.is_over = False
+
+    async def next_page(self, connection: Connection) -> dict[StreamKey, JobId]:
+        """Streams in one order, and the id of each one's first job."""
+        name = "streams_with_work" if self._is_deep_here else "next_queued"
+        begin = self._after._asdict()
+        rows = await fetch(connection, _SQL[name], shard=self._shard, limit=self._page, **begin)
+        heads: dict[StreamKey, JobId] = {}
+        for row in rows:
+            heads.setdefault(StreamKey._make(row[:HEAD]), JobId(row[HEAD]))
+        self.is_over = len(rows) < self._page
+        self._is_deep_here = len(heads) * SHALLOW_ROWS < len(rows)
+        if heads:
+            self._after = next(reversed(heads))
+        return heads
 
 
 async def read_streams(

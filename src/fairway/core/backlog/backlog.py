@@ -355,4 +355,7 @@ class Backlog:
             return False
         if stream.reading or (stream.more and job_id > stream.cursor):
             return True
-        return any(job.id == job_id for job in stream.window)
+        window = stream.window
+        if window and window[0].id == job_id:
+            return True  # as a rule
+        return any(job.id == job_id for job in window)

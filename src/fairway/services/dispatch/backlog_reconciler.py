@@ -6,7 +6,6 @@ news. Whatever was missed becomes a head sooner or later, so nothing is missed f
 
 from __future__ import annotations
 
-from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import ShardId
 from fairway.runtime.loops import Effort, pause, step_by_step
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -44,14 +43,11 @@ class BacklogReconciler:
 
     async def _sweep(self, shard: ShardId) -> None:
         """A page at a time: a hundred thousand streams must not hold up a grant."""
-        after: StreamKey | None = None
-        while True:
+        walk = store.StreamWalk(shard, PAGE)
+        while not walk.is_over:
             async with self._database.hot() as connection:
-                heads = await store.streams_with_work(connection, shard, after, PAGE)
+                heads = await walk.next_page(connection)
             if not self._dispatcher.is_open(shard):
                 return
             self._windows.swept(heads)
-            if len(heads) < PAGE:
-                return
-            after = next(reversed(heads))
             await pause(PAGE_REST_SECONDS)

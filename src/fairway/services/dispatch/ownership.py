@@ -18,7 +18,6 @@ from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import LOWEST_JOB_ID, ShardId, Term
 from fairway.core.overlong_terms import OVERLONG_TERMS, PATIENCE_TERMS, OverlongTerms
 from fairway.core.pools import SHORT
@@ -276,18 +275,13 @@ class Ownership:
     async def _discover(self, shard: ShardId) -> None:
         """Find every stream with work. The shard is open: what arrives meanwhile is seen."""
         term = self._dispatcher.term_of(shard)
-        after: StreamKey | None = None
-        while True:
+        walk = backlog_store.StreamWalk(shard, STREAMS_PAGE)
+        while not walk.is_over:
             async with self._database.hot() as connection:
-                heads = await backlog_store.streams_with_work(
-                    connection, shard, after, STREAMS_PAGE
-                )
+                heads = await walk.next_page(connection)
             if self._dispatcher.term_of(shard) != term:
                 return  # what another owns is not ours to offer
             self._dispatcher.windows().noticed(heads)
-            if len(heads) < STREAMS_PAGE:
-                return
-            after = next(reversed(heads))
             await pause(0)
 
     async def _count(self, shard: ShardId) -> None:

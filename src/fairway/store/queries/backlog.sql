@@ -17,7 +17,16 @@ WITH RECURSIVE stream AS (
         ORDER BY pool, tenant, lane, type, priority, id LIMIT 1
     ) AS next
 )
-SELECT pool, tenant, lane, type, priority, id::text AS first FROM stream LIMIT :limit
+SELECT tenant, pool, type, priority, lane, id::text AS first FROM stream LIMIT :limit
+
+-- name: next_queued
+-- The next queued rows after a stream, in the same order: one walk along the index. Where streams are
+-- shallow this finds them at a twentieth of the cost of a probe each; a deep one fills a page alone.
+SELECT tenant, pool, type, priority, lane, id::text AS first FROM jobs
+WHERE shard = :shard AND state = 1
+  AND (pool, tenant, lane, type, priority)
+      > (:pool::smallint, :tenant::int, :lane::smallint, :type::int, :priority::smallint)
+ORDER BY pool, tenant, lane, type, priority, id LIMIT :limit
 
 -- name: read_streams
 -- The next jobs of several streams at once, each after its own cursor. What a stream's jobs have in
