@@ -15,7 +15,7 @@ from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimate, Estimates
 from fairway.core.fair_share.fairness import PoolShare, Running, ShareSettings
 from fairway.core.fair_share.ledger import Ledger
-from fairway.core.fair_share.node import LENT, RESERVED, SHARED, ShareNode
+from fairway.core.fair_share.queue import LENT, RESERVED, SHARED, ShareNode
 from fairway.core.ids import TenantId
 
 

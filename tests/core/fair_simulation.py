@@ -14,7 +14,7 @@ from itertools import count
 from typing import NamedTuple
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, Running, ShareSettings
-from fairway.core.fair_share.node import LENT, RESERVED
+from fairway.core.fair_share.queue import LENT, RESERVED
 from fairway.core.ids import TenantId, TypeId
 
 SECOND = 1_000_000

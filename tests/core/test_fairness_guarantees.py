@@ -30,7 +30,7 @@ from tests.core.fair_worlds import (
 )
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
-from fairway.core.fair_share.node import SCALE, TENANT_BITS
+from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS
 from fairway.core.ids import TenantId
 
 

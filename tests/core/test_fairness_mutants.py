@@ -26,8 +26,7 @@ from tests.core.fair_simulation import LOOSE, PLAIN, SECOND, Load, Simulation
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.fairness import Entitlement
 from fairway.core.fair_share.floors import Floors
-from fairway.core.fair_share.node import ABSENT, ShareNode
-from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.queue import ABSENT, ShareNode, ShareQueue
 from fairway.core.fair_share.reserve import Reserve
 from fairway.core.ids import TenantId
 

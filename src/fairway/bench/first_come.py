@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from fairway.core.fair_share.entitlements import ShareSettings
 from fairway.core.fair_share.fairness import JobT, PoolShare
-from fairway.core.fair_share.node import DONE, OWN, Running
+from fairway.core.fair_share.queue import DONE, OWN, Running
 from fairway.core.ids import TenantId
 
 

@@ -11,8 +11,7 @@ from tests.core.fair_simulation import PLAIN, SECOND, Load, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.floors import Floors
-from fairway.core.fair_share.node import ShareNode
-from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.queue import ShareNode, ShareQueue
 from fairway.core.ids import TenantId
 
 

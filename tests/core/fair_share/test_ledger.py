@@ -12,7 +12,7 @@ from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.ledger import Ledger
-from fairway.core.fair_share.node import DONE, Running
+from fairway.core.fair_share.queue import DONE, Running
 from fairway.core.ids import TenantId, TypeId
 
 QUIET, ENEMY = TenantId(1), TenantId(2)

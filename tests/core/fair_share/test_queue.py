@@ -10,8 +10,7 @@ from tests.core.fair_simulation import LOOSE, PLAIN
 from tests.core.fair_worlds import tried
 
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
-from fairway.core.fair_share.node import ShareNode
-from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.queue import ShareNode, ShareQueue
 from fairway.core.ids import TenantId
 
 TENANTS = 6

@@ -11,8 +11,7 @@ from tests.core.fair_checks import watch_reservations
 from tests.core.fair_simulation import SECOND, Load, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement, ShareSettings
-from fairway.core.fair_share.node import ShareNode
-from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.queue import ShareNode, ShareQueue
 from fairway.core.fair_share.reserve import Reserve
 from fairway.core.ids import TenantId
 

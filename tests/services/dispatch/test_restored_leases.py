@@ -23,7 +23,7 @@ from tests.services.platform_room import (
 )
 
 from fairway.core.errors import Forbidden
-from fairway.core.fair_share.node import OWN, SHARED
+from fairway.core.fair_share.queue import OWN, SHARED
 from fairway.core.tenant import Tenant
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairway.core.fair_share.competitors import Competitors
-from fairway.core.fair_share.node import ShareNode
+from fairway.core.fair_share.queue import ShareNode
 
 
 class Choice:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fairway.core.fair_share.entitlements import FREE, Entitlement, ShareSettings
 from fairway.core.fair_share.floors import Floors
-from fairway.core.fair_share.node import TENANT_BITS, TENANT_MASK, ShareNode
-from fairway.core.fair_share.queue import ShareQueue
+from fairway.core.fair_share.queue import ShareNode, ShareQueue
 from fairway.core.fair_share.recently_active import RecentlyActive
 from fairway.core.fair_share.reserve import Reserve
+from fairway.core.fair_share.virtual_time import TENANT_BITS, TENANT_MASK
 from fairway.core.ids import TenantId
 
 GROUP = TenantId(TENANT_MASK)  # the free group's number among the tenants

@@ -28,7 +28,7 @@ from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.ledger import Ledger
-from fairway.core.fair_share.node import DONE, LENT, OWN, RESERVED, Running, ShareNode
+from fairway.core.fair_share.queue import DONE, LENT, OWN, RESERVED, Running, ShareNode
 from fairway.core.fair_share.standings import ShareStandings
 from fairway.core.ids import TenantId, TypeId
 

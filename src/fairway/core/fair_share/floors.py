@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from heapq import heappop, heappush, heapreplace
 from typing import cast
 
-from fairway.core.fair_share.node import TENANT_MASK, ShareNode
+from fairway.core.fair_share.queue import ShareNode
+from fairway.core.fair_share.virtual_time import TENANT_MASK
 from fairway.core.ids import TenantId
 
 _UNIT = 10**9

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimate, Estimates
-from fairway.core.fair_share.node import (
+from fairway.core.fair_share.queue import (
     DONE,
     LENT,
     OVERTIME,

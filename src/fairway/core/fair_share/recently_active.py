@@ -7,7 +7,7 @@ to whoever holds more than its part already. Nobody is away from a pool that one
 
 from __future__ import annotations
 
-from fairway.core.fair_share.node import ShareNode
+from fairway.core.fair_share.queue import ShareNode
 from fairway.core.ids import TenantId
 
 

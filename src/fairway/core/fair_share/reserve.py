@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairway.core.fair_share.node import ShareNode
+from fairway.core.fair_share.queue import ShareNode
 from fairway.core.ids import TenantId
 
 

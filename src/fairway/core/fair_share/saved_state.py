@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.core.fair_share.competitors import Competitors
-from fairway.core.fair_share.node import SCALE, TENANT_BITS
+from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS
 from fairway.core.ids import TenantId
 
 _GROUP = TenantId(0)

@@ -12,7 +12,8 @@ from enum import StrEnum
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates
 from fairway.core.fair_share.history import Totals
-from fairway.core.fair_share.node import SCALE, TENANT_BITS, ShareNode
+from fairway.core.fair_share.queue import ShareNode
+from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS
 from fairway.core.ids import TenantId, TypeId
 
 
