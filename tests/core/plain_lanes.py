@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.lane import PREPAID_US
 from fairway.core.backlog.lanes import LaneShare
-from fairway.core.backlog.priority import Firsts, first_of
+from fairway.core.backlog.priority import first_of
 from fairway.core.backlog.streams import Stream
 
 

@@ -14,10 +14,10 @@ from tests.core.plain_lanes import PlainLanes
 from tests.core.timed_backlog import TimedBacklog
 from tests.steps import steps_of
 
+from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare
-from fairway.core.backlog.priority import Firsts
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
 from fairway.core.backlog.tenant_backlog import TenantBacklog
 from fairway.core.ids import ShardId, TenantId, TypeId

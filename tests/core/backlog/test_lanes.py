@@ -9,10 +9,10 @@ from tests.core.backlog.test_backlog import POOL, make
 from tests.core.lane_world import SECOND, LaneWorld, Load
 from tests.core.timed_backlog import TimedBacklog
 
+from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.holds import Hold, Holds
 from fairway.core.backlog.lane_order import OLD_ENTRIES
 from fairway.core.backlog.lanes import LANES_MAX, PREPAID_US, LaneShare, lane_of
-from fairway.core.backlog.priority import Firsts
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 from fairway.core.ids import ShardId, TenantId, TypeId
 

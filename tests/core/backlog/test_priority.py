@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, make
 
-from fairway.core.backlog.priority import AGEING_MS, FEW_STREAMS, Firsts, StreamGroup, first_of
+from fairway.core.backlog.firsts import Firsts
+from fairway.core.backlog.priority import AGEING_MS, FEW_STREAMS, StreamGroup, first_of
 from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.ids import ShardId, TenantId, TypeId
 

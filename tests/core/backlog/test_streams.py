@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.core.backlog.test_backlog import POOL, make
 from tests.core.timed_backlog import TimedBacklog
 
-from fairway.core.backlog.priority import FEW_STREAMS, Firsts, StreamGroup, first_of
+from fairway.core.backlog.firsts import Firsts
+from fairway.core.backlog.priority import FEW_STREAMS, StreamGroup, first_of
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits
 from fairway.core.ids import ShardId, TenantId, TypeId
 

@@ -13,7 +13,7 @@ from itertools import chain, groupby
 
 from fairway.core.backlog.circuit_probes import CircuitProbes
 from fairway.core.backlog.counts import BacklogCounts
-from fairway.core.backlog.priority import Firsts
+from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, is_same_stream, key_of

@@ -11,11 +11,11 @@ import zlib
 from collections import Counter
 from collections.abc import Set
 
+from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.lane import PREPAID_US as PREPAID_US
 from fairway.core.backlog.lane import Lane
 from fairway.core.backlog.lane_order import LaneOrder
 from fairway.core.backlog.lane_types import LaneTypes, Leads
-from fairway.core.backlog.priority import Firsts
 from fairway.core.backlog.streams import Stream
 from fairway.core.ids import TypeId
 
@@ -86,12 +86,12 @@ class LaneShare:
 
     def next_stream(self, firsts: Firsts, now_us: int) -> Stream | None:
         """The stream to take from: of the lane with the least slot-time that a worker can run."""
-        leads = firsts.leads.get(self, NOT_ASKED)
+        waiting, lanes = self._waiting, self.lanes
+        leads = firsts.leads.get(waiting, NOT_ASKED)
         if leads is NOT_ASKED:
-            leads = firsts.leads[self] = self._leads(firsts.types)
+            leads = firsts.leads[waiting] = self._leads(firsts.types)
         if leads is not None:
             return self._next_of_some(leads, firsts, now_us)
-        waiting, lanes = self._waiting, self.lanes
         while (lead := waiting.least(lanes, now_us)) is not None:
             mark_us, number = lead
             found = firsts.of(lanes[number].streams)

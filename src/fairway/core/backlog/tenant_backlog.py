@@ -6,8 +6,9 @@ from collections.abc import Iterable, Set
 
 from fairway.core.backlog import deferred
 from fairway.core.backlog.deferred import Crowd
+from fairway.core.backlog.firsts import Firsts
 from fairway.core.backlog.lanes import LaneShare
-from fairway.core.backlog.priority import Firsts, StreamGroup
+from fairway.core.backlog.priority import StreamGroup
 from fairway.core.backlog.streams import Stream, StreamKey
 from fairway.core.ids import PoolId, ShardId, TenantId, TypeId
 
