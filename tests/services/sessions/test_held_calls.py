@@ -105,6 +105,18 @@ def test_calls_that_come_and_go_leave_nothing_behind() -> None:
         machine.dispatcher.end_session(session)
     assert held.lines(SHORT) == []
     assert held.own == {}
+    assert not held._calls
+
+
+def test_a_call_of_a_session_that_has_ended_stands_in_no_line() -> None:
+    """It ended while its call was heard: nobody would take it out of its line again."""
+    machine = Machine()
+    session = machine.worker("a")
+    machine.dispatcher.end_session(session)
+    machine.dispatcher.hold_open(session)
+    held = machine.dispatcher.sessions.held
+    assert held.lines(SHORT) == []
+    assert not held._calls
 
 
 # -- the same as a walk over everybody -------------------------------------------------------------

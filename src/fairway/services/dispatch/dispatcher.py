@@ -446,7 +446,7 @@ class Dispatcher:
 
     def hold_open(self, session: Session) -> None:
         """Its call is held: an arrival may answer it."""
-        self.sessions.held.hold(session)
+        self.sessions.hold_open(session)
 
     def let_go(self, session: Session) -> None:
         self.sessions.held.let_go(session)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import itertools
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from fairway.core.ids import PoolId, TenantId, TypeId
-
-if TYPE_CHECKING:
-    from fairway.services.sessions.sessions import Session
+from fairway.services.sessions.sessions import Session
 
 STALE_SLACK = 16  # entries of calls that are over, before they are swept out
 
@@ -130,24 +128,26 @@ class HeldCalls:
 
     def __init__(self) -> None:
         self._turns = itertools.count()
+        self._calls: dict[Session, HeldCall] = {}
         self._shared: dict[PoolId, dict[Kind, Line]] = {}  # by pool: of workers of all tenants
         self.own: dict[tuple[PoolId, TenantId], dict[Kind, Line]] = {}  # by pool and tenant
         self._stirred: dict[PoolId, set[Line]] = {}  # by pool: own lines to look at again
 
     def hold(self, session: Session) -> None:
         """Its call is held; a call after another that was held still keeps the place of that."""
-        call = session.held or self._enter(session, NOT_HELD)
+        call = self._calls.get(session) or self._enter(session, NOT_HELD)
         if call.turn == NOT_HELD:
             call.turn = next(self._turns)
             call.stand()
 
     def let_go(self, session: Session) -> None:
-        if session.held is not None:
-            session.held.is_over()
+        if (call := self._calls.get(session)) is not None:
+            call.is_over()
 
     def review(self, session: Session) -> None:
         """What it may be given has changed."""
-        turn = NOT_HELD if session.held is None else session.held.turn
+        before = self._calls.get(session)
+        turn = NOT_HELD if before is None else before.turn
         self.forget(session)
         call = self._enter(session, turn)
         if call.is_held:
@@ -155,7 +155,7 @@ class HeldCalls:
 
     def forget(self, session: Session) -> None:
         """It is gone, and stands for nothing any more."""
-        if (call := session.held) is None:
+        if (call := self._calls.pop(session, None)) is None:
             return
         call.is_over()
         session.held = None
@@ -165,7 +165,7 @@ class HeldCalls:
                 self._remove(line)
 
     def _enter(self, session: Session, turn: int) -> HeldCall:
-        call = session.held = HeldCall(session, turn)
+        call = self._calls[session] = session.held = HeldCall(session, turn)
         for pool, slots in session.slots.items():
             if slots > 0:
                 line = call.lines[pool] = self._line(pool, session)

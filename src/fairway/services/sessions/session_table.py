@@ -65,6 +65,11 @@ class SessionTable(dict[str, Session]):
         """Whether it is here still; another of the same name may have come since."""
         return self.get(session.key) is session
 
+    def hold_open(self, session: Session) -> None:
+        """Its call waits for jobs; not if it ended while the call was heard: it is given none."""
+        if self.has(session):
+            self.held.hold(session)
+
     def forget(self, session: Session) -> None:
         if self.pop(session.key, None) is not None:
             if session.is_claimed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,9 +21,6 @@ from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.job_type import TypeFacts
 from fairway.core.run.outcome import FailureClass
 from fairway.store.leases import SessionRow
-
-if TYPE_CHECKING:
-    from fairway.services.sessions.held_calls import HeldCall
 
 PAYLOAD_BYTES_KEPT = 1 << 10  # of a job that runs; a reference to a large one is shorter
 ENDED_LEASES = 100  # that a session may hold beside as many that ended as it has slots
@@ -53,6 +50,22 @@ class Lease(Struct, eq=False, gc=False):
     @property
     def shard(self) -> ShardId:
         return shard_of(self.job.id)
+
+
+class Place(Protocol):
+    """Where the calls of a session stand while they are held open (`held_calls.py`)."""
+
+    full: set[PoolId]  # pools without a free slot
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a call stands there now."""
+
+    def freed(self, pool: PoolId) -> None:
+        """A slot of a full pool may be free now."""
+
+    def look_again(self) -> None:
+        """Whether any of the full pools has a free slot."""
 
 
 class Session:
@@ -125,7 +138,7 @@ class Session:
         self.drain_asked = False  # by an operator
         self.limits: dict[str, str] = {}  # limit → what holds it there, for people
         self.poll: asyncio.Future[None] | None = None  # the call that is held open
-        self.held: HeldCall | None = None  # where its calls stand while they are held
+        self.held: Place | None = None
         self.outbox: list[Lease] = []
         self.recording: set[int] = set()  # numbers of reports on their way to disk
         self.recorded: list[int] = []
