@@ -11,8 +11,8 @@ from fairway.core.errors import (
     Unavailable,
 )
 from fairway.sdk.app import App
+from fairway.sdk.client.enqueue import BatchRefused
 from fairway.sdk.client.failures import (
-    BatchRefused,
     JobCancelled,
     JobEnded,
     JobExpired,

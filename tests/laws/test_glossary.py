@@ -39,7 +39,7 @@ RETIRED_NAMES = {
 #: Members of a name that has one meaning: which classes may have one.
 ONE_MEANING = {
     "coming": set(),
-    "door": {"App"},  # what tenants' programs may call keeps its name
+    "door": {"App", "HasDoor"},  # what tenants' programs may call keeps its name
     "ending": set(),
     "keeper": set(),
     "lobby": set(),

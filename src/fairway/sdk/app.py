@@ -20,13 +20,14 @@ from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown
-from fairway.sdk.schedule import Declared, ScheduleDecorator, ScheduleOptions
+from fairway.sdk.schedule import Declared, ScheduleOptions
 
 if TYPE_CHECKING:
     from fairway.sdk.client.client import Client
 
 P = ParamSpec("P")
 R = TypeVar("R")
+AnyJob = TypeVar("AnyJob", bound=Job[..., Any])
 
 
 class App:
@@ -166,3 +167,31 @@ class JobDecorator:
         job: Job[..., Any] = kind(self._app, function, **self._options)
         self._app.register(job)
         return job
+
+
+class ScheduleDecorator:
+    """Puts a job, or a function that becomes one, on a schedule."""
+
+    def __init__(
+        self, app: App, declared: Callable[..., Declared], options: ScheduleOptions
+    ) -> None:
+        self._app = app
+        self._declared = declared  # but for its name and its job
+        self._options = options
+
+    @overload
+    def __call__(self, job: AnyJob, /) -> AnyJob: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # the order decides, as for jobs
+        self, job: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncJob[P, R]: ...
+    @overload
+    def __call__(self, job: Callable[P, R], /) -> SyncJob[P, R]: ...
+
+    def __call__(self, job: Any, /) -> Any:
+        made: Job[..., Any] = job if isinstance(job, Job) else self._app.job(job)
+        name = self._options.get("name", made.name.replace(":", "-"))
+        if name in self._app.schedules:
+            raise ValueError(f"{self._app.name} already has a schedule named {name!r}")
+        self._app.schedules[name] = self._declared(name=name, job=made, options=self._options)
+        return made

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property
 from typing import (
-    TYPE_CHECKING,
     Any,
     Generic,
     Literal,
@@ -25,6 +24,7 @@ from typing import (
 
 from fairway.core.pools import BY_NAME
 from fairway.core.run.process_limits import CANCEL_GRACE_MS, UNLIMITED
+from fairway.sdk.client.backend import HasDoor
 from fairway.sdk.client.enqueue import (
     Call,
     EnqueueOptions,
@@ -39,9 +39,6 @@ from fairway.sdk.handler.outcomes import Retry
 from fairway.sdk.limits import Limits
 from fairway.wire.job_type import TypeTerms
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
-
-if TYPE_CHECKING:
-    from fairway.sdk.app import App
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,7 +72,7 @@ class Job(Generic[P, R]):
     """One job type of an app."""
 
     def __init__(
-        self, app: App, function: Callable[..., Any], **options: Unpack[JobOptions]
+        self, app: HasDoor, function: Callable[..., Any], **options: Unpack[JobOptions]
     ) -> None:
         self.app = app
         self.function = function

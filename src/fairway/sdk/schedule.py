@@ -10,25 +10,17 @@ sync` or `app.sync_schedules()` bring it to the server, which reads the expressi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, overload
+from typing import Any, Literal, TypedDict
 
 import msgspec
 from msgspec import Raw
 
 from fairway.sdk.durations import Duration, seconds_of
-from fairway.sdk.job import AsyncJob, Job, SyncJob
+from fairway.sdk.job import Job
 from fairway.sdk.times import with_zone
 from fairway.wire.schedules import CatchUp, Overlap, ScheduleRequest
-
-if TYPE_CHECKING:
-    from fairway.sdk.app import App
-
-P = ParamSpec("P")
-R = TypeVar("R")
-AnyJob = TypeVar("AnyJob", bound=Job[..., Any])
 
 
 class ScheduleOptions(TypedDict, total=False):
@@ -92,31 +84,3 @@ class Declared:
 _SPANS = {"catch_up_window_seconds": "catch_up_window", "jitter_seconds": "jitter"}
 _PLAIN: tuple[Literal["overlap", "catch_up"], ...] = ("overlap", "catch_up")
 _MOMENTS: tuple[Literal["starts_at", "ends_at"], ...] = ("starts_at", "ends_at")
-
-
-class ScheduleDecorator:
-    """Puts a job, or a function that becomes one, on a schedule."""
-
-    def __init__(
-        self, app: App, declared: Callable[..., Declared], options: ScheduleOptions
-    ) -> None:
-        self._app = app
-        self._declared = declared  # but for its name and its job
-        self._options = options
-
-    @overload
-    def __call__(self, job: AnyJob, /) -> AnyJob: ...
-    @overload
-    def __call__(  # type: ignore[overload-overlap]  # the order decides, as for jobs
-        self, job: Callable[P, Coroutine[Any, Any, R]], /
-    ) -> AsyncJob[P, R]: ...
-    @overload
-    def __call__(self, job: Callable[P, R], /) -> SyncJob[P, R]: ...
-
-    def __call__(self, job: Any, /) -> Any:
-        made: Job[..., Any] = job if isinstance(job, Job) else self._app.job(job)
-        name = self._options.get("name", made.name.replace(":", "-"))
-        if name in self._app.schedules:
-            raise ValueError(f"{self._app.name} already has a schedule named {name!r}")
-        self._app.schedules[name] = self._declared(name=name, job=made, options=self._options)
-        return made

@@ -109,9 +109,9 @@ async def test_a_retry_after_beyond_patience_is_not_waited_for(
     assert caught.value.code == "TENANT_RATE_LIMIT_EXCEEDED"
 
 
-async def test_patience_ends(score: ScoreJob, server: TinyServer) -> None:
+async def test_patience_ends(app: App, score: ScoreJob, server: TinyServer) -> None:
     server.moods.extend([Reply(503, problem("OVERLOADED", 503, "busy"))] * 1000)
-    score.app.client._transport._patience_seconds = 0.5
+    app.client._transport._patience_seconds = 0.5
     with pytest.raises(Unavailable, match="busy"):
         await score.aenqueue("cv1", "r1")
 

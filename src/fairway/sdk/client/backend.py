@@ -8,19 +8,41 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from fairway.core.errors import FairwayError
-    from fairway.sdk.client.sse import Event
-    from fairway.sdk.job import Job
-    from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.core.errors import FairwayError
+from fairway.sdk.client.sse import Event
+from fairway.sdk.handler.codec import Codec
+from fairway.wire.messages import JobRequest, JobView, Reschedule
+
+
+class HasDoor(Protocol):
+    """Who knows the way to the platform: an app."""
+
+    name: str
+
+    def door(self) -> Backend:
+        """The testing mode that is open here, else the client."""
+
+
+class JobType(Protocol):
+    """What is asked of a job type to hand in jobs of it."""
+
+    app: HasDoor
+    name: str
+    pool: str
+    priority: int
+    timeout_seconds: float | None
+
+    @property
+    def codec(self) -> Codec:
+        """Its arguments and its result, to JSON and back."""
 
 
 class Submission(NamedTuple):
     """A job to hand in. Without a key of the caller's, the door makes one up."""
 
-    job: Job[..., Any]
+    job: JobType
     request: JobRequest
     idempotency_key: str | None = None
 

@@ -7,22 +7,18 @@ asynchronous one, driven by `blocking.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Raw
 
-from fairway.core.errors import FairwayError
-from fairway.sdk.client.backend import Backend, Submission
-from fairway.sdk.client.failures import BatchRefused
+from fairway.core.errors import FairwayError, Refused
+from fairway.sdk.client.backend import Backend, JobType, Submission
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
 from fairway.sdk.times import TimeOptions, time_fields
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS, JobRequest
-
-if TYPE_CHECKING:
-    from fairway.sdk.job import Job
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +28,7 @@ Call: TypeAlias = tuple[Any, ...] | dict[str, Any]
 
 PRIORITY_MAX = 9
 KEY_LENGTH_MAX = 255
+REFUSALS_SHOWN = 5
 
 
 class EnqueueOptions(TimeOptions, total=False):
@@ -44,10 +41,28 @@ class EnqueueOptions(TimeOptions, total=False):
     idempotency_key: str
 
 
+class BatchRefused(Refused):
+    """Some jobs of a batch were refused. Both mappings go by the place in the batch."""
+
+    code = "BATCH_REFUSED"
+
+    def __init__(
+        self, accepted: Mapping[int, Handle[Any]], refused: Mapping[int, FairwayError]
+    ) -> None:
+        self.accepted = accepted
+        self.refused = refused
+        shown = [f"#{n} {e.code}: {e.message}" for n, e in list(refused.items())[:REFUSALS_SHOWN]]
+        rest = len(refused) - len(shown)
+        if rest:
+            shown.append(f"and {rest} more")
+        total = len(accepted) + len(refused)
+        super().__init__(f"{len(refused)} of {total} jobs were refused: {'; '.join(shown)}")
+
+
 class Enqueuer(Generic[P, R]):
     """A job type with options for the jobs to come."""
 
-    def __init__(self, job: Job[P, R], options: EnqueueOptions) -> None:
+    def __init__(self, job: JobType, options: EnqueueOptions) -> None:
         refuse_unknown(options, EnqueueOptions, f"{job.name}.options")
         self._job = job
         self._pool = checked_pool(options.get("pool", job.pool))

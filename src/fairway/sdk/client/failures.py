@@ -7,7 +7,7 @@ FairwayError
 │   └── JobExpired          its last moment to start passed
 ├── StillRunning            the wait is over, the job is not (also a TimeoutError)
 ├── Refused
-│   ├── BatchRefused        some jobs of a batch were kept out
+│   ├── BatchRefused        some jobs of a batch were kept out (in `sdk/client/enqueue.py`)
 │   └── InvalidRequest
 │       └── InvalidArguments    (in `sdk/handler/codec.py`)
 └── Unavailable
@@ -16,17 +16,11 @@ FairwayError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fairway.core.errors import FairwayError, Refused, Unavailable
+from fairway.core.errors import FairwayError, Unavailable
 from fairway.sdk.client.status import status_of
 from fairway.wire.messages import JobView
-
-if TYPE_CHECKING:
-    from fairway.sdk.client.handle import Handle
-
-REFUSALS_SHOWN = 5
 
 
 class JobEnded(FairwayError):
@@ -71,24 +65,6 @@ class Unreachable(Unavailable):
     """The server gave no answer."""
 
     code = "UNREACHABLE"
-
-
-class BatchRefused(Refused):
-    """Some jobs of a batch were refused. Both mappings go by the place in the batch."""
-
-    code = "BATCH_REFUSED"
-
-    def __init__(
-        self, accepted: Mapping[int, Handle[Any]], refused: Mapping[int, FairwayError]
-    ) -> None:
-        self.accepted = accepted
-        self.refused = refused
-        shown = [f"#{n} {e.code}: {e.message}" for n, e in list(refused.items())[:REFUSALS_SHOWN]]
-        rest = len(refused) - len(shown)
-        if rest:
-            shown.append(f"and {rest} more")
-        total = len(accepted) + len(refused)
-        super().__init__(f"{len(refused)} of {total} jobs were refused: {'; '.join(shown)}")
 
 
 def ended_without_result(view: JobView) -> JobEnded:

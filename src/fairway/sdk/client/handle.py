@@ -10,24 +10,20 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.lifecycle import BY_LABEL
+from fairway.sdk.client.backend import Backend, HasDoor
 from fairway.sdk.client.failures import StillRunning, ended_without_result
+from fairway.sdk.client.sse import Event
 from fairway.sdk.client.status import JobStatus, status_of
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.outcomes import Cancel, Snooze
 from fairway.sdk.times import with_zone
-from fairway.wire.messages import Reschedule
-
-if TYPE_CHECKING:
-    from fairway.sdk.app import App
-    from fairway.sdk.client.backend import Backend
-    from fairway.sdk.client.sse import Event
-    from fairway.wire.messages import JobView
+from fairway.wire.messages import JobView, Reschedule
 
 R = TypeVar("R", covariant=True)
 Result = TypeVar("Result")
@@ -49,7 +45,7 @@ class Handle(Generic[R]):
         self._decode = decode
 
     @classmethod
-    def from_id(cls, app: App, job_id: str) -> Handle[Any]:
+    def from_id(cls, app: HasDoor, job_id: str) -> Handle[Any]:
         """A handle without the result's type; `job.handle(id)` knows it."""
         return Handle(app.door(), job_id)
 

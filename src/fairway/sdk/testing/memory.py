@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
@@ -18,6 +19,7 @@ from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
@@ -124,7 +126,7 @@ class MemoryDoor:
         due_at = due_of(submission.request, now)
         record = Enqueued(
             id=make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
-            job=submission.job,
+            job=_job_of(submission),
             request=submission.request,
             created_at=now,
             due_at=due_at,
@@ -155,6 +157,13 @@ def is_skipped(request: JobRequest, now: float) -> bool:
 def decision_after(record: Enqueued, end: Outcome) -> Decision:
     policy = RetryPolicy(attempts_max=record.job.attempts_max, **record.job.retry.bounds)
     return decide(policy, record.tally, end, MIDDLE_SAMPLE)
+
+
+def _job_of(submission: Submission) -> Job[..., Any]:
+    """With its function: it runs here."""
+    if not isinstance(submission.job, Job):
+        raise TypeError(f"{submission.job.name} has no function that could be run here")
+    return submission.job
 
 
 def _same(known: Enqueued, submission: Submission) -> Enqueued:
