@@ -24,7 +24,7 @@ def test_a_cap_lets_nobody_in_until_a_job_ends() -> None:
     share.wake(TenantId(1), 0)
     granted = share.grant(10, always, 0)
     assert len(granted) == 2
-    assert share.insight.standing(TenantId(1), 0).waiting is Waiting.CAP
+    assert share.standings.standing(TenantId(1), 0).waiting is Waiting.CAP
     share.finish(granted[0][1], SECOND)
     assert len(share.grant(10, always, SECOND)) == 1
 

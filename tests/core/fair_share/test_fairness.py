@@ -148,7 +148,7 @@ def test_debt_is_forgiven_beyond_its_limit() -> None:
     share.sleep(TenantId(1), 0)
     node.raise_to(node.v + 10**9 * node.stride)
     share.wake(TenantId(1), 0)
-    assert share.insight.standing(TenantId(1), 0).debt_us == 10 * 30 * SECOND
+    assert share.standings.standing(TenantId(1), 0).debt_us == 10 * 30 * SECOND
 
 
 # ---- the conversation with the dispatcher
@@ -192,8 +192,8 @@ def test_a_tenants_own_workers_cost_it_nothing_and_take_nothing_from_the_pool() 
     assert sorted(tenants_of(share.grant(10, always, 0))) == [1] * 5 + [2] * 5
     for _, running in own:
         share.finish(running, SECOND)
-    assert share.insight.running(TenantId(1)) == 5
-    assert share.insight.standing(TenantId(1), SECOND).received_us == 10 * SECOND
+    assert share.standings.running(TenantId(1)) == 5
+    assert share.standings.standing(TenantId(1), SECOND).received_us == 10 * SECOND
 
 
 def test_a_tenants_own_workers_teach_nobody_how_long_a_type_runs() -> None:
@@ -210,17 +210,17 @@ def test_finishing_twice_changes_nothing() -> None:
     running = share.grant(1, always, 0)[0][1]
     share.finish(running, SECOND)
     share.finish(running, 9 * SECOND)
-    assert share.insight.running(TenantId(1)) == 0
-    assert share.insight.standing(TenantId(1), 9 * SECOND).received_us == SECOND
+    assert share.standings.running(TenantId(1)) == 0
+    assert share.standings.standing(TenantId(1), 9 * SECOND).received_us == SECOND
 
 
 def test_nodes_without_work_or_debt_are_forgotten_but_not_what_they_received() -> None:
     world = {n: Load(jobs=3) for n in range(1, 201)}
     sim = Simulation(50, world).run(20 * SECOND)
-    assert sim.share.insight.pool().nodes == 200
+    assert sim.share.standings.pool().nodes == 200
     sim.share.tick(sim.now_us)
-    assert sim.share.insight.pool().nodes == 0
-    assert sim.share.insight.standing(TenantId(7), sim.now_us).received_us == 3 * SECOND // 2
+    assert sim.share.standings.pool().nodes == 0
+    assert sim.share.standings.standing(TenantId(7), sim.now_us).received_us == 3 * SECOND // 2
 
 
 def test_a_restored_debtor_waits_and_unknown_tenants_are_spread_out() -> None:
@@ -233,7 +233,7 @@ def test_a_restored_debtor_waits_and_unknown_tenants_are_spread_out() -> None:
     heir.restore(rows, 0)
     for tenant in (1, 2, 3, 4, 5):
         heir.wake(TenantId(tenant), 0)
-    assert heir.insight.standing(TenantId(1), 0).debt_us > SECOND
+    assert heir.standings.standing(TenantId(1), 0).debt_us > SECOND
     assert len({heir._competitors.node(TenantId(n)).v >> 32 for n in (3, 4, 5)}) == 3
     assert 1 not in tenants_of(heir.grant(8, always, 0))
 

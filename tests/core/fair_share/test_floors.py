@@ -39,7 +39,7 @@ def test_use_within_the_floor_leaves_no_debt() -> None:
         2: Load(terms=Entitlement(weight=99)),
     }
     sim = Simulation(50, world).run(60 * SECOND)
-    assert sim.share.insight.pool().floor_grants > 20
+    assert sim.share.standings.pool().floor_grants > 20
     sim.sleep(2)
     sim.wake(2)
     sim.set_entitlement(1, Entitlement(weight=99))

@@ -62,9 +62,9 @@ def test_entitlement_over_the_last_minute_is_the_fair_share_of_it(tenants: int) 
     for number in range(1, 25):
         sim.run(number * PASS_US)
         history.turn(sim.now_us)
-        history.note(sim.share.insight.totals(sim.share.tenants(), sim.now_us))
+        history.note(sim.share.standings.totals(sim.share.tenants(), sim.now_us))
     sim.run(sim.now_us + SECOND)
-    for now in sim.share.insight.totals(map(TenantId, sim.loads), sim.now_us):
+    for now in sim.share.standings.totals(map(TenantId, sim.loads), sim.now_us):
         recent = history.recent(now)
         assert recent is not None
         fair_us = 10 * recent.window_us / tenants
@@ -75,10 +75,11 @@ def test_entitlement_over_the_last_minute_is_the_fair_share_of_it(tenants: int) 
 def test_asking_does_not_change_what_is_answered() -> None:
     asked, unasked = (Simulation(4, {1: Load(), 2: Load()}, PLAIN) for _ in range(2))
     for second in range(1, 21):
-        asked.run(second * SECOND).share.insight.totals([TenantId(1), TenantId(2)], asked.now_us)
+        asked.run(second * SECOND).share.standings.totals([TenantId(1), TenantId(2)], asked.now_us)
     unasked.run(20 * SECOND)
     one, other = (
-        sim.share.insight.totals([TenantId(1), TenantId(2)], sim.now_us) for sim in (asked, unasked)
+        sim.share.standings.totals([TenantId(1), TenantId(2)], sim.now_us)
+        for sim in (asked, unasked)
     )
     for mine, theirs in zip(one, other, strict=True):
         assert mine.received_us == theirs.received_us
@@ -88,6 +89,6 @@ def test_asking_does_not_change_what_is_answered() -> None:
 def test_a_cap_bounds_what_is_fair_and_an_absent_tenant_has_a_fair_share_too() -> None:
     loads = {1: Load(), 2: Load(terms=Entitlement(cap=1)), 3: Load(from_us=99 * SECOND)}
     sim = Simulation(8, loads, PLAIN).run(SECOND)
-    slots = [sim.share.insight.standing(TenantId(n), sim.now_us).fair_slots_milli for n in (2, 3)]
+    slots = [sim.share.standings.standing(TenantId(n), sim.now_us).fair_slots_milli for n in (2, 3)]
     assert slots[0] == 1000
     assert slots[1] >= 2000

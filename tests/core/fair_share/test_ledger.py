@@ -59,11 +59,11 @@ class World:
 
     def seen(self) -> object:
         """All that an explanation of the quiet one's jobs is made of."""
-        insight = self.share.insight
+        standings = self.share.standings
         return (
-            insight.estimate(TYPE),
-            insight.standing(QUIET, self.now_us),
-            insight.totals([QUIET], self.now_us),
+            standings.estimate(TYPE),
+            standings.standing(QUIET, self.now_us),
+            standings.totals([QUIET], self.now_us),
             self.share.idle_slots,
         )
 

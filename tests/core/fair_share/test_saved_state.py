@@ -37,7 +37,7 @@ def successor(sim: Simulation, rows: list[tuple[TenantId, int]]) -> PoolShare:
 
 def debts(share: PoolShare, now_us: int) -> dict[TenantId, int]:
     return {
-        TenantId(tenant): share.insight.standing(TenantId(tenant), now_us).debt_us
+        TenantId(tenant): share.standings.standing(TenantId(tenant), now_us).debt_us
         for tenant in TENANTS
     }
 

@@ -37,11 +37,11 @@ class Asked(PoolShare):
         super().wake(TenantId(tenant), now_us)
 
     def _ask(self, now_us: int) -> None:
-        self.insight.pool()
-        self.insight.estimate(TypeId(1))
-        self.insight.totals(map(TenantId, range(9)), now_us)
+        self.standings.pool()
+        self.standings.estimate(TypeId(1))
+        self.standings.totals(map(TenantId, range(9)), now_us)
         for tenant in range(1, 9):
-            self.insight.standing(TenantId(tenant), now_us)
+            self.standings.standing(TenantId(tenant), now_us)
 
 
 @tried(200)
@@ -52,7 +52,7 @@ def test_asking_changes_no_decision(steps: list[Step]) -> None:
         share.set_capacity(8, 0)
     left = [[one.node.tenant for one in play(share, steps)] for share in (quiet, asked)]
     assert left[0] == left[1]
-    assert quiet.insight.pool() == asked.insight.pool()
+    assert quiet.standings.pool() == asked.standings.pool()
 
 
 def test_each_reason_to_wait() -> None:
@@ -63,7 +63,7 @@ def test_each_reason_to_wait() -> None:
     share.grant(2, lambda who: SimJob(1, TypeId(1), 0, None) if who == 1 else None, 0)
     for _ in range(2):  # the second time it is not the turn of 2, but 1 has all that is its own
         share.grant(1, lambda who: SimJob(2, TypeId(2), 0, None) if who == 2 else None, 0)
-    waiting = {who: share.insight.standing(TenantId(who), 0).waiting for who in (1, 2, 3, 4)}
+    waiting = {who: share.standings.standing(TenantId(who), 0).waiting for who in (1, 2, 3, 4)}
     assert waiting == {
         1: Waiting.FAIR_SLOTS,
         2: Waiting.TURN,
@@ -75,11 +75,11 @@ def test_each_reason_to_wait() -> None:
 def test_slots_that_one_may_expect_are_by_weight_and_within_its_cap() -> None:
     share = pool(12, 1, 2)
     share.set_entitlement(TenantId(1), Entitlement(weight=20), 0)
-    assert share.insight.standing(TenantId(1), 0).fair_slots_milli == 8_000
-    assert share.insight.standing(TenantId(2), 0).fair_slots_milli == 4_000
+    assert share.standings.standing(TenantId(1), 0).fair_slots_milli == 8_000
+    assert share.standings.standing(TenantId(2), 0).fair_slots_milli == 4_000
     share.set_entitlement(TenantId(1), Entitlement(weight=20, cap=3), 0)
-    assert share.insight.standing(TenantId(1), 0).fair_slots_milli == 3_000
-    assert share.insight.standing(TenantId(9), 0).fair_slots_milli == 3_000, (
+    assert share.standings.standing(TenantId(1), 0).fair_slots_milli == 3_000
+    assert share.standings.standing(TenantId(9), 0).fair_slots_milli == 3_000, (
         "a newcomer, beside the others"
     )
 
@@ -89,10 +89,10 @@ def test_what_was_received_is_told_after_its_tenant_was_forgotten() -> None:
     ((_, running),) = share.grant(1, always, 0)
     share.finish(running, 5 * SECOND)
     share.sleep(TenantId(1), 5 * SECOND)
-    before = share.insight.standing(TenantId(1), 5 * SECOND)
+    before = share.standings.standing(TenantId(1), 5 * SECOND)
     for hour in (1, 2):
         share.tick(hour * 3600 * SECOND)
     assert 1 not in share._competitors.nodes
-    after = share.insight.standing(TenantId(1), 3 * 3600 * SECOND)
+    after = share.standings.standing(TenantId(1), 3 * 3600 * SECOND)
     assert after.received_us == before.received_us == 5 * SECOND
     assert after.entitled_us == before.entitled_us == 5 * SECOND

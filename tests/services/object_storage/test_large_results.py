@@ -143,7 +143,7 @@ async def test_a_run_that_ended_holds_no_slot_though_its_result_finds_no_room(
     for one in list(session.leases.values()):
         platform.dispatcher.lost([one])
     assert session.in_use[SHORT] == 0, "given back once, not twice"
-    assert platform.dispatcher.shares[SHORT].insight.running(tenant.id) == 0
+    assert platform.dispatcher.shares[SHORT].standings.running(tenant.id) == 0
 
 
 async def test_what_storage_does_not_take_for_long_is_tried_again_later(

@@ -214,7 +214,7 @@ async def test_a_paused_tenant_is_owed_nothing(platform: Platform, tenant: Tenan
     await asyncio.sleep(0.3)
     await submit(platform, tenant)
     now_us = SystemClock().now_us()
-    assert platform.dispatcher.shares[SHORT].insight.standing(tenant.id, now_us).entitled_us == 0
+    assert platform.dispatcher.shares[SHORT].standings.standing(tenant.id, now_us).entitled_us == 0
 
 
 # -- how many ------------------------------------------------------------------------------------

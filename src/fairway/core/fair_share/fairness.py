@@ -61,7 +61,7 @@ class PoolShare:
         self._competitors = Competitors(settings)
         self._choice = Choice(self._competitors)
         self._ledger = Ledger(self._competitors, self._estimates)
-        self.insight = ShareStandings(self._competitors, self._estimates)
+        self.standings = ShareStandings(self._competitors, self._estimates)
 
     # ---- what the dispatcher tells
 

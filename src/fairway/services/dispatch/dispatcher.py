@@ -537,7 +537,7 @@ class Dispatcher:
 
     def share_of(self, pool: PoolId) -> ShareStandings:
         """What there is to know of how a pool is shared out."""
-        return self.shares[pool].insight
+        return self.shares[pool].standings
 
     def all_shares(self) -> list[tuple[PoolId, PoolShare]]:
         """By pool, for those who keep them going."""

@@ -64,7 +64,7 @@ class FairShareLoop:
                 now_us = self._clock.now_us()
                 for tenant, debt_us in share.checkpoint(now_us, some):
                     self._unwritten[pool, tenant] = Debt(pool, tenant, debt_us)
-                history.note(share.insight.totals(some, now_us))
+                history.note(share.standings.totals(some, now_us))
 
     async def _write(self) -> None:
         """Each shard's debts with its term; the free group's with every shard."""

@@ -28,7 +28,7 @@ class Shares(dict[PoolId, PoolShare]):
 
     def is_crowded(self, number: PoolId) -> bool:
         """Whether a pool has so many free tenants waiting that more of them may wait outside."""
-        return self[number].insight.free_waiting >= FREE_TENANTS_IN_MEMORY
+        return self[number].standings.free_waiting >= FREE_TENANTS_IN_MEMORY
 
     def set_entitlement(self, tenant: Tenant, now_us: int) -> None:
         """A tenant's terms in every pool that is known."""
