@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from math import isnan
 from typing import Any, NamedTuple, TypeVar
 
 from rich.console import Console
@@ -37,10 +38,12 @@ def part(name: str) -> Iterator[None]:
 
 
 def show(figures: Mapping[str, float], *, json_output: bool) -> None:
+    """What nothing was measured for is None: JSON has no word for not a number."""
+    known = {name: None if isnan(value) else value for name, value in figures.items()}
     if json_output:
-        print(json.dumps(figures))  # noqa: T201  # data goes to stdout
+        print(json.dumps(known))  # noqa: T201  # data goes to stdout
     else:
-        Console().print(figures)
+        Console().print(known)
 
 
 def show_table(title: str, figures: Mapping[str, float], aims: Mapping[str, Aim]) -> None:
@@ -51,5 +54,6 @@ def show_table(title: str, figures: Mapping[str, float], aims: Mapping[str, Aim]
     for name, value in figures.items():
         aim = aims.get(name)
         colour = "default" if aim is None else "green" if aim.holds(value) else "red"
-        table.add_row(name, f"[{colour}]{value:,.3f}[/]", aim.text if aim else "")
+        text = "–" if isnan(value) else f"{value:,.3f}"
+        table.add_row(name, f"[{colour}]{text}[/]", aim.text if aim else "")
     Console().print(table)
