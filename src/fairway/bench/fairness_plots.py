@@ -41,9 +41,13 @@ def _over_time(shares: Shares) -> Figure:
     axes.set_xlim(0, shares.seconds)
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=5)
     axes.annotate(
-        "dashed: the fair number of slots", (0.99, 1.02), xycoords="axes fraction", ha="right",
-        fontsize=8, color="#57606a",
-    )  # fmt: skip
+        "dashed: the fair number of slots",
+        (0.99, 1.02),
+        xycoords="axes fraction",
+        ha="right",
+        fontsize=8,
+        color="#57606a",
+    )
     return figure
 
 
@@ -56,9 +60,13 @@ def _crowd(shares: Shares, figures: dict[str, float]) -> Figure:
     axes.axhline(1.0, color=INK, linewidth=1, linestyle=(0, (4, 3)))
     axes.set_ylim(0, max(1.25, max(ratios) * 1.1))
     axes.annotate(
-        f"Jain's index {figures['jain_60s']:.4f}", (0.99, 1.02), xycoords="axes fraction",
-        ha="right", fontsize=8, color="#57606a",
-    )  # fmt: skip
+        f"Jain's index {figures['jain_60s']:.4f}",
+        (0.99, 1.02),
+        xycoords="axes fraction",
+        ha="right",
+        fontsize=8,
+        color="#57606a",
+    )
     return figure
 
 

@@ -56,8 +56,9 @@ class BenchPlatform(MeasuredPlatform):
         try:
             await connection.execute(
                 f"UPDATE tenants SET {changes}, updated_at = now() WHERE id = ANY($1::int[])",
-                [number + 1 for number in numbers], *columns.values(),
-            )  # fmt: skip
+                [number + 1 for number in numbers],
+                *columns.values(),
+            )
         finally:
             await connection.close()
 
@@ -68,9 +69,12 @@ class BenchPlatform(MeasuredPlatform):
     async def start_worker(self, slots: int, pool: str = "short", **more: str) -> Program:
         """It takes a second to come."""
         return await self.start_worker_of(
-            "fairway.bench.jobs:app", {pool: slots}, f"worker-{next(self._numbers)}", GRACE_SECONDS,
+            "fairway.bench.jobs:app",
+            {pool: slots},
+            f"worker-{next(self._numbers)}",
+            GRACE_SECONDS,
             **{**self.settings, **more},
-        )  # fmt: skip
+        )
 
 
 @asynccontextmanager

@@ -55,12 +55,15 @@ async def over_estimated(seconds: float) -> tuple[float, Shares]:
     """The same weights; one tenant's naps of 0.1 s are believed to take 10 s, a hundred times."""
     nappers = [
         Napper(
-            name="quick-100", weight=100, nap_seconds=0.1, jobs=int(300 * seconds),
+            name="quick-100",
+            weight=100,
+            nap_seconds=0.1,
+            jobs=int(300 * seconds),
             types=tuple(range(1, 299)),
         ),
         Napper(name="plain-100", weight=100, nap_seconds=1.0, jobs=int(40 * seconds)),
         Napper(name="plain-10", weight=10, nap_seconds=1.0, jobs=int(20 * seconds)),
-    ]  # fmt: skip
+    ]
     return await _errors("Believed 10 s, takes 0.1 s", nappers, "medium", seconds)
 
 
@@ -97,11 +100,14 @@ async def many_backlogged(seconds: float, count: int = 100) -> tuple[float, Shar
     slots = 200
     nappers = [
         Napper(
-            name=f"t{n}", weight=(10, 20, 50)[n % 3], nap_seconds=(0.1, 0.2, 0.4)[n // 3 % 3],
-            types=(n % 9,), jobs=int(seconds * 42 + 50),
+            name=f"t{n}",
+            weight=(10, 20, 50)[n % 3],
+            nap_seconds=(0.1, 0.2, 0.4)[n // 3 % 3],
+            types=(n % 9,),
+            jobs=int(seconds * 42 + 50),
         )
         for n in range(count)
-    ]  # fmt: skip
+    ]
     async with scene(nappers) as stage:
         log = await stage.play(slots, seconds)
     entitled = _entitled(nappers, slots)

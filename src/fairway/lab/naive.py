@@ -83,8 +83,9 @@ class Naive:
         async with self._connection() as connection:
             number = await connection.fetchval(
                 "INSERT INTO applications (candidate, submitted) VALUES ($1, $2) RETURNING id",
-                candidate, time.time(),
-            )  # fmt: skip
+                candidate,
+                time.time(),
+            )
         self._arrived.release()
         return JSONResponse({"id": str(number)}, 202)
 
@@ -98,8 +99,10 @@ class Naive:
                 await asyncio.sleep(self._seconds)
                 await connection.execute(
                     "UPDATE applications SET score = 1, started = $2, finished = $3 WHERE id = $1",
-                    number, started, time.time(),
-                )  # fmt: skip
+                    number,
+                    started,
+                    time.time(),
+                )
 
     async def _sample(self) -> None:
         while True:

@@ -133,6 +133,9 @@ def faster(scenario: Scenario, speed: float) -> Scenario:
     windows = [replace(w, start=w.start / speed, end=w.end / speed) for w in scenario.windows]
     happenings = [replace(one, at=one.at / speed) for one in scenario.happenings]
     return replace(
-        scenario, seconds=scenario.seconds / speed, tenants=groups, windows=windows,
+        scenario,
+        seconds=scenario.seconds / speed,
+        tenants=groups,
+        windows=windows,
         happenings=happenings,
-    )  # fmt: skip
+    )

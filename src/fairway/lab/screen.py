@@ -33,8 +33,11 @@ class Bar:
 @contextmanager
 def bar(text: str, total: float) -> Iterator[Bar]:
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=screen) as progress:
         yield Bar(progress, text, total)
 

@@ -69,9 +69,13 @@ class MeasuredPlatform:
     ) -> Program:
         """Returns when it takes work. `command` is what follows `python -m`."""
         program = await self.programs.start(
-            "server", *command, **{**self.settings, **settings}, FAIRWAY_PORT=str(self.port),
-            FAIRWAY_DATABASE_URL=self.dsn, FAIRWAY_DATA_DIR=str(self.folder / "data"),
-        )  # fmt: skip
+            "server",
+            *command,
+            **{**self.settings, **settings},
+            FAIRWAY_PORT=str(self.port),
+            FAIRWAY_DATABASE_URL=self.dsn,
+            FAIRWAY_DATA_DIR=str(self.folder / "data"),
+        )
         async with asyncio.timeout(READY_SECONDS):
             while not await self._is_ready():
                 program.must_live()
@@ -90,9 +94,20 @@ class MeasuredPlatform:
         """Returns at once; `worker ready` is what it says when it is."""
         slots = [f"{pool}={count}" for pool, count in pools.items()]
         return await self.programs.start(
-            name, "fairway", "worker", app, "--name", name, "--grace", f"{grace_seconds:g}",
-            "--pool", *slots, FAIRWAY_URL=self.url, FAIRWAY_API_KEY=self._worker.text, **more,
-        )  # fmt: skip
+            name,
+            "fairway",
+            "worker",
+            app,
+            "--name",
+            name,
+            "--grace",
+            f"{grace_seconds:g}",
+            "--pool",
+            *slots,
+            FAIRWAY_URL=self.url,
+            FAIRWAY_API_KEY=self._worker.text,
+            **more,
+        )
 
     def close(self) -> None:
         for client in self._clients.values():

@@ -85,9 +85,15 @@ class Programs:
         with path.open("ab") as file:
             written_bytes = file.tell()
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", *words, env=clean | environment, stdout=file, stderr=file,
-                start_new_session=True, preexec_fn=partial(die_with_parent, signal.SIGTERM),
-            )  # fmt: skip
+                sys.executable,
+                "-m",
+                *words,
+                env=clean | environment,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+                preexec_fn=partial(die_with_parent, signal.SIGTERM),
+            )
         program = Program(process, path, written_bytes)
         self._started.append(program)
         return program

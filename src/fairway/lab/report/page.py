@@ -19,8 +19,13 @@ def write(report: Report, folder: Path) -> Path:
     """Everything into this folder; answers the page."""
     folder.mkdir(parents=True, exist_ok=True)
     origin = stamp()
-    document = {**report.data, "valid": report.is_valid, "invalid_because": report.invalid,
-                "notes": report.notes, "stamp": origin}  # fmt: skip
+    document = {
+        **report.data,
+        "valid": report.is_valid,
+        "invalid_because": report.invalid,
+        "notes": report.notes,
+        "stamp": origin,
+    }
     text = msgspec.json.format(msgspec.json.encode(finite(document)), indent=2)
     (folder / f"{report.name}.json").write_bytes(text + b"\n")
     pictures = []

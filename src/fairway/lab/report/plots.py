@@ -74,9 +74,15 @@ def label_line(axes: Any, x: float, text: str, colour: str = RED) -> None:
     """A dashed upright with its meaning beside it."""
     axes.axvline(x, color=colour, linewidth=1.2, linestyle=(0, (4, 3)))
     axes.annotate(
-        text, (x, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -2),
-        textcoords="offset points", color=colour, fontsize=8.5, va="top",
-    )  # fmt: skip
+        text,
+        (x, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(4, -2),
+        textcoords="offset points",
+        color=colour,
+        fontsize=8.5,
+        va="top",
+    )
 
 
 def from_zero(axes: Any, top: float | None = None) -> None:

@@ -27,8 +27,11 @@ def _commit() -> str:
     try:
         found = subprocess.run(
             ["git", "-C", str(here), "describe", "--always", "--dirty"],
-            capture_output=True, text=True, check=False, timeout=5,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=5,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return found.stdout.strip()

@@ -107,7 +107,7 @@ class Session:
         "warm_types",
         "woken_us",
         "worker",
-    )  # fmt: skip
+    )
 
     def __init__(self, key: str, now_us: int) -> None:
         self.key = key
