@@ -20,6 +20,7 @@ FILE_LINES_MAX = 400
 #: The one owner: a verb for each thing that is asked of it, most of them a line of a part's.
 #: And the one place where all services are joined.
 LONGER = {
+    "core/fair_share/queue.py": 410,
     "services/dispatch/dispatcher.py": 550,
     "services/platform.py": 420,
     "services/sessions/sessions.py": 440,

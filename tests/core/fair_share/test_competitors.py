@@ -62,6 +62,9 @@ def check(all_: Competitors) -> None:
     assert (all_.free.eligible, all_.free.weight) == (len(free), sum(node.weight for node in free))
     assert all_.group.awake == bool(free)
     assert all_.group.running == sum(node.running for node in children)
+    for queue in (all_.paid, all_.free):
+        busy = [node for node in (*nodes, all_.group) if node.running and node.queue is queue]
+        assert queue.occupied == {node.tenant: node for node in busy}
     assert all_.floors._share == sum(node.floor_share for node in paid)
     assert all_.running == sum(node.running + node.uncharged_running for node in nodes)
     for node in nodes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fairway.core.fair_share.entitlements import FREE, Entitlement, ShareSettings
 from fairway.core.fair_share.floors import Floors
+from fairway.core.fair_share.idle_nodes import IdleNodes
 from fairway.core.fair_share.queue import ShareNode, ShareQueue
 from fairway.core.fair_share.recently_active import RecentlyActive
 from fairway.core.fair_share.reserve import Reserve
@@ -15,7 +16,8 @@ from fairway.core.fair_share.virtual_time import TENANT_BITS, TENANT_MASK
 from fairway.core.ids import TenantId
 
 GROUP = TenantId(TENANT_MASK)  # the free group's number among the tenants
-_SWEEP_US = 1_000_000
+_SWEEP_US = 20_000
+_FORGIVE_US, _FORGIVE_ALL_US = 50_000, 1_000_000
 _NODE_US = 10  # housekeeping over n nodes waits n times this: about one per cent of a core
 _STANDARD = Entitlement()
 
@@ -41,9 +43,10 @@ class Competitors:
         self.dither_until_us = 0
         self.past_us: dict[TenantId, tuple[int, int]] = {}  # received, entitled: of forgotten nodes
         self._entitlements: dict[TenantId, Entitlement] = {}
-        self._idle: list[ShareNode] = []
+        self._idle_paid = IdleNodes(self.nodes, self.paid)
+        self._idle_free = IdleNodes(self.nodes, self.free)
         self._sweep_at_us = 0
-        self._forgive_at_us = 0
+        self._forgive_at_us = self._forgive_all_at_us = 0
 
     # ---- terms and capacity
 
@@ -104,7 +107,10 @@ class Competitors:
         group.running += sign * node.running
         group.over += sign * node.over
         node.parent = None if node.parent else group
+        node.queue.occupied.pop(node.tenant, None)
         node.queue = self.free if node.parent else self.paid
+        for each in (node, group):
+            each.review_occupied()
         node.adjusted -= node.v
         node.v = node.lift = node.queue.v + node.tenant
         node.v += debt
@@ -186,10 +192,10 @@ class Competitors:
             self.reserve.review(node)
 
     def _forgive(self, queue: ShareQueue, now_us: int) -> None:
-        # Looks at every node, so it is rationed; skipping it once delays the catching up a little.
+        # Rationed, too: skipping it once delays the catching up a little.
         if now_us >= self._forgive_at_us:
-            self._forgive_at_us = now_us + max(50_000, _NODE_US * len(self.nodes))
-            queue.forgive(everybody=False, now_us=now_us)
+            self._forgive_at_us = now_us + max(_FORGIVE_US, _NODE_US * len(queue.occupied))
+            queue.forgive(queue.occupied.values(), now_us)
 
     def _dither(self, node: ShareNode) -> None:
         """After lost state, spread newcomers over one prepayment: the light must not clump."""
@@ -201,31 +207,37 @@ class Competitors:
 
     def rest(self, node: ShareNode) -> None:
         """Note a node that has nothing to do any more."""
-        if node.awake or node.running or node.uncharged_running or node is self.group:
-            return
-        if not node.idle_listed:
-            node.idle_listed = True
-            self._idle.append(node)
+        if _is_idle(node) and node is not self.group:
+            (self._idle_paid if node.parent is None else self._idle_free).add(node)
 
     def sweep(self, now_us: int) -> None:
-        """Forget idle nodes without debt: waking makes them anew at the same place."""
+        """Forget some idle nodes without debt: waking makes them anew at the same place."""
         if now_us < self._sweep_at_us:
             return
+        self._sweep_at_us = now_us + _SWEEP_US
         if not (self.running or self.paid.eligible or self.free.eligible):
-            self.paid.forgive(everybody=True, now_us=now_us)
-            self.free.forgive(everybody=True, now_us=now_us)
+            self._forgive_everybody(now_us)
         self.recently_active.sweep(now_us)
-        idle, self._idle = self._idle, []
-        self._sweep_at_us = now_us + max(_SWEEP_US, _NODE_US * len(idle))
-        for node in idle:
-            node.idle_listed = False
-            if node.v - node.tenant > node.queue.v:
-                self.rest(node)
-            elif not (node.awake or node.running or node.uncharged_running):
-                self._forget(node)
+        for idle in (self._idle_paid, self._idle_free):
+            for node in idle.take_settled():
+                if node.v - node.tenant > node.queue.v:
+                    self.rest(node)
+                elif _is_idle(node):
+                    self._forget(node)
+
+    def _forgive_everybody(self, now_us: int) -> None:
+        # Looks at every node, so it is rationed.
+        if now_us >= self._forgive_all_at_us:
+            self._forgive_all_at_us = now_us + max(_FORGIVE_ALL_US, _NODE_US * len(self.nodes))
+            self.paid.forgive(self.nodes.values(), now_us)
+            self.free.forgive(self.nodes.values(), now_us)
 
     def _forget(self, node: ShareNode) -> None:
         del self.nodes[node.tenant]
         if node.saved:
             self.forgotten.append(node.tenant)
         self.past_us[node.tenant] = (node.busy_us, node.entitled_us)
+
+
+def _is_idle(node: ShareNode) -> bool:
+    return not (node.awake or node.running or node.uncharged_running)

@@ -11,7 +11,7 @@ queue knows no jobs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import cast
 
@@ -37,7 +37,7 @@ class ShareNode:
 
     __slots__ = (
         "accrued_at_us", "adjusted", "aside", "awake", "busy_us", "cap", "eligible",
-        "entitled_from", "entitled_us", "floor_key", "floor_share", "held", "idle_listed", "key",
+        "entitled_from", "entitled_us", "floor_key", "floor_share", "held", "idle_key", "key",
         "lift", "over", "parent", "plain", "queue", "running", "saved", "stride", "tenant",
         "uncharged_running", "v", "weight",
     )  # fmt: skip
@@ -57,7 +57,7 @@ class ShareNode:
         self.key = ABSENT  # its live entry in the queue: v, or a smaller v it once had
         self.held = False  # waits behind the occupancy guard
         self.aside = False  # has nothing for the worker that is asking now
-        self.idle_listed = False
+        self.idle_key = ABSENT  # its live entry among the idle: the v it had when it came there
         self.floor_key: tuple[int, int] | None = None  # its live entry among the floors
         self.adjusted = 0  # sum of lifts and clamps: v - adjusted is pure charge
         self.busy_us = 0  # see received_us
@@ -84,6 +84,7 @@ class ShareNode:
         self.accrue(now_us)
         self.v += charge
         self.running += 1
+        self.review_occupied()
         self.busy_us -= now_us
         self.lower_to(self.queue.v + charge)
 
@@ -97,12 +98,15 @@ class ShareNode:
         """Count a job that was charged up to now elsewhere."""
         self.accrue(now_us)
         self.running += 1
+        self.review_occupied()
         self.over += running.phase == OVERTIME
         self.busy_us -= now_us
 
     def end(self, running: Running, charged: int, now_us: int) -> None:
         """Settle one charged job: overtime up to now, or a refund of what it did not use."""
         self.running -= 1
+        if not self.running:
+            self.review_occupied()
         self.busy_us += now_us
         if running.phase == OVERTIME:
             self.accrue(now_us)
@@ -114,6 +118,13 @@ class ShareNode:
                 self.refund(unused)
         else:
             self.v += (now_us - running.over_at_us) * self.stride
+
+    def review_occupied(self) -> None:
+        """Stand among those with jobs in flight, or no longer."""
+        if self.running:
+            self.queue.occupied[self.tenant] = self
+        else:
+            self.queue.occupied.pop(self.tenant, None)
 
     def refund(self, unused: int) -> None:
         """Never below the last wake-up: a prepayment is no way to carry credit through a sleep."""
@@ -167,6 +178,7 @@ class ShareQueue:
         self.eligible = 0
         self.guard_hits = 0
         self.heap: list[int] = []
+        self.occupied: dict[TenantId, ShareNode] = {}  # nodes with charged jobs in flight
         self._nodes = cast("Mapping[int, ShareNode]", nodes)  # by what a key ends with
         self._settings = settings
         self._held: list[int] = []  # by v, for when everybody is held
@@ -265,6 +277,8 @@ class ShareQueue:
         if moment > self.v:
             self.v = moment
         node.v += charge
+        if not node.running:
+            self.occupied[node.tenant] = node
         node.running += 1
         node.busy_us -= now_us
         if heap and heap[0] == key:
@@ -353,13 +367,13 @@ class ShareQueue:
 
     # ---- bookkeeping
 
-    def forgive(self, *, everybody: bool, now_us: int) -> None:
+    def forgive(self, nodes: Iterable[ShareNode], now_us: int) -> None:
         """Nobody waits, so what runs takes nothing from anyone: virtual time catches up with it.
 
         In a pool that is quite empty it catches up with everybody.
         """
-        for node in self._nodes.values():
-            if node.queue is self and (node.running or everybody):
+        for node in nodes:
+            if node.queue is self:
                 node.accrue(now_us)
                 self.v = max(self.v, node.v - node.tenant)
 

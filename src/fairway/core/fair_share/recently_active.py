@@ -10,6 +10,8 @@ from __future__ import annotations
 from fairway.core.fair_share.queue import ShareNode
 from fairway.core.ids import TenantId
 
+LOOKS_MAX = 1000  # at once
+
 
 class RecentlyActive:
     def __init__(self, stay_us: int) -> None:
@@ -30,8 +32,8 @@ class RecentlyActive:
             self.weight -= known[0]
 
     def sweep(self, now_us: int) -> None:
-        """Those that left first are first: looks no further than the one who may stay."""
-        while self._away:
+        """Those that left first are first: looks no further than the one who may stay, nor far."""
+        for _ in range(min(len(self._away), LOOKS_MAX)):
             tenant, (weight, until_us) = next(iter(self._away.items()))
             if now_us < until_us:
                 return
