@@ -60,9 +60,11 @@ class StreamWalk:
 
     async def next_page(self, connection: Connection) -> dict[StreamKey, JobId]:
         """Streams in one order, and the id of each one's first job."""
-        name = "streams_with_work" if self._is_deep_here else "next_queued"
-        begin = self._after._asdict()
-        rows = await fetch(connection, _SQL[name], shard=self._shard, limit=self._page, **begin)
+        begin = {"shard": self._shard, "limit": self._page, **self._after._asdict()}
+        if self._is_deep_here:
+            rows = await fetch(connection, _SQL["streams_with_work"], **begin)
+        else:
+            rows = await fetch(connection, _SQL["next_queued"], **begin)
         heads: dict[StreamKey, JobId] = {}
         for row in rows:
             heads.setdefault(StreamKey._make(row[:HEAD]), JobId(row[HEAD]))
