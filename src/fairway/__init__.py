@@ -34,6 +34,7 @@ from fairway.sdk.handler.outcomes import (
     Retry,
     Snooze,
 )
+from fairway.sdk.handler.pauses import Exponential
 from fairway.sdk.job import Job
 from fairway.sdk.limits import Limits
 
@@ -47,6 +48,7 @@ __all__ = [
     "Conflict",
     "Ctx",
     "DependencyFailed",
+    "Exponential",
     "Fail",
     "FairwayError",
     "Forbidden",

@@ -7,6 +7,7 @@ raises for what a handler does. It neither reports nor retries: the caller does.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -68,7 +69,11 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> Outcome:
     """What this value or error means for this job at this attempt."""
-    end = outcome_of(value, error, job.encode_result, job.retry, ctx.attempt)
+    if error is None:
+        end = outcome_of(value, None, job.encode_result)
+    else:
+        sample = random.random() if ctx.sample is None else ctx.sample
+        end = outcome_of(None, error, job.encode_result, job.retry, ctx.attempt, sample)
     return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
 
 

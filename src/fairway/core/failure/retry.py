@@ -179,8 +179,12 @@ def _pause_ms(policy: RetryPolicy, count: int, outcome: Outcome, sample: float) 
 
 def backoff_ms(row: tuple[float, ...], count: int, sample: float) -> int:
     """The pause after the n-th failure, spread by the sample so that herds break up."""
-    base = row[min(count, len(row)) - 1]
-    return round(base * 1000 * (1 - JITTER + 2 * JITTER * sample))
+    return spread_ms(row[min(count, len(row)) - 1] * 1000, JITTER, sample)
+
+
+def spread_ms(pause_ms: float, jitter: float, sample: float) -> int:
+    """Within ± `jitter` of the pause."""
+    return round(pause_ms * (1 - jitter + 2 * jitter * sample))
 
 
 # -- what the surroundings make of it ------------------------------------------------------------

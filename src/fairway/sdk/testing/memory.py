@@ -18,13 +18,13 @@ from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
 from fairway.wire.messages import JobRequest, JobView, Reschedule
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
-MIDDLE_SAMPLE = 0.5  # no chance in tests: the middle of every jittered pause
 
 
 class MemoryDoor:
@@ -154,6 +154,7 @@ def is_skipped(request: JobRequest, now: float) -> bool:
 
 def decision_after(record: Enqueued, end: Outcome) -> Decision:
     policy = RetryPolicy(attempts_max=record.job.attempts_max, **record.job.retry.bounds)
+    # no chance in tests: the middle of every jittered pause
     return decide(policy, record.tally, end, MIDDLE_SAMPLE)
 
 
