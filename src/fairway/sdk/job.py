@@ -25,8 +25,8 @@ from typing import (
 
 from fairway.core.pools import BY_NAME
 from fairway.core.run.process_limits import CANCEL_GRACE_MS, UNLIMITED
+from fairway.sdk.client.calls import PlainCall, TypedCall
 from fairway.sdk.client.enqueue import (
-    Call,
     EnqueueOptions,
     Enqueuer,
     checked_pool,
@@ -142,10 +142,14 @@ class Job(Generic[P, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         return await self.options().aenqueue(*args, **kwargs)
 
-    def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> TypedCall[P]:
+        """The arguments of one job, for `enqueue_many`; `.keyed(…)` gives it a key of its own."""
+        return TypedCall(args, kwargs)
+
+    def enqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         return self.options().enqueue_many(calls)
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         return await self.options().aenqueue_many(calls)
 
     def handle(self, job_id: str) -> Handle[R]:
