@@ -33,6 +33,7 @@ from fairway.sdk.handler.outcomes import (
     HandBack,
     Retry,
     Snooze,
+    SoftTimeLimit,
 )
 from fairway.sdk.handler.pauses import Exponential
 from fairway.sdk.job import Job
@@ -69,6 +70,7 @@ __all__ = [
     "Refused",
     "Retry",
     "Snooze",
+    "SoftTimeLimit",
     "StillRunning",
     "Unavailable",
     "Unreachable",

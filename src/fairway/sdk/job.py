@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property
+from math import inf
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -56,6 +57,7 @@ class JobOptions(TypedDict, total=False):
     name: str  # the job type; the function's name unless told otherwise
     pool: str
     timeout: Duration
+    soft_timeout: Duration  # when SoftTimeLimit is raised in the handler, before the timeout
     mode: RunMode
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     #: Short for retry=Retry(attempts): how often the handler may raise. No bound for runs that end
@@ -85,6 +87,7 @@ class Job(Generic[P, R]):
         self.pool = checked_pool(options.get("pool", "short"))
         self.priority = checked_priority(options.get("priority", 5))
         self.timeout_seconds = seconds_of(options["timeout"]) if "timeout" in options else None
+        self.soft_timeout_seconds = _checked_soft(options, self.timeout_seconds)
         self.retry = _chosen_retry(options)
         self.limits = options["limits"].terms if "limits" in options else UNLIMITED
         self.run_mode = _chosen_mode(options, self.pool, self.is_async)
@@ -188,6 +191,17 @@ def _milliseconds(duration: Duration | None, default: int) -> int: ...
 def _milliseconds(duration: Duration | None, default: None) -> int | None: ...
 def _milliseconds(duration: Duration | None, default: int | None) -> int | None:
     return default if duration is None else milliseconds_of(duration)
+
+
+def _checked_soft(options: JobOptions, timeout_seconds: float | None) -> float | None:
+    if "soft_timeout" not in options:
+        return None
+    seconds = seconds_of(options["soft_timeout"])
+    if not 0 < seconds < (timeout_seconds or inf):
+        raise ValueError(
+            f"soft_timeout must be longer than nothing and shorter than timeout, not {seconds:g} s"
+        )
+    return seconds
 
 
 def _chosen_retry(options: JobOptions) -> Retry:

@@ -70,7 +70,7 @@ async def test_a_stream_of_the_other_server_tells_progress(
     for done in (1, 2):
         await worker.say(running=[worker.holding(lease, progress={"done": done})])
         text = f'"done":{done}'
-        await until(lambda text=text: any(text in line for line in heard))  # type: ignore[misc]
+        await until(lambda text=text: any(text in line for line in heard))
     await worker.tell(worker.report(lease))
     await following
     assert any('"state":"succeeded"' in line for line in heard)

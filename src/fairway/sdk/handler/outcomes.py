@@ -88,6 +88,16 @@ class TimeLimitPassed(Exception):
     """The job passed its time limit. Raised by whoever runs the handler, never by the handler."""
 
 
+class SoftTimeLimit(Exception):
+    """The job's `soft_timeout` passed: save what there is, and end before the time limit does it.
+
+    Raised in the handler by whoever runs it. Left alone, it counts as a time limit that passed.
+    """
+
+    def __init__(self, message: str = "the soft time limit passed") -> None:
+        super().__init__(message)
+
+
 class Retry:
     """How a job is tried again: at most `attempts` times, `on` these errors, after `backoff`.
 
@@ -203,7 +213,7 @@ def _failure_class(error: BaseException, retry: Retry) -> FailureClass:
             return FailureClass.PERMANENT
         case DependencyFailed():
             return FailureClass.DEPENDENCY
-        case TimeLimitPassed():
+        case TimeLimitPassed() | SoftTimeLimit():
             return FailureClass.TIMEOUT
         case MemoryError():
             return FailureClass.RESOURCE
