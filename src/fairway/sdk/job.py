@@ -35,7 +35,7 @@ from fairway.sdk.client.enqueue import (
 )
 from fairway.sdk.client.handle import Handle
 from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
-from fairway.sdk.handler.codec import Codec, refuse_unnamed_parameters
+from fairway.sdk.handler.codec import Codec, ForgetfulCodec, refuse_unnamed_parameters
 from fairway.sdk.handler.outcomes import Retry
 from fairway.sdk.limits import Limits
 from fairway.wire.job_type import TypeTerms
@@ -69,6 +69,7 @@ class JobOptions(TypedDict, total=False):
     runaway_after: Duration  # processor time without progress or checkpoint; 0 for never
     depends_on: str  # what it leans on, such as stripe
     warm_key: str  # workers that keep this ready are preferred: an image, a model
+    ignore_result: bool  # nothing that it returns is kept: `result()` is None
     version: str
     schema: dict[str, Any]  # JSON Schema of the arguments, checked when a job is submitted
 
@@ -92,6 +93,7 @@ class Job(Generic[P, R]):
         self.limits = options["limits"].terms if "limits" in options else UNLIMITED
         self.run_mode = _chosen_mode(options, self.pool, self.is_async)
         self.is_mode_chosen = "mode" in options or "limits" in options
+        self.ignores_result = options.get("ignore_result", False)
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
         self.terms = self._terms(options)
@@ -116,7 +118,8 @@ class Job(Generic[P, R]):
     @cached_property
     def codec(self) -> Codec:
         """Made on first use; a TypeError here means that the annotations cannot be resolved."""
-        return Codec(self.function, self.name)
+        kind = ForgetfulCodec if self.ignores_result else Codec
+        return kind(self.function, self.name)
 
     @property
     def wants_ctx(self) -> str | None:
