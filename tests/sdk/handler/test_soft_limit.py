@@ -51,7 +51,8 @@ def handler_of(kind: str, catches: bool, more_seconds: float = 0) -> Callable[..
 def job_of(kind: str, **more: Any) -> Job[..., str]:
     options = {"timeout": "10s", "soft_timeout": SOON} | more.pop("options", {})
     mode: Mode = "thread" if kind == "thread" else "loop"
-    return App("soft").job(mode=mode, **options)(handler_of(kind, **more))
+    made: Job[..., str] = App("soft").job(mode=mode, **options)(handler_of(kind, **more))
+    return made
 
 
 async def end_of(job: Job[..., Any], kind: str) -> Outcome:
