@@ -9,7 +9,8 @@ worker reads `app.jobs`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -137,6 +138,14 @@ class App:
         """Close the connections of this event loop."""
         if "client" in vars(self):
             await self.client.aclose()
+
+    @asynccontextmanager
+    async def lifespan(self, web: object = None) -> AsyncIterator[None]:
+        """`FastAPI(lifespan=app.lifespan)`, or Starlette's: connections end with the program."""
+        try:
+            yield
+        finally:
+            await self.aclose()
 
     def close(self) -> None:
         """Close the connections of the synchronous half."""
