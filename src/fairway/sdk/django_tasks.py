@@ -45,7 +45,7 @@ _STATUS = {"running": "RUNNING", "succeeded": "SUCCESSFUL"} | dict.fromkeys(
 
 
 def worker_app(alias: str = "default") -> App:
-    """The app for `fairway worker`, after `django.setup()`: all tasks in the apps' `tasks.py`."""
+    """For `fairway worker`, after `django.setup()`: what the apps' modules `tasks` declare."""
     autodiscover_modules("tasks")
     app: App = task_backends[alias].app
     return app
