@@ -4,6 +4,7 @@ from fairway.core.errors import (
     Conflict,
     FairwayError,
     Forbidden,
+    Gone,
     InvalidRequest,
     LimitReached,
     NotFound,
@@ -32,7 +33,9 @@ from fairway.sdk.handler.outcomes import (
     HandBack,
     Retry,
     Snooze,
+    SoftTimeLimit,
 )
+from fairway.sdk.handler.pauses import Exponential
 from fairway.sdk.job import Job
 from fairway.sdk.limits import Limits
 
@@ -46,9 +49,11 @@ __all__ = [
     "Conflict",
     "Ctx",
     "DependencyFailed",
+    "Exponential",
     "Fail",
     "FairwayError",
     "Forbidden",
+    "Gone",
     "HandBack",
     "Handle",
     "InvalidArguments",
@@ -65,6 +70,7 @@ __all__ = [
     "Refused",
     "Retry",
     "Snooze",
+    "SoftTimeLimit",
     "StillRunning",
     "Unavailable",
     "Unreachable",

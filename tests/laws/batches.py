@@ -25,6 +25,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "tokens": [session_key()] * count, "rans_us": [5] * count, "results": [b"1"] * count,
         "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
         "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
+        "started_ats": [NOW] * count,
         "openers": ["k"] * count, "pools": [1] * count, "types": [job.type for job in jobs],
         "debts_us": [1] * count, "lanes": [job.lane for job in jobs],
         "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,

@@ -188,8 +188,11 @@ class TinyServer:
         jobs = request.json["jobs"]
         if len(jobs) > self.batch_max:
             return Reply(413, problem(self.batch_code, 413))
-        key = request.headers["idempotency-key"]
-        items = [self._batch_item(job, f"{key}#{place}") for place, job in enumerate(jobs)]
+        key = request.headers.get("idempotency-key")
+        places = [f"{key}\x1f{place}" for place in range(len(jobs))]
+        keys = request.json.get("idempotency_keys", places)
+        assert (key is None) == ("idempotency_keys" in request.json)
+        items = [self._batch_item(job, one) for job, one in zip(jobs, keys, strict=True)]
         accepted = sum(item["status"] == 202 for item in items)
         return Reply(200, {"accepted": accepted, "items": items})
 

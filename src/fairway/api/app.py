@@ -30,6 +30,7 @@ from fairway.api.http.asgi import (
     give_back_room,
     problem_reply,
     read_body,
+    send_bytes,
     send_problem,
 )
 from fairway.api.http.page_streams import page_slots
@@ -44,7 +45,9 @@ from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-HINT_BYTES_MAX = 4 << 20
+HINT, RUNS = "/internal/hint", "/internal/runs"
+INTERNAL = (HINT, RUNS)  # between servers
+PEER_BYTES_MAX = 4 << 20
 
 
 class Api:
@@ -85,15 +88,20 @@ class Api:
             call, keys, words = found
             caller = await admit(scope, self._directory, keys)
             await call(scope, receive, send, caller, *words)
-        elif method == "POST" and path == "/internal/hint":
-            await self._hint(scope, receive, send)
+        elif method == "POST" and path in INTERNAL:
+            await self._hear_peer(scope, receive, send)
         else:
             await self._cold_routes(scope, receive, send)
 
-    async def _hint(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _hear_peer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
         if not self.relay.is_peer(scope):
-            raise NotFound("POST /internal/hint: Not Found.")  # as if it were not there
-        self.relay.receive_hint(await read_body(scope, receive, HINT_BYTES_MAX))
+            raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
+        body = await read_body(scope, receive, PEER_BYTES_MAX)
+        if path == RUNS:
+            await send_bytes(send, 200, self.relay.tell_runs(body))
+            return
+        self.relay.receive_hint(body)
         await Response(status_code=204)(scope, receive, send)
 
 

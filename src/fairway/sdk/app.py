@@ -9,7 +9,8 @@ worker reads `app.jobs`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
@@ -76,10 +77,17 @@ class App:
     async def async_schedules(self, *, prune: bool = False) -> list[str]:
         """Bring the declared schedules to the server; `prune` deletes those no longer declared.
 
-        Answers what was done, a line each.
+        Answers what was done, a line each. Under a testing mode that is open here they fire when
+        its clock is turned.
         """
         source = f"app:{self.name}"
         done = []
+        if (mode := testing_backend.get()) is not None:
+            for declared in self.schedules.values():
+                is_new = mode.keep_schedule(declared.name, declared.request(source), declared.job)
+                done.append(f"{'made' if is_new else 'updated'} {declared.name}")
+            gone = mode.drop_schedules(source, self.schedules) if prune else []
+            return done + [f"deleted {name}" for name in gone]
         for declared in self.schedules.values():
             request = declared.request(source)
             is_new = await self.client.put_schedule(declared.name, request)
@@ -131,6 +139,14 @@ class App:
         """Close the connections of this event loop."""
         if "client" in vars(self):
             await self.client.aclose()
+
+    @asynccontextmanager
+    async def lifespan(self, web: object = None) -> AsyncIterator[None]:
+        """`FastAPI(lifespan=app.lifespan)`, or Starlette's: connections end with the program."""
+        try:
+            yield
+        finally:
+            await self.aclose()
 
     def close(self) -> None:
         """Close the connections of the synchronous half."""

@@ -236,7 +236,7 @@ class Platform:
             ),
         )
         self.lease_writer = LeaseWriter(
-            self.database, self.dispatcher, self.watchers, self.instruments,
+            self.database, self.dispatcher, self.watchers, self.instruments, self.store_clock,
             shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
         )  # fmt: skip
         self._late_ports.record_ends.bind(self.recorder.record)

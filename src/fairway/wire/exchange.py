@@ -212,6 +212,10 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
             " Say so in your log, go on, and say hello again after a minute or more."
         ),
     ] = []
+    refused_why: Annotated[
+        dict[str, str],
+        doc("Of these, those refused for another reason, such as a pool that is not there."),
+    ] = {}
 
 
 decode_request = msgspec.json.Decoder(ExchangeRequest).decode

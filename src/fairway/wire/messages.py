@@ -179,9 +179,10 @@ class JobView(Struct, kw_only=True):
         str, doc("Where it stands. The last four are final.", Literal[tuple(BY_LABEL)])
     ]
     priority: Annotated[int, doc("Order among your own jobs.")]
-    attempts: Annotated[int, doc("Runs that the job itself answered for.")]
+    attempts: Annotated[int, doc("Runs that the job itself answered for, and the one under way.")]
     deliveries: Annotated[
-        int, doc("Times it was given to a worker; a crash costs one of these only.")
+        int,
+        doc("Times it was given to a worker; a crash, a hand-back and a snooze cost only these."),
     ]
     created_at: Annotated[datetime, doc("When it was accepted.")]
     execute_at: Annotated[

@@ -56,6 +56,7 @@ def enqueue() -> None:
     assert_type(
         score.enqueue_many([("a", "b"), {"cv_id": "a", "rubric": "b"}]), list[Handle[Score]]
     )
+    assert_type(score.enqueue_many([score.call("a", rubric="b").keyed("k")]), list[Handle[Score]])
     assert_type(bare.enqueue(1), Handle[int | Snooze])
     assert_type(bare.enqueue(1).result(), int)
     assert_type(resize.enqueue("a.png", width=10).result(), bool)

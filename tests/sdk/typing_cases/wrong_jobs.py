@@ -25,6 +25,9 @@ def enqueue() -> None:
     score.options(prio=3)  # error
     score.options(priority=3).enqueue("cv1")  # error
     score.enqueue_many(["cv1"])  # error
+    score.enqueue_many([score.call(1, "r1")])  # error
+    score.enqueue_many([score.call("cv1")])  # error
+    score.enqueue_many([needs_ctx.call("cv1", CTX)])  # error
     needs_ctx.enqueue("cv1")  # error
 
 

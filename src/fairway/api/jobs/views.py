@@ -25,6 +25,8 @@ from fairway.wire.messages import CheckpointSeen, JobView
 async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True) -> JobView:
     """`whole` adds the payload; lists go without."""
     record = sight.record
+    # a run is counted from its beginning: what a person sees run is not its nought-th
+    under_way = int(record.state == State.RUNNING)
     started = record.started_at
     if started is None and record.finished_at is not None and record.ran_us is not None:
         started = record.finished_at - timedelta(microseconds=record.ran_us)
@@ -35,8 +37,8 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         pool=directory.pools.by_number[record.pool].name,
         state=State(record.state).label,
         priority=record.priority,
-        attempts=record.attempts,
-        deliveries=record.deliveries,
+        attempts=record.attempts + under_way,
+        deliveries=record.deliveries + under_way,
         created_at=from_unix_ms(unix_ms_of(record.id)),
         execute_at=record.execute_at,
         started_at=started,

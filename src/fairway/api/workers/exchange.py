@@ -25,10 +25,11 @@ from fairway.api.payloads.payload_schema import compiled, sized_text
 from fairway.api.payloads.text_checks import flaws_in
 from fairway.api.relay import Edge
 from fairway.api.type_facts import facts_of
+from fairway.api.workers.misplaced_types import told, why_misplaced, without
 from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
-from fairway.core.ids import PoolId, TenantId
+from fairway.core.ids import TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.object_storage.reference import MARK, referred
 from fairway.core.pools import Pool
@@ -155,7 +156,10 @@ class Exchange:
                     None
                 ):  # else this server took over while it waited for the other
                     raise
-        call = await self._call(principal, worker, await self._request(principal, body))
+        request = await self._request(principal, body)
+        # of a tenant's own worker nobody looks at the pools
+        misplaced = {} if principal.tenant else why_misplaced(request, self._pools.by_name)
+        call = await self._call(principal, worker, without(request, misplaced))
         self._platform.revocation.check(principal.key_id)  # a slow body takes minutes
         if BODY_RESERVATION in scope:
             del body
@@ -164,7 +168,7 @@ class Exchange:
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         if news and news.leases:
             shed_payloads(news.leases)
-        await send_whole(scope, send, 200, wire.encode(reply))
+        await send_whole(scope, send, 200, wire.encode(told(reply, misplaced)))
 
     async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         try:
@@ -265,19 +269,11 @@ class Exchange:
     async def _facts(self, one: wire.TypeTerms) -> TypeFacts:
         return facts_of(
             one,
-            pool=None if one.pool is None else self._pool_of(one.name, one.pool),
+            pool=None if one.pool is None else self._pools.named(one.pool, "/hello/types").number,
             timeout_ms=one.timeout_ms,
             attempts_max=one.attempts_max,
             schema=None if one.schema is None else await self._schema(one.name, one.schema),
         )
-
-    def _pool_of(self, type_name: str, pool_name: str) -> PoolId:
-        """One such type keeps the whole worker out, so whoever starts it must hear which."""
-        try:
-            return self._pools.named(pool_name, "/hello/types").number
-        except InvalidRequest as error:
-            words = f"The job type {type_name} is for a pool that is not there. {error.message}"
-            raise InvalidRequest(words, field=error.field) from None
 
     async def _schema(self, type_name: str, schema: dict[str, Any]) -> bytes:
         """Workers say the same at every hello: only what is news is looked at, and in a thread."""

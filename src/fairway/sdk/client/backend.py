@@ -6,14 +6,15 @@ opened in a context variable, so it holds for the code under test and for nobody
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import FairwayError
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.codec import Codec
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.schedules import ScheduleRequest
 
 
 class HasDoor(Protocol):
@@ -73,4 +74,16 @@ class Backend(Protocol):
         """What happens to the job, until it has ended."""
 
 
-testing_backend: ContextVar[Backend | None] = ContextVar("fairway_testing_door", default=None)
+class TestingBackend(Backend, Protocol):
+    """A testing mode; it keeps schedules as well."""
+
+    def keep_schedule(self, name: str, wanted: ScheduleRequest, job: Any) -> bool:
+        """From now on its ticks make jobs of this type; True when it is new."""
+
+    def drop_schedules(self, source: str, kept: Collection[str]) -> list[str]:
+        """Those of this app that it no longer declares."""
+
+
+testing_backend: ContextVar[TestingBackend | None] = ContextVar(
+    "fairway_testing_door", default=None
+)

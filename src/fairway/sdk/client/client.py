@@ -250,8 +250,14 @@ class Client:
         return await self._submit_part(part[:half]) + await self._submit_part(part[half:])
 
     async def _submit_batch(self, part: list[Submission]) -> list[str | FairwayError]:
-        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]}"
-        headers = {**_JSON, "Idempotency-Key": str(uuid.uuid4())}
+        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]"
+        headers = dict(_JSON)
+        if any(one.idempotency_key for one in part):
+            keys = [one.idempotency_key or str(uuid.uuid4()) for one in part]
+            body += b',"idempotency_keys":' + encode(keys)
+        else:
+            headers["Idempotency-Key"] = str(uuid.uuid4())
+        body += b"}"
         question = Question("POST", "/v1/jobs/batch", body, headers, again_on=_AGAIN_ON_SUBMIT)
         reply = _decode_batch(await self._transport.ask(question))
         return [_answer_of(item) for item in reply.items]

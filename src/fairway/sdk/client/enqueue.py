@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Raw
 
 from fairway.core.errors import FairwayError, Refused
 from fairway.sdk.client.backend import Backend, JobType, Submission
+from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, typed
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
@@ -23,11 +24,7 @@ from fairway.wire.messages import POOL_PATTERN, POOL_WORDS, JobRequest
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: One call in `enqueue_many`: positional arguments, or arguments by name.
-Call: TypeAlias = tuple[Any, ...] | dict[str, Any]
-
 PRIORITY_MAX = 9
-KEY_LENGTH_MAX = 255
 REFUSALS_SHOWN = 5
 
 
@@ -72,7 +69,7 @@ class Enqueuer(Generic[P, R]):
         )
         self._fair_key = options.get("fair_key")
         self._times = time_fields(options)
-        self._idempotency_key = _checked_key(options.get("idempotency_key"))
+        self._idempotency_key = checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         submission = self._submission(args, kwargs)
@@ -81,11 +78,11 @@ class Enqueuer(Generic[P, R]):
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         return await self._submit(self._job.app.door(), self._submission(args, kwargs))
 
-    def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    def enqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         submissions = self._submissions(calls)
         return blocking_run(self._submit_many(self._job.app.door(), submissions))
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         """Handles in the order of the calls; BatchRefused when any was kept out."""
         return await self._submit_many(self._job.app.door(), self._submissions(calls))
 
@@ -107,10 +104,14 @@ class Enqueuer(Generic[P, R]):
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
         return Handle(backend, job_id, self._job.codec.decode_result)
 
-    def _submissions(self, calls: Iterable[Call]) -> list[Submission]:
-        if self._idempotency_key is not None:
-            raise ValueError("an idempotency_key names one job; enqueue_many makes many")
-        return [self._submission(*_split(call)) for call in calls]
+    def _submissions(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Submission]:
+        """A key of the whole batch covers each job by its place."""
+        found = []
+        for place, given in enumerate(calls):
+            call: TypedCall[P] = typed(given)
+            key = key_of(call, self._idempotency_key, place)
+            found.append(Submission(self._job, self.request(call.args, call.kwargs), key))
+        return found
 
     def _submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
         return Submission(self._job, self.request(args, kwargs), self._idempotency_key)
@@ -138,20 +139,3 @@ def checked_priority(priority: int) -> int:
     if not 0 <= priority <= PRIORITY_MAX:
         raise ValueError(f"priority must be 0 to {PRIORITY_MAX}, not {priority}")
     return priority
-
-
-def _checked_key(key: str | None) -> str | None:
-    if key is not None and not (
-        0 < len(key) <= KEY_LENGTH_MAX and key.isascii() and key.isprintable()
-    ):
-        raise ValueError(f"an idempotency_key is 1 to {KEY_LENGTH_MAX} printable ASCII characters")
-    return key
-
-
-def _split(call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    match call:
-        case tuple():
-            return call, {}
-        case dict():
-            return (), call
-    raise TypeError(f"each call is a tuple of arguments or a dict of them by name, not {call!r}")

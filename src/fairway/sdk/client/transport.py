@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ import httpx2
 import msgspec
 
 from fairway.core.errors import Conflict, FairwayError
+from fairway.sdk.client.addresses import Addresses
 from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.client.failures import Unreachable
 from fairway.sdk.client.settings import ClientSettings
@@ -31,6 +32,7 @@ KEEP_ALIVE_SECONDS = 4.0
 UPLOAD_SECONDS = 300.0
 
 NOT_NOW = frozenset({429, 502, 503, 504})
+ELSEWHERE = NOT_NOW - {429}  # another server may do; a limit is the same at every one
 
 
 class Question(NamedTuple):
@@ -48,9 +50,15 @@ class Question(NamedTuple):
 class NotNow(Exception):
     """This try brought no answer, another may."""
 
-    def __init__(self, error: FairwayError, retry_after_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        error: FairwayError,
+        retry_after_seconds: float | None = None,
+        is_elsewhere: bool = False,  # the next try goes to another server, if there is one
+    ) -> None:
         self.error = error
         self.retry_after_seconds = retry_after_seconds
+        self.is_elsewhere = is_elsewhere
 
 
 class RefusedRepeat(Exception):
@@ -61,10 +69,10 @@ class RefusedRepeat(Exception):
 
 
 class Transport:
-    """The way to one server with one key."""
+    """The way to the servers of one platform with one key."""
 
     def __init__(self, settings: ClientSettings, user_agent: str, patience_seconds: float) -> None:
-        self._url = settings.url.rstrip("/")
+        self._addresses = Addresses(settings.url)
         self._patience_seconds = patience_seconds
         self._headers = {"User-Agent": user_agent}
         if settings.api_key:
@@ -87,8 +95,13 @@ class Transport:
                 raise
 
     async def rest(self, tries: int, not_now: NotNow, ends_at: float) -> None:
-        """Pause before the next try, or give up when it would come too late."""
-        pause = pause_seconds(tries, not_now.retry_after_seconds, random.random())
+        """Pause before the next try, or give up when it would come too late.
+
+        A server that was not asked yet is asked at once.
+        """
+        is_next = not_now.is_elsewhere and not self._addresses.are_all_tried(tries)
+        rounds, after = self._addresses.rounds(tries), not_now.retry_after_seconds
+        pause = 0.0 if is_next else pause_seconds(rounds, after, random.random())
         if time.monotonic() + pause >= ends_at:
             raise not_now.error from not_now.__cause__
         await asyncio.sleep(pause)
@@ -100,16 +113,28 @@ class Transport:
     async def stream(self, question: Question) -> AsyncIterator[httpx2.Response]:
         """An open reply, read piece by piece; NotNow when it broke and may be asked for again."""
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=STREAM_SILENCE_SECONDS)
-        try:
+        with self._leaving_the_silent() as url:
             async with self._client().stream(
-                question.method, question.path, headers=question.headers, timeout=timeout
+                question.method, url + question.path, headers=question.headers, timeout=timeout
             ) as response:
                 if response.is_error:
                     await response.aread()
                     _raise_for(response, question)
                 yield response
+
+    @contextmanager
+    def _leaving_the_silent(self) -> Iterator[str]:
+        """The address to ask; whoever asks next asks another when this one gives no answer."""
+        url = self._addresses.current
+        try:
+            yield url
         except httpx2.TransportError as error:
-            raise NotNow(self._unreachable(error)) from error
+            self._addresses.leave(url)
+            raise NotNow(self._unreachable(error), is_elsewhere=True) from error
+        except NotNow as not_now:
+            if not_now.is_elsewhere:
+                self._addresses.leave(url)
+            raise
 
     async def put(self, url: str, content: bytes) -> None:
         """To an address of its own, without our key; FairwayError when it is not taken.
@@ -145,21 +170,20 @@ class Transport:
             await client.aclose()
 
     async def _try(self, question: Question, left_seconds: float) -> bytes:
-        left_seconds = max(left_seconds, 0.1)
+        share = self._addresses.share_seconds(self._patience_seconds) + question.wait_seconds
+        left_seconds = max(min(left_seconds, share), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
-        try:
+        with self._leaving_the_silent() as url:
             response = await self._client().request(
                 question.method,
-                question.path,
+                url + question.path,
                 content=question.content,
                 headers=question.headers,
                 timeout=timeout,
             )
-        except httpx2.TransportError as error:
-            raise NotNow(self._unreachable(error)) from error
-        if response.is_error:
-            _raise_for(response, question)
-        return response.content
+            if response.is_error:
+                _raise_for(response, question)
+            return response.content
 
     def _client(self) -> httpx2.AsyncClient:
         """The client of this event loop: connections cannot be shared between loops."""
@@ -168,7 +192,6 @@ class Transport:
         if client is None:
             self._forget_closed_loops()
             client = self._by_loop[loop] = httpx2.AsyncClient(
-                base_url=self._url,
                 headers=self._headers,
                 limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
             )
@@ -180,7 +203,8 @@ class Transport:
                 self._by_loop.pop(loop, None)
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        return Unreachable(f"{self._url} gave no answer ({_named(error)}); is the server running?")
+        asked = f"{self._addresses} gave no answer ({_named(error)})"
+        return Unreachable(f"{asked}; is the server running?")
 
 
 def _raise_for(response: httpx2.Response, question: Question) -> None:
@@ -188,7 +212,7 @@ def _raise_for(response: httpx2.Response, question: Question) -> None:
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
     naming_its_field(error)
     if response.status_code in question.again_on:
-        raise NotNow(error, retry_after)
+        raise NotNow(error, retry_after, response.status_code in ELSEWHERE)
     raise error
 
 

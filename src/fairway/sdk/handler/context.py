@@ -83,6 +83,7 @@ class RunFacts(Struct, frozen=True, gc=False):
     timeout_seconds: float | None = None
     epoch: int = 0
     checkpoint: bytes | None = None  # the state that the run before this one saved last
+    sample: float | None = None  # spreads the pause after a failure; None: chance does
 
 
 class Ctx:
@@ -93,6 +94,7 @@ class Ctx:
     _ends_at = 0.0
     _cancelled = False
     _checkpoints = 0
+    sample: float | None = None
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
         self.job_id = facts.job_id
@@ -103,6 +105,8 @@ class Ctx:
         self.timeout_seconds = facts.timeout_seconds
         if facts.timeout_seconds:
             self._ends_at = time.monotonic() + facts.timeout_seconds
+        if facts.sample is not None:
+            self.sample = facts.sample
         self._sink = sink
         self._epoch = facts.epoch
         self._checkpoint = facts.checkpoint

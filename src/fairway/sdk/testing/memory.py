@@ -7,7 +7,8 @@ are no tenants, no fair share and no leases here: what must be seen with those n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
+from operator import itemgetter
 from typing import Any
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
@@ -19,14 +20,16 @@ from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
+from fairway.sdk.testing.schedules import TestedSchedule
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.schedules import ScheduleRequest
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
-MIDDLE_SAMPLE = 0.5  # no chance in tests: the middle of every jittered pause
 
 
 class MemoryDoor:
@@ -34,8 +37,9 @@ class MemoryDoor:
 
     def __init__(self, *, inline: bool) -> None:
         self.inline = inline
-        self.clock = Clock()
+        self.clock = Clock(on_turn=self._fire)
         self.enqueued: list[Enqueued] = []
+        self._schedules: dict[str, TestedSchedule] = {}
         self._by_key: dict[str, Enqueued] = {}
 
     async def submit(self, submission: Submission) -> str:
@@ -115,6 +119,30 @@ class MemoryDoor:
         record.take(end, decision_after(record, end), self.clock.unix_seconds)
         return end
 
+    # -- schedules -----------------------------------------------------------------------------
+
+    def keep_schedule(self, name: str, wanted: ScheduleRequest, job: Job[..., Any]) -> bool:
+        is_new = name not in self._schedules
+        since_ms = round(self.clock.unix_seconds * 1000)
+        self._schedules[name] = TestedSchedule(name, wanted, job, since_ms)
+        return is_new
+
+    def drop_schedules(self, source: str, kept: Collection[str]) -> list[str]:
+        mine = [name for name, one in self._schedules.items() if one.request.source == source]
+        gone = [name for name in mine if name not in kept]
+        for name in gone:
+            del self._schedules[name]
+        return gone
+
+    def _fire(self, before: float, now: float) -> None:
+        """The ticks that this turn of the clock passed, oldest first; inline there is no clock."""
+        if self.inline or now <= before:
+            return
+        span = round(before * 1000), round(now * 1000)
+        due = [one for kept in self._schedules.values() for one in kept.submissions(*span)]
+        for _, submission in sorted(due, key=itemgetter(0)):
+            self._accept(submission)
+
     def find(self, job_id: str) -> Enqueued:
         for record in self.enqueued:
             if record.id == job_id:
@@ -156,6 +184,7 @@ def is_skipped(request: JobRequest, now: float) -> bool:
 
 def decision_after(record: Enqueued, end: Outcome) -> Decision:
     policy = RetryPolicy(attempts_max=record.job.attempts_max, **record.job.retry.bounds)
+    # no chance in tests: the middle of every jittered pause
     return decide(policy, record.tally, end, MIDDLE_SAMPLE)
 
 

@@ -19,6 +19,7 @@ from fairway.core.run.outcome import Outcome
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.checkpoint import already_saved
 from fairway.sdk.handler.context import Ctx, RunFacts
+from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
 from fairway.sdk.job import Job
 from fairway.wire.messages import JobRequest, JobView
 
@@ -76,6 +77,7 @@ class Enqueued:
             self.deliveries + 1,
             self.request.timeout_seconds,
             checkpoint=self.checkpoints[-1] if self.checkpoints else None,
+            sample=MIDDLE_SAMPLE,
         )
 
     def take(self, end: Outcome, decision: Decision, unix_seconds: float) -> None:

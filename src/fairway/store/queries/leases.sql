@@ -1,10 +1,12 @@
 -- name: write_leases
 -- A lease becomes a fact: medium and long before the worker hears of it, short if it still runs.
 -- Sent again after a lost answer, a lease that was written the first time counts as written.
+-- The run began when its lease was granted, not when that is written down.
 UPDATE jobs SET state = 2, epoch = lease.epoch, session = lease.session, token = lease.token,
-                started_at = now()
-FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[])
-     AS lease (tenant, id, epoch, session, token)
+                started_at = coalesce(lease.started_at, now())
+FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[],
+            :started_ats::timestamptz[])
+     AS lease (tenant, id, epoch, session, token, started_at)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, lease.tenant, lease.id) AND (:shard, lease.tenant, lease.id)
   AND jobs.id = lease.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < lease.epoch

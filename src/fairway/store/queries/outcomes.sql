@@ -2,6 +2,8 @@
 -- The hot end of a job: one statement for a batch, guarded per row by the lease, once by the term.
 -- Arrays side by side in a SELECT are taken apart as they are read; in FROM each is stored first.
 -- Most jobs return nothing: their result, JSON's null, is not sent.
+-- A run whose lease was never written has no beginning here but its end less what it took; one that stands in
+-- the row is an earlier run's.
 -- Here and in every write of a batch, the key is compared as a whole, BETWEEN itself and itself: that leaves one
 -- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
 -- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
@@ -9,6 +11,7 @@
 UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                 deliveries = least(jobs.deliveries + 1, 32767),
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                 result = coalesce(done.result, 'null'), session = NULL, token = NULL
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
@@ -24,7 +27,7 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) 
 -- alone would allow a walk over all that is queued. Likewise the shard: its place is all that finds a row.)
 UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                 deliveries = least(jobs.deliveries + 1, 32767),
-                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us, started_at = NULL,
                 result = coalesce(done.result, 'null')
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
@@ -40,6 +43,7 @@ WHERE jobs.ctid = done.place
 UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
                 epoch = done.epoch, execute_at = coalesce(done.execute_at, jobs.execute_at),
                 finished_at = CASE WHEN done.state >= 3 THEN now() END,
+                started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                 ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
                 failures = done.failures::smallint[], fingerprint = done.fingerprint,
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
