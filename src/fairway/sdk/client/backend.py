@@ -6,7 +6,7 @@ opened in a context variable, so it holds for the code under test and for nobody
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -52,3 +52,14 @@ class Backend(Protocol):
 
 
 testing_backend: ContextVar[Backend | None] = ContextVar("fairway_testing_door", default=None)
+
+
+def submit_blocking(backend: Backend, submission: Submission) -> str:
+    """For a thread: by the backend's own way for threads, if it has one."""
+    own: Callable[[Submission], str] | None = getattr(backend, "submit_blocking", None)
+    if own is not None:
+        return own(submission)
+    # Imported here: a program that only speaks async should not pay for the thread machinery.
+    from fairway.sdk.client.blocking import run
+
+    return run(backend.submit(submission))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 from msgspec import Raw
 
 from fairway.core.errors import FairwayError
-from fairway.sdk.client.backend import Backend, Submission
+from fairway.sdk.client.backend import Backend, Submission, submit_blocking
 from fairway.sdk.client.failures import BatchRefused
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
@@ -60,8 +60,9 @@ class Enqueuer(Generic[P, R]):
         self._idempotency_key = _checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        submission = self._submission(args, kwargs)
-        return blocking_run(self._submit(self._job.app.door(), submission))
+        backend = self._job.app.door()
+        job_id = submit_blocking(backend, self._submission(args, kwargs))
+        return self._handle(backend, job_id)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         return await self._submit(self._job.app.door(), self._submission(args, kwargs))

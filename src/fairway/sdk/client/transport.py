@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +22,8 @@ import msgspec
 from fairway.core.errors import Conflict, FairwayError
 from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.client.failures import Unreachable
+from fairway.sdk.client.http_reply import HttpReply
+from fairway.sdk.client.proxies import is_proxied
 from fairway.sdk.client.settings import ClientSettings
 from fairway.wire.problems import error_of, naming_its_field
 
@@ -64,11 +67,11 @@ class Transport:
     """The way to one server with one key."""
 
     def __init__(self, settings: ClientSettings, user_agent: str, patience_seconds: float) -> None:
-        self._url = settings.url.rstrip("/")
+        self.url = settings.url.rstrip("/")
         self._patience_seconds = patience_seconds
-        self._headers = {"User-Agent": user_agent}
+        self.headers = {"User-Agent": user_agent}
         if settings.api_key:
-            self._headers["Authorization"] = f"Bearer {settings.api_key}"
+            self.headers["Authorization"] = f"Bearer {settings.api_key}"
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
 
     async def ask(self, question: Question) -> bytes:
@@ -78,7 +81,7 @@ class Transport:
         while True:
             tries += 1
             try:
-                return await self._try(question, ends_at - time.monotonic())
+                return await self.attempt(question, ends_at - time.monotonic())
             except NotNow as not_now:
                 await self.rest(tries, not_now, ends_at)
             except FairwayError as error:
@@ -106,7 +109,7 @@ class Transport:
             ) as response:
                 if response.is_error:
                     await response.aread()
-                    _raise_for(response, question)
+                    raise_for(response, question)
                 yield response
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
@@ -137,14 +140,18 @@ class Transport:
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
         if response.is_error:
-            _raise_for(response, Question("PUT", url))
+            raise_for(response, Question("PUT", url))
 
     async def aclose(self) -> None:
         client = self._by_loop.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
 
-    async def _try(self, question: Question, left_seconds: float) -> bytes:
+    def close_idle(self) -> None:
+        """Idle connections close by themselves, a few seconds after their last use."""
+
+    async def attempt(self, question: Question, left_seconds: float) -> bytes:
+        """One try: the body of a good answer; NotNow when another may bring one."""
         left_seconds = max(left_seconds, 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
         try:
@@ -158,7 +165,7 @@ class Transport:
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
         if response.is_error:
-            _raise_for(response, question)
+            raise_for(response, question)
         return response.content
 
     def _client(self) -> httpx2.AsyncClient:
@@ -168,11 +175,17 @@ class Transport:
         if client is None:
             self._forget_closed_loops()
             client = self._by_loop[loop] = httpx2.AsyncClient(
-                base_url=self._url,
-                headers=self._headers,
+                base_url=self.url,
+                headers=self.headers,
                 limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+                verify=self._certificates(),
             )
         return client
+
+    def _certificates(self) -> ssl.SSLContext | bool:
+        """None, where no TLS is spoken: to read all of the machine's takes a tenth of a second."""
+        is_plain = self.url.startswith("http://") and not is_proxied(self.url)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
 
     def _forget_closed_loops(self) -> None:
         for loop in list(self._by_loop):  # a copy: other threads may be adding theirs
@@ -180,11 +193,11 @@ class Transport:
                 self._by_loop.pop(loop, None)
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        return Unreachable(f"{self._url} gave no answer ({_named(error)}); is the server running?")
+        return Unreachable(f"{self.url} gave no answer ({_named(error)}); is the server running?")
 
 
-def _raise_for(response: httpx2.Response, question: Question) -> None:
-    retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
+def raise_for(response: httpx2.Response | HttpReply, question: Question) -> None:
+    retry_after = parse_retry_after(response.headers.get("retry-after"), time.time())
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
     naming_its_field(error)
     if response.status_code in question.again_on:
@@ -192,7 +205,7 @@ def _raise_for(response: httpx2.Response, question: Question) -> None:
     raise error
 
 
-def _problem(response: httpx2.Response) -> dict[str, Any]:
+def _problem(response: httpx2.Response | HttpReply) -> dict[str, Any]:
     """The problem document, or one made up for a server (or proxy) that sent none."""
     try:
         document = msgspec.json.decode(response.content)
