@@ -45,7 +45,7 @@ async def test_a_submission_says_all_that_the_job_declares(
         "timeout_seconds": 120.0,
     }
     assert request.headers["authorization"] == f"Bearer {API_KEY}"
-    assert len(request.headers["idempotency-key"]) == 36
+    assert len(request.headers["idempotency-key"]) == 32
     assert handle.id in server.jobs
 
 

@@ -8,8 +8,8 @@ endpoints; it decides nothing.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from urllib.parse import quote
@@ -284,7 +284,7 @@ class Client:
 
     async def _submit_batch(self, part: list[Submission]) -> list[str | FairwayError]:
         body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]}"
-        headers = {**JSON, "Idempotency-Key": str(uuid.uuid4())}
+        headers = {**JSON, "Idempotency-Key": os.urandom(16).hex()}
         question = Question("POST", "/v1/jobs/batch", body, headers, again_on=AGAIN_ON_SUBMIT)
         reply = decode_batch(await self._transport.ask(question))
         return [item.id or refusal_of(item) for item in reply.items]
@@ -319,7 +319,7 @@ def _shared_text(submission: Submission) -> bytes | None:
 
 
 def _key_of(submission: Submission) -> str:
-    return submission.idempotency_key or str(uuid.uuid4())
+    return submission.idempotency_key or os.urandom(16).hex()
 
 
 def _must_be_uploaded(submission: Submission) -> bool:
