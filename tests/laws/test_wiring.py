@@ -49,6 +49,7 @@ DATA = {
     "worker/pipe/run_messages.py": {"ended"},
     "worker/transfers.py": {"answer"},
     # errors on their way to somebody
+    "sdk/client/coalescer.py": {"own"},
     "sdk/handler/stacks.py": {"frame", "one"},
     "services/backpressure/body_memory.py": {"error"},
     "services/submit/submission.py": {"answer"},

@@ -139,11 +139,16 @@ class Job(Generic[P, R]):
         """The same job with another word about where, when and how it runs."""
         return Enqueuer(self, options)
 
+    @cached_property
+    def _as_declared(self) -> Enqueuer[P, R]:
+        """Kept: to look at no options again for every job takes as long as to hand one in."""
+        return self.options()
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return self.options().enqueue(*args, **kwargs)
+        return self._as_declared.enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return await self.options().aenqueue(*args, **kwargs)
+        return await self._as_declared.aenqueue(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> TypedCall[P]:
         """The arguments of one job, for `enqueue_many`; `.keyed(…)` gives it a key of its own."""

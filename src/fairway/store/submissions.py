@@ -24,6 +24,7 @@ from fairway.store.sql import load
 _SQL = load("submissions.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
+FEW_KEYS = 64  # up to here one statement for keys and jobs is cheaper than a transaction of two
 KEY_LIFE = timedelta(hours=24)
 
 #: Of a job, as its columns and its fields are called.

@@ -100,6 +100,13 @@ class BatchRequest(Struct, kw_only=True, forbid_unknown_fields=True):
             Annotated[list[JobRequest], Meta(min_length=1, max_length=BATCH_MAX)],
         ),
     ]
+    idempotency_keys: Annotated[
+        list[str] | None,
+        doc(
+            "A key for each job, in their order, as its Idempotency-Key would be if it came alone."
+            " Instead of the header."
+        ),
+    ] = None
 
 
 class JobAccepted(Struct, kw_only=True, gc=False):

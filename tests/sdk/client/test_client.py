@@ -45,7 +45,7 @@ async def test_a_submission_says_all_that_the_job_declares(
         "timeout_seconds": 120.0,
     }
     assert request.headers["authorization"] == f"Bearer {API_KEY}"
-    assert len(request.headers["idempotency-key"]) == 36
+    assert len(request.headers["idempotency-key"]) == 32
     assert handle.id in server.jobs
 
 
@@ -109,11 +109,16 @@ async def test_a_retry_after_beyond_patience_is_not_waited_for(
     assert caught.value.code == "TENANT_RATE_LIMIT_EXCEEDED"
 
 
-async def test_patience_ends(app: App, score: ScoreJob, server: TinyServer) -> None:
+async def test_patience_ends(server: TinyServer) -> None:
+    app = App("scoring", url=server.url, api_key=API_KEY, patience="500ms")
+
+    @app.job
+    def noop() -> None: ...
+
     server.moods.extend([Reply(503, problem("OVERLOADED", 503, "busy"))] * 1000)
-    app.client._transport._patience_seconds = 0.5
     with pytest.raises(Unavailable, match="busy"):
-        await score.aenqueue("cv1", "r1")
+        await noop.aenqueue()
+    await app.aclose()
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:

@@ -30,30 +30,30 @@ class Addresses:
     """Which server is asked next."""
 
     def __init__(self, text: str) -> None:
-        self._urls = checked_urls(text)
+        self.all = checked_urls(text)
         self._place = 0
 
     @property
     def current(self) -> str:
-        return self._urls[self._place]
+        return self.all[self._place]
 
     def leave(self, url: str) -> None:
         """It gave no answer. Who was there before us has left it already: that is no news."""
         place = self._place
-        if self._urls[place] == url:
-            self._place = (place + 1) % len(self._urls)
+        if self.all[place] == url:
+            self._place = (place + 1) % len(self.all)
 
     def are_all_tried(self, tries: int) -> bool:
         """After so many tries in a row, each at another one: the next would be a repeat."""
-        return tries % len(self._urls) == 0
+        return tries % len(self.all) == 0
 
     def rounds(self, tries: int) -> int:
         """How often each was asked, from one; pauses grow by this."""
-        return -(-tries // len(self._urls))
+        return -(-tries // len(self.all))
 
     def share_seconds(self, seconds: float) -> float:
         """What one of them may take, so that a silent one leaves time for the others."""
-        return seconds / len(self._urls)
+        return seconds / len(self.all)
 
     def __str__(self) -> str:
-        return " and ".join(self._urls)
+        return " and ".join(self.all)

@@ -6,7 +6,7 @@ opened in a context variable, so it holds for the code under test and for nobody
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +24,12 @@ class HasDoor(Protocol):
 
     def door(self) -> Backend:
         """The testing mode that is open here, else the client."""
+
+    def close(self) -> None:
+        """Let its connections go, from a thread."""
+
+    async def aclose(self) -> None:
+        """Let its connections go, from a task."""
 
 
 class JobType(Protocol):
@@ -87,3 +93,14 @@ class TestingBackend(Backend, Protocol):
 testing_backend: ContextVar[TestingBackend | None] = ContextVar(
     "fairway_testing_door", default=None
 )
+
+
+def submit_blocking(backend: Backend, submission: Submission) -> str:
+    """For a thread: by the backend's own way for threads, if it has one."""
+    own: Callable[[Submission], str] | None = getattr(backend, "submit_blocking", None)
+    if own is not None:
+        return own(submission)
+    # Imported here: a program that only speaks async should not pay for the thread machinery.
+    from fairway.sdk.client.blocking import run
+
+    return run(backend.submit(submission))

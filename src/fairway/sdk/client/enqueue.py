@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from msgspec import Raw
 
 from fairway.core.errors import FairwayError, Refused
-from fairway.sdk.client.backend import Backend, JobType, Submission
+from fairway.sdk.client.backend import Backend, JobType, Submission, submit_blocking
 from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, typed
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
@@ -72,8 +72,9 @@ class Enqueuer(Generic[P, R]):
         self._idempotency_key = checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        submission = self._submission(args, kwargs)
-        return blocking_run(self._submit(self._job.app.door(), submission))
+        backend = self._job.app.door()
+        job_id = submit_blocking(backend, self._submission(args, kwargs))
+        return self._handle(backend, job_id)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         return await self._submit(self._job.app.door(), self._submission(args, kwargs))

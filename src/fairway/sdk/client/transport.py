@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -22,6 +23,8 @@ from fairway.core.errors import Conflict, FairwayError
 from fairway.sdk.client.addresses import Addresses
 from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.client.failures import Unreachable
+from fairway.sdk.client.http_reply import HttpReply
+from fairway.sdk.client.proxies import is_proxied
 from fairway.sdk.client.settings import ClientSettings
 from fairway.wire.problems import error_of, naming_its_field
 
@@ -72,11 +75,11 @@ class Transport:
     """The way to the servers of one platform with one key."""
 
     def __init__(self, settings: ClientSettings, user_agent: str, patience_seconds: float) -> None:
-        self._addresses = Addresses(settings.url)
+        self.addresses = Addresses(settings.url)
         self._patience_seconds = patience_seconds
-        self._headers = {"User-Agent": user_agent}
+        self.headers = {"User-Agent": user_agent}
         if settings.api_key:
-            self._headers["Authorization"] = f"Bearer {settings.api_key}"
+            self.headers["Authorization"] = f"Bearer {settings.api_key}"
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
 
     async def ask(self, question: Question) -> bytes:
@@ -86,7 +89,7 @@ class Transport:
         while True:
             tries += 1
             try:
-                return await self._try(question, ends_at - time.monotonic())
+                return await self.attempt(question, ends_at - time.monotonic())
             except NotNow as not_now:
                 await self.rest(tries, not_now, ends_at)
             except FairwayError as error:
@@ -99,8 +102,8 @@ class Transport:
 
         A server that was not asked yet is asked at once.
         """
-        is_next = not_now.is_elsewhere and not self._addresses.are_all_tried(tries)
-        rounds, after = self._addresses.rounds(tries), not_now.retry_after_seconds
+        is_next = not_now.is_elsewhere and not self.addresses.are_all_tried(tries)
+        rounds, after = self.addresses.rounds(tries), not_now.retry_after_seconds
         pause = 0.0 if is_next else pause_seconds(rounds, after, random.random())
         if time.monotonic() + pause >= ends_at:
             raise not_now.error from not_now.__cause__
@@ -119,21 +122,21 @@ class Transport:
             ) as response:
                 if response.is_error:
                     await response.aread()
-                    _raise_for(response, question)
+                    raise_for(response, question)
                 yield response
 
     @contextmanager
     def _leaving_the_silent(self) -> Iterator[str]:
         """The address to ask; whoever asks next asks another when this one gives no answer."""
-        url = self._addresses.current
+        url = self.addresses.current
         try:
             yield url
         except httpx2.TransportError as error:
-            self._addresses.leave(url)
+            self.addresses.leave(url)
             raise NotNow(self._unreachable(error), is_elsewhere=True) from error
         except NotNow as not_now:
             if not_now.is_elsewhere:
-                self._addresses.leave(url)
+                self.addresses.leave(url)
             raise
 
     async def put(self, url: str, content: bytes) -> None:
@@ -162,15 +165,19 @@ class Transport:
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
         if response.is_error:
-            _raise_for(response, Question("PUT", url))
+            raise_for(response, Question("PUT", url))
 
     async def aclose(self) -> None:
         client = self._by_loop.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
 
-    async def _try(self, question: Question, left_seconds: float) -> bytes:
-        share = self._addresses.share_seconds(self._patience_seconds) + question.wait_seconds
+    def close_idle(self) -> None:
+        """Idle connections close by themselves, a few seconds after their last use."""
+
+    async def attempt(self, question: Question, left_seconds: float) -> bytes:
+        """One try: the body of a good answer; NotNow when another may bring one."""
+        share = self.addresses.share_seconds(self._patience_seconds) + question.wait_seconds
         left_seconds = max(min(left_seconds, share), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
         with self._leaving_the_silent() as url:
@@ -182,7 +189,7 @@ class Transport:
                 timeout=timeout,
             )
             if response.is_error:
-                _raise_for(response, question)
+                raise_for(response, question)
             return response.content
 
     def _client(self) -> httpx2.AsyncClient:
@@ -192,10 +199,17 @@ class Transport:
         if client is None:
             self._forget_closed_loops()
             client = self._by_loop[loop] = httpx2.AsyncClient(
-                headers=self._headers,
+                headers=self.headers,
                 limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+                verify=self._certificates(),
             )
         return client
+
+    def _certificates(self) -> ssl.SSLContext | bool:
+        """None, where no TLS is spoken: to read all of the machine's takes a tenth of a second."""
+        urls = self.addresses.all
+        is_plain = all(url.startswith("http://") and not is_proxied(url) for url in urls)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
 
     def _forget_closed_loops(self) -> None:
         for loop in list(self._by_loop):  # a copy: other threads may be adding theirs
@@ -203,12 +217,12 @@ class Transport:
                 self._by_loop.pop(loop, None)
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        asked = f"{self._addresses} gave no answer ({_named(error)})"
+        asked = f"{self.addresses} gave no answer ({_named(error)})"
         return Unreachable(f"{asked}; is the server running?")
 
 
-def _raise_for(response: httpx2.Response, question: Question) -> None:
-    retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
+def raise_for(response: httpx2.Response | HttpReply, question: Question) -> None:
+    retry_after = parse_retry_after(response.headers.get("retry-after"), time.time())
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
     naming_its_field(error)
     if response.status_code in question.again_on:
@@ -216,7 +230,7 @@ def _raise_for(response: httpx2.Response, question: Question) -> None:
     raise error
 
 
-def _problem(response: httpx2.Response) -> dict[str, Any]:
+def _problem(response: httpx2.Response | HttpReply) -> dict[str, Any]:
     """The problem document, or one made up for a server (or proxy) that sent none."""
     try:
         document = msgspec.json.decode(response.content)

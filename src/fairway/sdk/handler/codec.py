@@ -54,26 +54,34 @@ class Codec:
 
     def encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
         """The payload for a call with these arguments; InvalidArguments names what is wrong."""
+        if not kwargs and len(args) == len(self._fields):
+            arguments = dict(zip(self._fields, args, strict=True))  # `bind` takes ten times as long
+        else:
+            arguments = self._bound(args, kwargs)
+        payload = self._encode(arguments)
+        self._decode(payload)
+        return payload
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if self.ctx_name in kwargs or len(args) > len(self._fields):
             self._refuse_surplus(args)
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise InvalidArguments(f"{self.label}(): {error}", field="/payload") from None
-        payload = self._encode(bound.arguments)
-        self.decode_arguments(payload)
-        return payload
 
     def decode_arguments(self, payload: bytes) -> dict[str, Any]:
         """Keyword arguments for the function; its own defaults stand for what is not there."""
-        try:
-            decoded = self._decoder.decode(payload)
-        except msgspec.DecodeError as error:
-            raise _explained(error, self.label) from None
-        given = msgspec.structs.asdict(decoded)
+        given = msgspec.structs.asdict(self._decode(payload))
         if self._may_lack_some:
             given = {name: value for name, value in given.items() if value is not UNSET}
         return given
+
+    def _decode(self, payload: bytes) -> msgspec.Struct:
+        try:
+            return self._decoder.decode(payload)
+        except msgspec.DecodeError as error:
+            raise _explained(error, self.label) from None
 
     def encode_result(self, value: Any) -> bytes:
         return _encoder.encode(value)

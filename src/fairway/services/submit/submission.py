@@ -166,6 +166,7 @@ class Submissions:
                 sizes=SIZES,
                 writes_max=2,
                 linger_seconds=0.002,
+                linger_counts="jobs" if heavy else "items",
             )
         return group
 
@@ -202,7 +203,7 @@ class Submissions:
             if not claims:
                 await store.insert_jobs(connection, shard, jobs_in(group), scheduled)
                 return {}
-            if scheduled is None and is_all_keyed(group) and len(claims) <= store.FEW_JOBS:
+            if scheduled is None and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
                 jobs = jobs_to_write(group, claims, {})
                 taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
             else:
