@@ -65,9 +65,10 @@ class JobLookup:
         found = await self._reader.read(tenant, job)
         if found is None:
             raise NotFound(f"There is no job {job}.")
-        return self._with_lease(found.record)._replace(checkpoint=found.checkpoint)
+        return self.with_lease(found.record)._replace(checkpoint=found.checkpoint)
 
-    def _with_lease(self, record: JobRecord) -> JobSight:
+    def with_lease(self, record: JobRecord) -> JobSight:
+        """With what its owner knows beyond the store."""
         lease = self._dispatcher.lease_on(record.id)
         if lease is None or record.state not in (State.QUEUED, State.RUNNING):
             return JobSight(record)
@@ -82,7 +83,7 @@ class JobLookup:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._asked(tenant, wanted) as connection:
             records = await history.list_jobs(connection, shard, tenant, wanted)
-        return [self._with_lease(record) for record in records]
+        return [self.with_lease(record) for record in records]
 
     def _asked(self, tenant: TenantId, wanted: JobFilter) -> SlowUse:
         """A page as they lie is quick; one of few that match may lie behind very many others."""
