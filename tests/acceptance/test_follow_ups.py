@@ -13,6 +13,7 @@ from tests.acceptance.house import House
 from tests.acceptance.processes import until
 from tests.acceptance.proxy import Proxy
 
+from fairway import App, Conflict, Handle
 from fairway.core.lifecycle import State
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
@@ -58,7 +59,19 @@ async def test_what_a_run_starts_is_its_own_tenants_in_every_mode(house: House) 
             assert hidden.status_code == 404
     listed = (await house.call("GET", "/v1/jobs?limit=200", **as_(acme))).json()["jobs"]
     assert listed == []
+    await asked_by_the_sdk(App("asker", url=house.urls[0], api_key=beta), jobs["loop"])
     await refusals(house)
+
+
+async def asked_by_the_sdk(app: App, job: str) -> None:
+    handle = Handle.from_id(app, job)
+    children = await handle.achildren()
+    assert [one.state for one in children] == ["succeeded"] * MODES["loop"]
+    assert {one.parent_id for one in children} == {job}
+    with pytest.raises(Conflict):
+        await handle.acancel()
+    assert (await handle.acancel(children=True)).children == MODES["loop"]
+    await app.aclose()
 
 
 async def refusals(house: House) -> None:

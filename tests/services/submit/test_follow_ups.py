@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,9 +11,11 @@ import pytest
 from tests.services.gate import gate_to
 from tests.services.platform_room import (
     MEDIUM,
+    QUICK,
     SHORT,
     Hand,
     add_tenant,
+    holding,
     new,
     open_pair,
     owner_on,
@@ -32,6 +35,7 @@ from fairway.core.run.follow_up_ids import AHEAD_MS_MAX, follow_up_ids
 from fairway.core.run.follow_ups import FollowUp, WantedFollowUps
 from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
+from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
 
@@ -213,3 +217,56 @@ async def test_one_that_is_refused_at_first_is_found_all_the_same(
     assert await hand.report(report) == ({report.number}, set())
     (granted,) = await hand.take()
     assert granted.job.id == ids_of(lease, wanted)[0]
+
+
+async def test_a_large_result_is_stored_first_and_its_room_given_back(
+    database_url: str, tmp_path: Path
+) -> None:
+    settings = replaced(QUICK, data_dir=tmp_path, inline_bytes_max=1000)
+    async with owner_on(database_url, settings) as platform:
+        tenant = await add_tenant(platform, depth_limit=3)
+        large = b'"' + b"x" * 2000 + b'"'
+        for count in (1, 9):  # let in, and refused
+            hand, lease = await run_of(platform, tenant)
+            report = hand.done(
+                lease, wants=wants(lease, *[follow_up("other")] * count), result=large
+            )
+            assert await hand.report(report) == ({report.number}, set())
+            await hand.say(goodbye=True)
+            assert platform.recorder.large_results.bytes_held == 0
+            seen = (await sight(platform, tenant, lease.job.id)).record
+            assert (seen.state, seen.children) == (
+                (State.SUCCEEDED, 1) if count == 1 else (State.SCHEDULED, None)
+            )
+
+
+async def test_while_the_store_is_behind_their_worker_keeps_them(database_url: str) -> None:
+    async with owner_on(database_url, replaced(QUICK, lease_seconds={})) as platform:
+        tenant = await add_tenant(platform)
+        hand, lease = await run_of(platform, tenant)
+        report = hand.done(lease, wants=wants(lease))
+        platform.recorder.bytes_waiting += 1 << 40
+        assert await hand.say(reports=[report]) is not None
+        assert platform.dispatcher.stands(lease)
+        await until(lambda: not hand_is_greeted(platform, hand))  # it is asked to say it again
+        platform.recorder.bytes_waiting -= 1 << 40
+        await hand.say(hello=True, running=[holding(lease)], reports=[report])
+        assert await hand.report(report) == ({report.number}, set())
+        assert (await sight(platform, tenant, lease.job.id)).record.children == 1
+
+
+def hand_is_greeted(platform: Platform, hand: Hand) -> bool:
+    session = platform.dispatcher.session_of(hand.key)
+    return session is not None and session.greeted
+
+
+async def test_a_child_that_runs_is_asked_to_stop(platform: Platform, tenant: Tenant) -> None:
+    hand, lease = await run_of(platform, tenant)
+    wanted = wants(lease, follow_up(), follow_up("nobody.runs.this"))
+    await hand.report(hand.done(lease, wants=wanted))
+    (running,) = await hand.take()
+    assert await platform.families.cancel(tenant.id, lease.job.id)
+    news = await hand.say()
+    assert news is not None
+    assert news.cancels == [running.job.id]
+    assert (await stored(platform, ids_of(lease, wanted)[1]))[0] is State.CANCELLED
