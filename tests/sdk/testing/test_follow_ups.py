@@ -196,3 +196,16 @@ def test_threads_of_a_run_may_start_jobs_until_it_is_over() -> None:
     assert isinstance(ctx, Ctx)
     with pytest.raises(RunIsOver):
         ctx.enqueue(leaf, 1)
+
+
+@app.job
+def wants_none() -> None:
+    kept.append(Ctx.current())
+
+
+def test_a_run_that_wanted_none_is_over_all_the_same() -> None:
+    assert testing.perform(wants_none).enqueued == []
+    ctx = kept[-1]
+    assert isinstance(ctx, Ctx)
+    with pytest.raises(RunIsOver):
+        ctx.enqueue(leaf, 1)

@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from fairway.sdk.handler.checkpoint import Saving, already_saved, saving
-from fairway.sdk.handler.follow_ups import RunFollowUps
+from fairway.sdk.handler.follow_ups import NONE_ANY_MORE, RunFollowUps
 from fairway.wire.bounds import PROGRESS_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -233,7 +233,8 @@ class Ctx:
 
     def take_follow_ups(self) -> RunFollowUps | None:
         """For whoever runs the job: it is over. None when it wanted none, as most do."""
-        return self._follow_ups
+        wanted, self._follow_ups = self._follow_ups, self._follow_ups or NONE_ANY_MORE
+        return wanted
 
     @property
     def log(self) -> JobLog:

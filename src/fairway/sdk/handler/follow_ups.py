@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairway.core.errors import LimitReached, Refused
-from fairway.core.ids import Epoch
+from fairway.core.ids import LOWEST_JOB_ID, Epoch
 from fairway.core.run.follow_up_ids import (
     FOLLOW_UPS_BYTES_MAX,
     FOLLOW_UPS_MAX,
@@ -55,9 +55,7 @@ class RunFollowUps:
         """All of these, as texts and as they were handed in, or none; answers their ids."""
         with self._lock:
             if self._is_over:
-                raise RunIsOver(
-                    f"The run of {self._job_id} has ended; only a run that goes on starts jobs."
-                )
+                raise RunIsOver("The run has ended; only a run that goes on starts jobs.")
             count = len(self._gathered) + len(wanted)
             size = self._bytes + sum(len(text) for text, _ in wanted)
             _check_room(count, size)
@@ -75,6 +73,11 @@ class RunFollowUps:
         with self._lock:
             self._is_over = True
             return self._gathered
+
+
+#: Of every run that ended and had wanted nothing: what comes later must be told that it is late.
+NONE_ANY_MORE = RunFollowUps(LOWEST_JOB_ID, 0, 0)
+NONE_ANY_MORE.close()
 
 
 def _check_room(count: int, size_bytes: int) -> None:
