@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.postgres import connected
 from tests.services.gate import gate_to
 from tests.services.platform_room import (
     MEDIUM,
@@ -270,3 +271,23 @@ async def test_a_child_that_runs_is_asked_to_stop(platform: Platform, tenant: Te
     assert news is not None
     assert news.cancels == [running.job.id]
     assert (await stored(platform, ids_of(lease, wanted)[1]))[0] is State.CANCELLED
+
+
+async def test_who_starts_one_does_not_stand_behind_who_start_hundreds(database_url: str) -> None:
+    async with owner_on(database_url, replaced(QUICK, lease_seconds={})) as platform:
+        tenant = await add_tenant(platform)
+        await submit(platform, tenant, *[new()] * 4)
+        hand = Hand(platform)
+        *large, small = await hand.take(4)
+        words = [hand.done(one, wants=wants(one, *[follow_up()] * 60)) for one in large]
+        async with connected(database_url) as connection, connection.transaction():
+            ids = [one.job.id for one in large]
+            await connection.execute("SELECT FROM jobs WHERE id = ANY($1) FOR UPDATE", ids)
+            for word in words:  # each takes a lane, until there is none
+                await hand.say(reports=[word])
+                await asyncio.sleep(0.3)
+            light = hand.done(small, wants=wants(small))
+            assert await hand.report(light, seconds=20) == ({light.number}, set())
+            assert (await stored(platform, ids[0]))[0] is not State.SUCCEEDED
+        recorded, _ = await hand.report(*words)
+        assert recorded == {word.number for word in words}

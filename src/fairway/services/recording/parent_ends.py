@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fairway.core.backlog.streams import StreamKey, key_of
-from fairway.core.job import QueuedJob
+from fairway.core.job import QueuedJob, is_heavy
 from fairway.core.run.follow_ups import Children
 from fairway.runtime.telemetry import Metrics
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -24,6 +24,11 @@ NOTHING = Children(0, ())
 
 def size_bytes(end: End) -> int:
     return len(end.result or b"") + (end.children or NOTHING).payload_bytes
+
+
+def is_large(end: End) -> bool:
+    """Whether writing it takes much longer than writing one that starts a job or two."""
+    return is_heavy(len((end.children or NOTHING).jobs), size_bytes(end))
 
 
 SIZES = Sizes[End](lambda end: 1 + len((end.children or NOTHING).jobs), size_bytes)

@@ -27,7 +27,7 @@ from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
 from fairway.services.recording.outcome_rows import settlement_of
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
-from fairway.services.recording.parent_ends import ParentEnds, row_of
+from fairway.services.recording.parent_ends import ParentEnds, is_large, row_of
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
 from fairway.services.recording.row_writer import RowWriter, Write
@@ -104,7 +104,7 @@ class Recorder:
             )  # fmt: skip
 
         def parents(shard: ShardId) -> GroupCommit[End]:
-            # A lane of its own: who starts a thousand jobs holds up nobody who starts none.
+            # Lanes of their own: who starts a thousand jobs holds up nobody who starts none or one.
             return GroupCommit(
                 "parents", partial(self._flush_parents, shard), instruments=self._instruments,
                 sizes=PARENT_SIZES, writes_max=PARENT_WRITES_MAX, linger_seconds=0.002,
@@ -112,6 +112,7 @@ class Recorder:
 
         count = self._shard_count
         self._parents = ShardCommits(parents, _shard_of_end, shard_count=count)
+        self._large_parents = ShardCommits(parents, _shard_of_end, shard_count=count)
         self._successes = ShardCommits(successes, _shard_of_end, shard_count=count)
         self._settlements = ShardCommits(settlements, _shard_of_end, shard_count=count)
 
@@ -155,7 +156,9 @@ class Recorder:
     def _add_successes(self, ends: list[End], size_bytes: int) -> None:
         if ends[0].children is not None:
             self.bytes_waiting += sum(map(size_of_parent, ends))
-            self._parents.add_many(ends)
+            for end in ends:
+                lane = self._large_parents if is_large(end) else self._parents
+                lane.add_many([end])
         else:
             self.bytes_waiting += size_bytes
             self._successes.add_many(ends)
@@ -183,13 +186,13 @@ class Recorder:
 
     async def drain_commits(self) -> None:
         """Wait for ends that are on their way to their rows."""
-        lanes = (self._successes, self._settlements, self._parents)
+        lanes = (self._successes, self._settlements, self._parents, self._large_parents)
         await asyncio.gather(*(lane.drain() for lane in lanes))
 
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
         await asyncio.gather(self.large_results.drain(), self.drain_commits())
-        await asyncio.gather(self._successes.drain(), self._parents.drain())  # of large results
+        await self.drain_commits()  # of large results
         await self.refused_ends.drain()
 
     # -- ends --------------------------------------------------------------------------------
