@@ -136,7 +136,7 @@ class HeadJob(GetJob):
             parts.QUEUED_EXAMPLE | {"state": "running", "started_at": "2026-01-31T12:00:00.126Z"},
         ),
     ),
-    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
+    problems=("NOT_FOUND", "CONFLICT", "INVALID_REQUEST", "NOT_OWNER", *parts.QUICK),
 )
 class CancelJob(HotEndpoint):
     """Cancel a job

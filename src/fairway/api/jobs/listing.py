@@ -72,7 +72,7 @@ async def list_jobs(request: Request, platform: Platform, tenant: Tenant) -> Res
         messages.JobList,
         {"jobs": [parts.LISTED_EXAMPLE | {"parent_id": parts.JOB_ID}], "next_cursor": None},
     ),
-    problems=("NOT_FOUND", "INVALID_CURSOR", *parts.QUICK),
+    problems=("NOT_FOUND", "INVALID_REQUEST", "INVALID_CURSOR", *parts.QUICK),
 )
 async def list_children(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List what a job started
