@@ -22,10 +22,12 @@ from fairway.sdk.client.failures import (
     Unreachable,
 )
 from fairway.sdk.client.handle import Handle
+from fairway.sdk.client.run_door import NotStarted
 from fairway.sdk.client.status import JobStatus
 from fairway.sdk.handler.checkpoint import CheckpointFailed, CheckpointRefused
 from fairway.sdk.handler.codec import InvalidArguments
 from fairway.sdk.handler.context import CTX, Ctx
+from fairway.sdk.handler.follow_ups import RunIsOver, TooManyFollowUps
 from fairway.sdk.handler.outcomes import (
     Cancel,
     DependencyFailed,
@@ -67,11 +69,14 @@ __all__ = [
     "LimitReached",
     "Limits",
     "NotFound",
+    "NotStarted",
     "Refused",
     "Retry",
+    "RunIsOver",
     "Snooze",
     "SoftTimeLimit",
     "StillRunning",
+    "TooManyFollowUps",
     "Unavailable",
     "Unreachable",
 ]

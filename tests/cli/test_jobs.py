@@ -26,6 +26,7 @@ def test_a_job_is_shown_explained_and_cancelled(run: Run, job: str) -> None:
     assert run("jobs", "cancel", job).out == "cancelled\n"
     assert run("jobs", "why", job).out.splitlines()[0] == "cancelled: It has ended."
     assert "cancelled" in sentence(run("jobs", "cancel", job))
+    assert run("jobs", "cancel", job, "--children").out == "cancelled\n"  # and what came of it
 
 
 @pytest.mark.parametrize("command", ["show", "why", "cancel"])

@@ -39,7 +39,8 @@ ALL: dict[str, Statement] = {
     for name, statement in load(path.name).items()
 }
 HOT = [
-    "record_successes", "record_successes_in_place", "settle", "write_leases", "read_ends",
+    "record_successes", "record_successes_in_place", "record_parents", "settle", "write_leases",
+    "read_ends",
     "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
     "next_queued", "due_bunches", "end_refused", "next_second", "passed_last_moments",
@@ -47,7 +48,7 @@ HOT = [
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
-    "count_queued", "is_lease_in_force", "types_of_jobs",
+    "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {

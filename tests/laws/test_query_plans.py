@@ -111,6 +111,7 @@ async def plan_of(hot: Connection, filled: Filled, name: str, **changes: Any) ->
 
 BY_BATCH = [
     "record_successes",
+    "record_parents",
     "settle",
     "end_refused",
     "write_leases",
@@ -120,6 +121,8 @@ BY_BATCH = [
     "read_jobs",
     "expire",
     "cancel_many",
+    "list_children",
+    "read_relatives",
 ]
 BY_ID = ["cancel_waiting", "reschedule"]
 IN_PLACE = "record_successes_in_place"

@@ -36,6 +36,8 @@ JOB_EXAMPLE: dict[str, Any] = {
     "result": {"message_id": "m-8841"},
     "error": None,
     "failures": {},
+    "parent_id": None,
+    "children": 0,
     "fingerprint": None,
     "history": [],
 }

@@ -41,9 +41,16 @@ def show(id: str) -> None:
 
 
 @app.command
-def cancel(id: str) -> None:
-    """Cancel a job: at once while it waits, else its worker is asked to stop."""
-    job = Remote("tenant").call("DELETE", f"/v1/jobs/{id}")
+def cancel(id: str, *, children: bool = False) -> None:
+    """Cancel a job: at once while it waits, else its worker is asked to stop.
+
+    Parameters
+    ----------
+    children
+        Also what its run started, and what came of that.
+    """
+    query = {"children": "true"} if children else {}
+    job = Remote("tenant").call("DELETE", f"/v1/jobs/{id}", query=query)
     screen.print(job["state"] if job["finished_at"] else "It runs; its worker was asked to stop.")
 
 

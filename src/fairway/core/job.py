@@ -75,6 +75,9 @@ class JobRecord(NamedTuple):
     on_late: int | None = None
     billed_us: int | None = None  # slot-time of the runs before a success; None while none
     unbilled_us: int | None = None  # of runs that the platform cut short
+    parent: JobId | None = None  # whose run started it
+    children: int | None = None  # how many its success started
+    children_ms: int | None = None  # the moment in their ids
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
 
 

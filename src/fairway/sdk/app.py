@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
 from fairway.sdk.client.backend import Backend, testing_backend
 from fairway.sdk.client.handle import blocking_run
+from fairway.sdk.client.run_door import RunDoor
 from fairway.sdk.client.settings import ClientSettings, find_settings
 from fairway.sdk.durations import Duration, seconds_of
+from fairway.sdk.handler.context import running
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown
@@ -127,7 +129,11 @@ class App:
         )
 
     def door(self) -> Backend:
-        """The testing mode that is open here, else the client."""
+        """The run that goes on here; else the testing mode that is open here, else the client."""
+        ctx = running()
+        return self._door_below() if ctx is None else RunDoor(ctx.follow_ups, self._door_below)
+
+    def _door_below(self) -> Backend:
         return testing_backend.get() or self.client
 
     def register(self, job: Job[..., Any]) -> None:

@@ -36,6 +36,7 @@ from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
+from fairway.services.jobs.families import Families
 from fairway.services.jobs.lookup import JobLookup
 from fairway.services.jobs.waiting import JobWaits
 from fairway.services.jobs.watchers import Watchers
@@ -69,6 +70,7 @@ from fairway.services.schema import make_partitions, opened
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
+from fairway.services.submit.follow_ups import FollowUpIntake
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.workers.exchange import Exchange, Intake
@@ -245,6 +247,13 @@ class Platform:
             has_room=self.recorder.large_results.has_room,
             is_behind=self.recorder.is_behind,
             is_aside=self.recorder.refused_ends.is_aside,
+            take_parent=FollowUpIntake(
+                self.directory,
+                self.dispatcher,
+                self.admission,
+                self.store_clock,
+                self.recorder.large_results.give_back,
+            ).take,
         )
         self.exchange = Exchange(
             self.turns, self.registry, self.dispatcher, self.watchers, self.metrics, settings,
@@ -283,6 +292,7 @@ class Platform:
             self.database, self.turns, self.dispatcher, self.job_lookup, self.watchers,
             self.store_clock, self.wakeups.of("promoter"),
         )  # fmt: skip
+        self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
         self.tenant_events = TenantEvents(self.database)
         self.dead_letters = DeadLetters(
             self.database, self.dispatcher, self.watchers, self.store_clock,

@@ -11,7 +11,10 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
+from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.core.run.follow_ups import Children
+from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, execute, fetch, is_found
 from fairway.store.sql import load
@@ -30,6 +33,13 @@ class Success(NamedTuple):
 
 # A Success, or as plain as one.
 SuccessRow: TypeAlias = tuple[TenantId, str, Epoch, int, bytes | None, str | None]
+
+
+class Parent(NamedTuple):
+    """A success that starts others."""
+
+    success: Success
+    children: Children
 
 
 class Settlement(NamedTuple):
@@ -91,6 +101,43 @@ def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
     """JSON's null is not sent, and an array of nothing else is empty: SQL makes up the rest."""
     sent = [None if result == b"null" else result for result in results]
     return sent if any(sent) else []
+
+
+async def record_parents(
+    connection: Connection, shard: ShardId, term: Term, done: Sequence[Parent]
+) -> set[str]:
+    """As `record_successes`; what each of them starts is there from then on, or it is not."""
+    done = sorted(done, key=lambda item: item.success[:2])
+    ends = [item.success for item in done]
+    values = arrays.columns(ends, "tenants", "ids", "epochs", "rans_us", "results")
+    values["children"] = [len(item.children.jobs) for item in done]
+    values["children_ms"] = [item.children.at_ms for item in done]
+    rows = [_child(item, job) for item in done for job in item.children.jobs]
+    values |= arrays.columns(rows, *_OF_CHILD)
+    ended = await fetch(connection, _SQL["record_parents"], shard=shard, term=term, **values)
+    if len(ended) == len(done):
+        return set()
+    expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
+    return await _not_recorded(connection, shard, values["tenants"], expected)
+
+
+_OF_CHILD = (
+    "child_tenants", "parents", "child_ids", "types", "pools", "priorities", "lanes",
+    "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
+)  # fmt: skip
+
+
+def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
+    state = State.SCHEDULED if job.id in parent.children.scheduled else State.QUEUED
+    due_ms, last_ms, on_late = job.timing or (None, None, None)
+    return (
+        job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority, job.lane,
+        state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late,
+    )  # fmt: skip
+
+
+def _moment(unix_ms: int | None) -> datetime | None:
+    return None if unix_ms is None else from_unix_ms(unix_ms)
 
 
 async def settle(

@@ -169,6 +169,9 @@ CREATE TABLE jobs (
     on_late      smallint,                                -- and what is done after it
     billed_us    bigint,                                  -- slot-time of runs before a success; NULL while none
     unbilled_us  bigint,                                  -- of runs that the platform cut short
+    parent       uuid,                                    -- whose run started it; NULL: none did
+    children     int,                                     -- how many its success started; NULL: none
+    children_ms  bigint,                                  -- the moment in their ids (core/run/follow_ups.py)
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),

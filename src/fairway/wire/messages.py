@@ -230,6 +230,8 @@ class JobView(Struct, kw_only=True):
     ] = None
     error: Annotated[Raw | None, doc("Why the last failed run failed.", JobError | None)] = None
     failures: Annotated[dict[str, int], doc("How often it failed, by class.")] = {}
+    parent_id: Annotated[str | None, doc("The job whose run started it, if one did.")] = None
+    children: Annotated[int, doc("How many jobs its run started: GET /v1/jobs/{id}/children.")] = 0
     fingerprint: Annotated[
         str | None, doc("Stands for the cause of death, while it is a dead letter.")
     ] = None

@@ -49,7 +49,13 @@ from fairway.worker.pipe.pipe import (
     RunReport,
     first_word,
 )
-from fairway.worker.pipe.run_messages import declared_by, defect, parsed, report_of
+from fairway.worker.pipe.run_messages import (
+    declared_by,
+    defect,
+    parsed,
+    report_of,
+    with_follow_ups,
+)
 from fairway.worker.pipe.unreadable_leases import readable_in
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
@@ -197,9 +203,7 @@ class Runner:
             end = run_job_here(job, bytes(lease.payload), ctx)
         except BaseException as error:
             end = defect(error)
-        ran_us = (time.monotonic_ns() - began_ns) // 1000
-        self._ended.append(report_of(lease, end, ran_us))
-        self._flush_soon()
+        self._ended_run(lease, end, began_ns, ctx)
 
     def _run_in_turn(self, job: Job[..., Any], lease: Lease, facts: RunFacts) -> None:
         """A plain function with a time limit: one a turn of the loop, so that we hear orders."""
@@ -223,7 +227,6 @@ class Runner:
             end = Outcome(OutcomeKind.CANCELLED if ctx.cancelled() else OutcomeKind.RETURNED)
         except BaseException as error:  # a defect of ours must not lose the job
             end = defect(error)
-        ran_us = (time.monotonic_ns() - began_ns) // 1000
         if ctx.thread is not None and not ctx.thread.is_over:
             self._interrupt(ctx.thread)
         task = asyncio.current_task()
@@ -231,7 +234,13 @@ class Runner:
             self._given_up.discard(task)
             return
         del self._runs[lease.job]
-        self._ended.append(report_of(lease, end, ran_us))
+        self._ended_run(lease, end, began_ns, ctx)
+
+    def _ended_run(self, lease: Lease, end: Outcome, began_ns: int, ctx: Ctx) -> None:
+        report = report_of(lease, end, (time.monotonic_ns() - began_ns) // 1000)
+        if (follow_ups := ctx.take_follow_ups()) is not None:
+            with_follow_ups(report, follow_ups)
+        self._ended.append(report)
         self._flush_soon()
 
     # -- threads that do not stop ------------------------------------------------------------

@@ -67,6 +67,11 @@ def enqueue() -> None:
     assert_type(score.handle("id"), Handle[Score])
 
 
+def follow_up(ctx: Ctx) -> None:
+    assert_type(ctx.enqueue(score, "cv1", "r1"), Handle[Score])
+    assert_type(ctx.enqueue(resize.options(delay="1m"), "a.png", width=10), Handle[bool | Cancel])
+
+
 async def aenqueue() -> None:
     handle = await score.aenqueue("cv1", "r1")
     assert_type(await handle.aresult(timeout="30s"), Score)

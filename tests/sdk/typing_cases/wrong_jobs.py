@@ -17,6 +17,11 @@ def needs_ctx(cv_id: str, ctx: Ctx) -> float:
     return 1.0
 
 
+def follow_up(ctx: Ctx) -> None:
+    ctx.enqueue(score, "cv1")  # error
+    ctx.enqueue(score, 1, "r1")  # error
+
+
 def enqueue() -> None:
     score.enqueue("cv1")  # error
     score.enqueue(1, "r1")  # error

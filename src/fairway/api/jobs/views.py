@@ -58,6 +58,8 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         result_bytes=None if large_result is None else large_result.size_bytes,
         error=_raw(record.error),
         failures=_failures(record.failures),
+        parent_id=record.parent,
+        children=record.children or 0,
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
         history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )

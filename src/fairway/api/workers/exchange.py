@@ -25,6 +25,7 @@ from fairway.api.payloads.payload_schema import compiled, sized_text
 from fairway.api.payloads.text_checks import flaws_in
 from fairway.api.relay import Edge
 from fairway.api.type_facts import facts_of
+from fairway.api.workers.follow_ups import FollowUpReader
 from fairway.api.workers.misplaced_types import told, why_misplaced, without
 from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
@@ -33,6 +34,8 @@ from fairway.core.ids import TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.object_storage.reference import MARK, referred
 from fairway.core.pools import Pool
+from fairway.core.run.follow_up_ids import FOLLOW_UPS_BYTES_MAX
+from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
@@ -50,7 +53,8 @@ from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
-REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + (1 << 20)  # a result, and all that is said beside it
+#: A result, what the run starts, and all that is said beside it.
+REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + FOLLOW_UPS_BYTES_MAX + (1 << 20)
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 #: What a type may ask of its `RetryPolicy`.
@@ -134,6 +138,7 @@ class Exchange:
         platform = self._platform = edge.platform
         self._relay = edge.relay
         self._pools = platform.registry.pools
+        self._follow_ups = FollowUpReader(platform.registry)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, principal: Principal, worker: str
@@ -227,6 +232,11 @@ class Exchange:
         if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
             failures += unreadable(successes, flaws)
             successes = [one for index, one in enumerate(successes) if index not in flaws]
+        follow_ups: dict[int, WantedFollowUps] = {}
+        if parents := [one for one in request.reports if one.follow_ups and one.kind == SUCCEEDED]:
+            follow_ups, refused = await self._follow_ups.read(parents)
+            successes = [one for one in successes if one.kind == SUCCEEDED]
+            failures += refused
         return Call(
             session=request.session,
             number=request.call,
@@ -241,6 +251,7 @@ class Exchange:
             goodbye=request.goodbye,
             is_whole=request.running_is_all,
             api_key=principal.key_id,
+            follow_ups=follow_ups,
         )
 
     async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:

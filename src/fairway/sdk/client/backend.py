@@ -67,8 +67,11 @@ class Backend(Protocol):
     async def result(self, job_id: str) -> bytes:
         """The result of a job that succeeded, as JSON, however large."""
 
-    async def cancel(self, job_id: str) -> JobView:
-        """Ask for the job to be stopped."""
+    async def cancel(self, job_id: str, *, children: bool = False) -> JobView:
+        """Ask for the job to be stopped; with `children`, for all that came of it, too."""
+
+    async def children(self, job_id: str) -> list[JobView]:
+        """The jobs that its success started, the newest first."""
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         """Another time for a job that is still scheduled."""

@@ -39,6 +39,7 @@ from fairway.sdk.client.transport import NotNow, Question, RefusedRepeat, Transp
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,
+    JobList,
     JobView,
     Reschedule,
     encode,
@@ -49,6 +50,7 @@ from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room
 
 PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
+CHILDREN_PAGE = 200
 POLL_SECONDS = 0.2
 POLL_SECONDS_MAX = 2.0
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
@@ -70,7 +72,14 @@ class ReceivedView(JobView):
     error: Raw = NULL
 
 
+class ReceivedChildren(JobList):
+    """A page of such views."""
+
+    jobs: list[ReceivedView]  # type: ignore[assignment]  # on the wire the same texts
+
+
 _decode_view = msgspec.json.Decoder(ReceivedView).decode
+_decode_children = msgspec.json.Decoder(ReceivedChildren).decode
 
 
 class Client:
@@ -178,9 +187,10 @@ class Client:
         )
         return submission._replace(request=request)
 
-    async def cancel(self, job_id: str) -> JobView:
+    async def cancel(self, job_id: str, *, children: bool = False) -> JobView:
         """A repeat that finds the job cancelled found what was asked for."""
-        question = Question("DELETE", f"/v1/jobs/{_in_path(job_id)}", tells_repeats=True)
+        path = f"/v1/jobs/{_in_path(job_id)}" + ("?children=true" if children else "")
+        question = Question("DELETE", path, tells_repeats=True)
         try:
             return _decode_view(await self._transport.ask(question))
         except RefusedRepeat as refused:
@@ -188,6 +198,17 @@ class Client:
             if view.state == State.CANCELLED.label:
                 return view
             raise refused.error from None
+
+    async def children(self, job_id: str) -> list[JobView]:
+        found: list[JobView] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            after = f"&cursor={cursor}" if cursor else ""
+            path = f"/v1/jobs/{_in_path(job_id)}/children?limit={CHILDREN_PAGE}{after}"
+            page = _decode_children(await self._transport.ask(Question("GET", path)))
+            found += page.jobs
+            cursor = page.next_cursor
+        return found
 
     async def replay(self, job_id: str) -> JobView:
         """A repeat that finds no dead letter any more, where one was, found what was asked for.

@@ -72,11 +72,22 @@ class Handle(Generic[R]):
     def status(self) -> JobStatus:
         return blocking_run(self.astatus())
 
-    async def acancel(self) -> JobStatus:
-        return status_of(await self._backend.cancel(self.id))
+    async def acancel(self, *, children: bool = False) -> JobStatus:
+        """With `children`, also what its run started, and what came of that.
 
-    def cancel(self) -> JobStatus:
-        return blocking_run(self.acancel())
+        A job that has ended is no Conflict then: only what came of it is cancelled.
+        """
+        return status_of(await self._backend.cancel(self.id, children=children))
+
+    def cancel(self, *, children: bool = False) -> JobStatus:
+        return blocking_run(self.acancel(children=children))
+
+    async def achildren(self) -> list[JobStatus]:
+        """The jobs that its run started, the newest first."""
+        return [status_of(one) for one in await self._backend.children(self.id)]
+
+    def children(self) -> list[JobStatus]:
+        return blocking_run(self.achildren())
 
     async def areschedule(
         self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False

@@ -17,23 +17,27 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sized
 from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
 from fairway.sdk.handler.checkpoint import Saving, already_saved, saving
+from fairway.sdk.handler.follow_ups import NONE_ANY_MORE, RunFollowUps
 from fairway.wire.bounds import PROGRESS_BYTES_MAX
 
 if TYPE_CHECKING:
     from fairway.sdk.handler.threads import ThreadRun
 
 Item = TypeVar("Item")
+P = ParamSpec("P")
+Handed = TypeVar("Handed", covariant=True)
 
 TRACK_PERIOD_SECONDS = 0.5
 JOB_LOGGERS = "fairway.job."  # before the name of a type: the logger of its lines
@@ -54,6 +58,12 @@ class CtxSink(Protocol):
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         """Save the n-th state of this run, which is JSON; done when it is safe."""
+
+
+class Enqueues(Protocol[P, Handed]):
+    """A job type, or one with options."""
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handed: ...
 
 
 class SilentSink:
@@ -84,6 +94,7 @@ class RunFacts(Struct, frozen=True, gc=False):
     epoch: int = 0
     checkpoint: bytes | None = None  # the state that the run before this one saved last
     sample: float | None = None  # spreads the pause after a failure; None: chance does
+    now_ms: int | None = None  # of a clock that is turned by hand; else it is now
 
 
 class Ctx:
@@ -95,6 +106,7 @@ class Ctx:
     _cancelled = False
     _checkpoints = 0
     sample: float | None = None
+    _follow_ups: RunFollowUps | None = None  # once it wanted one
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
         self.job_id = facts.job_id
@@ -109,6 +121,7 @@ class Ctx:
             self.sample = facts.sample
         self._sink = sink
         self._epoch = facts.epoch
+        self._now_ms = facts.now_ms
         self._checkpoint = facts.checkpoint
 
     @staticmethod
@@ -202,6 +215,31 @@ class Ctx:
             return None
         return msgspec.json.decode(self._checkpoint, type=kind)
 
+    def enqueue(self, job: Enqueues[P, Handed], *args: P.args, **kwargs: P.kwargs) -> Handed:
+        """Start a job when this run succeeds: a job type, or one with options, and its arguments.
+
+        As `job.enqueue(…)` inside a run, and also from threads that the handler made by itself.
+        """
+        entered = enter(self)
+        try:
+            return job.enqueue(*args, **kwargs)
+        finally:
+            leave(entered)
+
+    @property
+    def follow_ups(self) -> RunFollowUps:
+        """For whoever hands jobs in: what this run wants to start."""
+        with _beginning:
+            if self._follow_ups is None:
+                now_ms = time.time_ns() // 1_000_000 if self._now_ms is None else self._now_ms
+                self._follow_ups = RunFollowUps(self.job_id, self._epoch, now_ms)
+            return self._follow_ups
+
+    def take_follow_ups(self) -> RunFollowUps | None:
+        """For whoever runs the job: it is over. None when it wanted none, as most do."""
+        wanted, self._follow_ups = self._follow_ups, self._follow_ups or NONE_ANY_MORE
+        return wanted
+
     @property
     def log(self) -> JobLog:
         """A logger whose lines belong to this job.
@@ -248,10 +286,12 @@ def _raised(given: Any) -> str:
 
 
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
+_beginning = threading.Lock()  # held for the first follow-up of a run
 
 
 enter = _current.set  # from here on `Ctx.current()` is this one; answers what `leave` takes
 leave = _current.reset
+running = _current.get  # the Ctx of the job that runs here, or None
 
 
 class _CurrentCtx:

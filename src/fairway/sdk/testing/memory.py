@@ -15,11 +15,12 @@ from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.core.ids import FIRST_SHARD, make_job_id
 from fairway.core.lifecycle import LIVE, State
-from fairway.core.run.outcome import Outcome
+from fairway.core.run.outcome import Outcome, OutcomeKind
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.follow_ups import Gathered
 from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
@@ -67,11 +68,20 @@ class MemoryDoor:
         result = self.find(job_id).view().result
         return b"null" if result is None else bytes(result)
 
-    async def cancel(self, job_id: str) -> JobView:
+    async def cancel(self, job_id: str, *, children: bool = False) -> JobView:
         record = self.find(job_id)
         if record.state in LIVE:
             record.move(State.CANCELLED)
+        if children:
+            for child in self._children(job_id):
+                await self.cancel(child.id, children=True)
         return record.view()
+
+    async def children(self, job_id: str) -> list[JobView]:
+        return [one.view() for one in reversed(self._children(self.find(job_id).id))]
+
+    def _children(self, job_id: str) -> list[Enqueued]:
+        return [one for one in self.enqueued if one.parent == job_id]
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         record = self.find(job_id)
@@ -114,9 +124,13 @@ class MemoryDoor:
     async def run_once(self, record: Enqueued) -> Outcome:
         if len(record.ends) >= RUNS_MAX:
             raise RuntimeError(f"{record.type} has not ended after {RUNS_MAX} runs")
-        ctx = Ctx(record.facts(), sink=record)
+        ctx = Ctx(record.facts(round(self.clock.unix_seconds * 1000)), sink=record)
         end = await run_job(record.job, bytes(record.request.payload), ctx)
         record.take(end, decision_after(record, end), self.clock.unix_seconds)
+        for one in started_by(ctx, end):
+            child = self._accept(one.submission, one.id, parent=record.id)
+            record.children += 1
+            await self._run_inline(child)
         return end
 
     # -- schedules -----------------------------------------------------------------------------
@@ -149,11 +163,14 @@ class MemoryDoor:
                 return record
         raise NotFound(f"no job {job_id} was enqueued under this testing mode")
 
-    def _accept(self, submission: Submission) -> Enqueued:
+    def _accept(
+        self, submission: Submission, job_id: str = "", parent: str | None = None
+    ) -> Enqueued:
         now = self.clock.unix_seconds
         due_at = due_of(submission.request, now)
         record = Enqueued(
-            id=make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
+            id=job_id or make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
+            parent=parent,
             job=_job_of(submission),
             request=submission.request,
             created_at=now,
@@ -193,6 +210,13 @@ def _job_of(submission: Submission) -> Job[..., Any]:
     if not isinstance(submission.job, Job):
         raise TypeError(f"{submission.job.name} has no function that could be run here")
     return submission.job
+
+
+def started_by(ctx: Ctx, end: Outcome) -> list[Gathered]:
+    """What a run that ended like this has started: nothing, unless it succeeded."""
+    follow_ups = ctx.take_follow_ups()
+    gathered = [] if follow_ups is None else follow_ups.close()
+    return gathered if end.kind is OutcomeKind.SUCCEEDED else []
 
 
 def _same(known: Enqueued, submission: Submission) -> Enqueued:

@@ -42,6 +42,8 @@ class Enqueued:
     request: JobRequest
     created_at: float  # of the test's clock, as is `due_at`
     due_at: float
+    parent: str | None = None  # whose run started it
+    children: int = 0  # how many its own run started
     state: State = State.QUEUED
     tally: Tally = NOTHING_YET
     ends: list[Outcome] = field(default_factory=list)
@@ -68,7 +70,7 @@ class Enqueued:
         arguments: dict[str, Any] = msgspec.json.decode(self.request.payload)
         return arguments
 
-    def facts(self) -> RunFacts:
+    def facts(self, now_ms: int | None = None) -> RunFacts:
         return RunFacts(
             self.id,
             self.type,
@@ -78,6 +80,7 @@ class Enqueued:
             self.request.timeout_seconds,
             checkpoint=self.checkpoints[-1] if self.checkpoints else None,
             sample=MIDDLE_SAMPLE,
+            now_ms=now_ms,
         )
 
     def take(self, end: Outcome, decision: Decision, unix_seconds: float) -> None:
@@ -119,6 +122,8 @@ class Enqueued:
             progress=_raw(self.progress_said and msgspec.json.encode(self.progress_said[-1])),
             result=_raw(last and last.result),
             error=_raw(last and last.error),
+            parent_id=self.parent,
+            children=self.children,
         )
 
 

@@ -119,6 +119,14 @@ class Control:
     async def cancel_all(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> Cancelled:
         """Cancel a page of those that match; the rest with another call, from where this ended."""
         page = await self._live(tenant, shard, wanted)
+        done, asked = await self.cancel_these(tenant, shard, page)
+        is_full = len(page) >= wanted.limit
+        return Cancelled(len(page), done, asked, page[-1].id if is_full else None)
+
+    async def cancel_these(
+        self, tenant: TenantId, shard: ShardId, page: Sequence[history.LiveJob]
+    ) -> tuple[int, int]:
+        """So many waited and are cancelled, so many run and are asked to stop."""
         asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
         waiting = [job for job in page if self._dispatcher.lease_on(job.id) is None]
         async with told_if_away, self._turns.page(tenant) as connection:
@@ -130,8 +138,7 @@ class Control:
         for job in waiting:
             if job.id not in done:  # granted, or ended, at the same moment
                 asked += self._dispatcher.cancel(tenant, job.id)
-        is_full = len(page) >= wanted.limit
-        return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
+        return len(done), asked
 
     async def _live(
         self, tenant: TenantId, shard: ShardId, wanted: JobFilter

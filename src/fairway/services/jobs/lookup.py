@@ -8,6 +8,7 @@ still that in truth runs; a server that is not the owner asks it (`far_runs.py`)
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound
@@ -88,6 +89,10 @@ class JobLookup:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._asked(tenant, wanted) as connection:
             records = await history.list_jobs(connection, shard, tenant, wanted)
+        return await self.with_runs(records)
+
+    async def with_runs(self, records: Sequence[JobRecord]) -> list[JobSight]:
+        """With what their owners know beyond the store."""
         far = await self.far_runs.of_each([one.id for one in records if self._is_far(one)])
         return [_joined(one, far.get(one.id) or self.run_of(one.id)) for one in records]
 

@@ -226,6 +226,7 @@ def in_short(end: End, reason: str) -> End:
         fingerprint=fingerprint(job.type, fault),
         outcome_label="failed",
         failure=FailureClass.PERMANENT,
+        children=None,
     )
 
 

@@ -19,6 +19,7 @@ from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import NO_EPOCH, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.job_type import TypeFacts
+from fairway.core.run.follow_ups import Children
 from fairway.core.run.outcome import FailureClass
 from fairway.store.leases import SessionRow
 
@@ -385,6 +386,7 @@ class End(Struct, frozen=True, gc=False):
     fingerprint: int | None = None  # of the cause, when the job is dead
     outcome_label: str = ""  # the outcome in a word
     failure: FailureClass | None = None
+    children: Children | None = None  # what its success starts
 
 
 class Hello(NamedTuple):

@@ -37,6 +37,38 @@ WHERE jobs.ctid = done.place
   AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
+-- name: record_parents
+-- Successes that start jobs, and those jobs: one statement, so both are there or neither. A run whose lease was
+-- lost ends nothing and starts nothing; sent again after a lost reply, it finds the end written and does neither.
+WITH ended AS (
+    UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
+                    deliveries = least(jobs.deliveries + 1, 32767),
+                    epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                    result = coalesce(done.result, 'null'), session = NULL, token = NULL,
+                    children = done.children, children_ms = done.children_ms
+    FROM (SELECT unnest(:tenants::int[]) AS tenant, unnest(:ids::uuid[]) AS id,
+                 unnest(:epochs::bigint[]) AS epoch, unnest(:rans_us::bigint[]) AS ran_us,
+                 unnest(:results::bytea[]) AS result, unnest(:children::int[]) AS children,
+                 unnest(:children_ms::bigint[]) AS children_ms) AS done
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+      AND jobs.id = done.id
+      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.tenant, jobs.id
+), started AS (
+    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+                      not_after, on_late, parent)
+    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
+           new.payload, new.execute_at, new.not_after, new.on_late, new.parent
+    FROM unnest(:child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[], :pools::smallint[],
+                :priorities::smallint[], :lanes::smallint[], :child_states::smallint[], :timeouts_ms::int[],
+                :payloads::bytea[], :execute_ats::timestamptz[], :not_afters::timestamptz[], :on_lates::smallint[])
+         AS new (tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+                 not_after, on_late)
+    WHERE new.parent = ANY (ARRAY(SELECT ended.id FROM ended))  -- no join, so there is one plan
+)
+SELECT ended.id::text AS id FROM ended
+
 -- name: settle
 -- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
 -- history, of which the last fifty are kept. Sums stop at the largest number there is.
