@@ -24,6 +24,7 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.log_lines import write_unclaimed_as_json
+from fairway.runtime.log_options import LogOptions
 from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.app import App
 from fairway.sdk.handler.context import Ctx, RunFacts
@@ -34,7 +35,7 @@ from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job, run_job_here
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange.large_results import in_frames, words_text
-from fairway.worker.job_log import JobLines, leave_job_lines_to_us
+from fairway.worker.job_log import JobLines
 from fairway.worker.limits import confine, reaper
 from fairway.worker.pending_checkpoints import PendingCheckpoints, checkpoint
 from fairway.worker.pipe.pings import answer_pings
@@ -51,8 +52,10 @@ from fairway.worker.pipe.pipe import (
 )
 from fairway.worker.pipe.run_messages import declared_by, defect, parsed, report_of
 from fairway.worker.pipe.unreadable_leases import readable_in
+from fairway.worker.run_records import hear_logging
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
+DROPPED_SECONDS = 1.0  # from the first line that had no room to the line that says how many
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
 
@@ -66,7 +69,9 @@ class Run(NamedTuple):
 
 
 class Runner:
-    def __init__(self, app: App, threads: int, limits: RunLimits | None) -> None:
+    def __init__(
+        self, app: App, threads: int, limits: RunLimits | None, options: LogOptions
+    ) -> None:
         self._app = app
         self._limits = limits  # when this runner runs one job at a time, under limits
         self._threads = threads
@@ -79,7 +84,7 @@ class Runner:
         self._ended: list[RunReport] = []
         self._progress: dict[str, Raw] = {}
         self._pending_checkpoints = PendingCheckpoints()
-        self._lines = JobLines(is_json=not sys.stderr.isatty())
+        self._lines = JobLines(options)
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -265,9 +270,13 @@ class Runner:
         self._loop.call_soon_threadsafe(self._flush_soon)
         return saved
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         """Called by handlers, from any thread."""
-        self._lines.tell(ctx, level, line)
+        if self._lines.tell(ctx, level, line, logger):
+            self._loop.call_soon_threadsafe(self._tell_dropped_later)
+
+    def _tell_dropped_later(self) -> None:
+        self._loop.call_later(DROPPED_SECONDS, self._lines.tell_dropped)
 
     def _flush_soon(self) -> None:
         if not self._flush_due:
@@ -290,14 +299,14 @@ def _state(checkpoint: Raw) -> bytes | None:
     return None if text == b"null" else text
 
 
-async def _main(end: socket.socket, duty: RunnerSetup) -> None:
+async def _main(end: socket.socket, duty: RunnerSetup, options: LogOptions) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(duty.threads, thread_name_prefix="job"))
     app: Any = App.load(duty.target)
     tune_gc()
     if duty.limits is not None:
         confine.apply(duty.limits)
-    await Runner(app, duty.threads, duty.limits).run(end)
+    await Runner(app, duty.threads, duty.limits, options).run(end)
 
 
 def main() -> None:
@@ -315,14 +324,15 @@ def main() -> None:
     if duty is None:
         return
     reaper.stand_above([end, pings])
-    if not sys.stderr.isatty():
+    options = LogOptions.of(os.environ)
+    if options.is_json:
         write_unclaimed_as_json()
-    leave_job_lines_to_us()
+    hear_logging(options.level)
     confine.name_process(RUNNER_NAME)
     if duty.limits is None:  # a job by itself may hold the interpreter for as long as it likes
         answer_pings(pings)
     try:
-        run(_main(end, duty))
+        run(_main(end, duty, options))
     except LoadError as error:
         sys.exit(f"fairway: {error}")
 

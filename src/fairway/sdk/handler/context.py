@@ -49,8 +49,8 @@ class CtxSink(Protocol):
     def progress(self, job_id: str, progress: bytes) -> None:
         """Keep the last `{"done", "total", "text"}`; older ones may be dropped."""
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
-        """One line of this run's log, at a level of the `logging` module."""
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
+        """One line of this run's log, at a level of `logging`; the logger, if not `ctx.log`."""
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         """Save the n-th state of this run, which is JSON; done when it is safe."""
@@ -62,7 +62,7 @@ class SilentSink:
     def progress(self, job_id: str, progress: bytes) -> None:
         return None
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         return None
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
@@ -204,9 +204,15 @@ class Ctx:
 
         From `info` on they stand in the worker's log with the job, its type and its tenant: some
         lines a second, and long ones are cut. An app that sets up `logging` by itself gets them
-        there instead, as lines of `fairway.job.<type>` with a `job_id`.
+        there instead, as lines of `fairway.job.<type>` with a `job_id`. What other loggers say
+        while the job runs is told in the same way.
         """
         return JobLog(self, self._sink)
+
+    def hear(self, record: logging.LogRecord) -> None:
+        """For whoever runs the job: some other logger said this while it ran."""
+        line = _message(record) + _raised(record.exc_info)
+        self._sink.log(self, record.levelno, line, record.name)
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
@@ -230,22 +236,34 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
 
 def _line(msg: object, args: tuple[object, ...]) -> str:
+    return _message(logging.LogRecord("", 0, "", 0, msg, args, None))
+
+
+def _message(record: logging.LogRecord) -> str:
     """As `logging` would write it; words that do not fit their places fail no job either."""
     try:
-        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+        return record.getMessage()
     except Exception:
-        return f"{msg} {args}"
+        return f"{record.msg} {record.args}"
 
 
 def _raised(given: Any) -> str:
     """The error that `ctx.log.exception` is about, in a few words."""
-    error = given if isinstance(given, BaseException) else sys.exc_info()[1] if given else None
-    return "" if error is None else f" ({type(error).__name__}: {error})"
+    error = given[1] if isinstance(given, tuple) else given
+    if error and not isinstance(error, BaseException):
+        error = sys.exc_info()[1]
+    if not isinstance(error, BaseException):
+        return ""
+    try:
+        return f" ({type(error).__name__}: {error})"
+    except Exception:  # an error whose own text fails
+        return f" ({type(error).__name__})"
 
 
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
 
 
+current_ctx = _current.get  # of the job that runs here; None when none does
 enter = _current.set  # from here on `Ctx.current()` is this one; answers what `leave` takes
 leave = _current.reset
 

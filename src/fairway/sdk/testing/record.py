@@ -93,7 +93,7 @@ class Enqueued:
         self.progress_said.append(msgspec.json.decode(progress))
         self.events.append(Event("progress", self.progress_said[-1], str(len(self.events) + 1)))
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         self.logs.append(LogLine(level, line))
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
