@@ -35,6 +35,7 @@ from fairway.sdk.handler.outcomes import (
 )
 from fairway.sdk.job import Job
 from fairway.sdk.limits import Limits
+from fairway.wire.run_logs import LogLine
 
 __all__ = [
     "CTX",
@@ -61,6 +62,7 @@ __all__ = [
     "JobStatus",
     "LimitReached",
     "Limits",
+    "LogLine",
     "NotFound",
     "Refused",
     "Retry",

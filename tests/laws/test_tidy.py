@@ -21,7 +21,7 @@ FILE_LINES_MAX = 400
 #: And the one place where all services are joined.
 LONGER = {
     "services/dispatch/dispatcher.py": 550,
-    "services/platform.py": 420,
+    "services/platform.py": 430,
     "services/sessions/sessions.py": 440,
 }
 FUNCTION_LINES_MAX = 50

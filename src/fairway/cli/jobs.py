@@ -11,6 +11,7 @@ from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="jobs", help="Look at jobs, ask why one waits, cancel one.")
+app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f until it ends.")
 
 
 @app.command(name="list")

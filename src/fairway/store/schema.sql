@@ -364,6 +364,21 @@ CREATE TABLE checkpoints (
     PRIMARY KEY (shard, tenant, job, epoch, number)
 );
 
+-- What runs said: chunks of lines, in days of their own by when they were written, so that old ones go as a whole.
+CREATE TABLE job_logs (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    job          uuid        NOT NULL,
+    epoch        bigint      NOT NULL,                    -- of the lease that the run had
+    first_n      smallint    NOT NULL,                    -- numbers of its lines
+    last_n       smallint    NOT NULL,
+    written_at   timestamptz NOT NULL DEFAULT now(),
+    attempt      smallint    NOT NULL,
+    lines        bytea       NOT NULL,                    -- JSON text of a list
+    PRIMARY KEY (shard, tenant, job, epoch, first_n, written_at),
+    CONSTRAINT lines_have_an_order CHECK (first_n BETWEEN 1 AND last_n)
+) PARTITION BY RANGE (written_at);
+
 -- Who changed what, for operators.
 CREATE TABLE audit (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -397,6 +412,7 @@ ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -413,6 +429,7 @@ CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

@@ -53,9 +53,11 @@ from fairway.worker.pipe.pipe import (
 from fairway.worker.pipe.run_messages import declared_by, defect, parsed, report_of
 from fairway.worker.pipe.unreadable_leases import readable_in
 from fairway.worker.run_records import hear_logging
+from fairway.worker.said_lines import SaidLines
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
 DROPPED_SECONDS = 1.0  # from the first line that had no room to the line that says how many
+LINES_SECONDS = 0.05  # that lines are gathered for
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
 
@@ -85,6 +87,7 @@ class Runner:
         self._progress: dict[str, Raw] = {}
         self._pending_checkpoints = PendingCheckpoints()
         self._lines = JobLines(options)
+        self._said = SaidLines(options.level)
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -203,6 +206,7 @@ class Runner:
         except BaseException as error:
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
+        self._said.end(ctx)
         self._ended.append(report_of(lease, end, ran_us))
         self._flush_soon()
 
@@ -236,6 +240,7 @@ class Runner:
             self._given_up.discard(task)
             return
         del self._runs[lease.job]
+        self._said.end(ctx)
         self._ended.append(report_of(lease, end, ran_us))
         self._flush_soon()
 
@@ -274,6 +279,11 @@ class Runner:
         """Called by handlers, from any thread."""
         if self._lines.tell(ctx, level, line, logger):
             self._loop.call_soon_threadsafe(self._tell_dropped_later)
+        if self._said.add(ctx, level, line):
+            self._loop.call_soon_threadsafe(self._flush_lines_later)
+
+    def _flush_lines_later(self) -> None:
+        self._loop.call_later(LINES_SECONDS, self._flush_soon)
 
     def _tell_dropped_later(self) -> None:
         self._loop.call_later(DROPPED_SECONDS, self._lines.tell_dropped)
@@ -285,6 +295,8 @@ class Runner:
 
     def _flush(self) -> None:
         self._flush_due = False
+        if (lines := self._said.take()) and self._pipe is not None:
+            self._pipe.send(RunnerMessage(lines=lines))
         ended, self._ended = self._ended, []
         news, self._progress = self._progress, {}
         progress = [Progress(job=job, progress=text) for job, text in news.items()]

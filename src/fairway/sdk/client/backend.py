@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fairway.sdk.client.sse import Event
     from fairway.sdk.job import Job
     from fairway.wire.messages import JobRequest, JobView, Reschedule
+    from fairway.wire.run_logs import LogLine
 
 
 class Submission(NamedTuple):
@@ -49,6 +50,11 @@ class Backend(Protocol):
 
     def events(self, job_id: str) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""
+
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        """What its runs said, until now or until it has ended."""
 
 
 testing_backend: ContextVar[Backend | None] = ContextVar("fairway_testing_door", default=None)

@@ -20,6 +20,7 @@ from msgspec import Raw
 from fairway.core.errors import FairwayError
 from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.log_reader import follow_lines, read_lines
 from fairway.sdk.client.settings import ClientSettings
 from fairway.sdk.client.sse import Event, EventParser
 from fairway.sdk.client.transport import NOT_NOW, NotNow, Question, RefusedRepeat, Transport
@@ -34,6 +35,7 @@ from fairway.wire.messages import (
     encode,
 )
 from fairway.wire.problems import error_of, naming_its_field
+from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 from fairway.wire.storage import UploadMade
 from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
@@ -235,6 +237,12 @@ class Client:
             await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}"))
         )
         return Event(str(data.get("state")), data)
+
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        path = f"/v1/jobs/{_in_path(job_id)}/logs"
+        return (follow_lines if follow else read_lines)(self._transport, path, attempt)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""

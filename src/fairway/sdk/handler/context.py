@@ -104,7 +104,7 @@ class Ctx:
         if facts.timeout_seconds:
             self._ends_at = time.monotonic() + facts.timeout_seconds
         self._sink = sink
-        self._epoch = facts.epoch
+        self.epoch = facts.epoch
         self._checkpoint = facts.checkpoint
 
     @staticmethod
@@ -185,7 +185,7 @@ class Ctx:
         """
         text = msgspec.json.encode(state)
         self._checkpoints += 1
-        saved = self._sink.checkpoint(self.job_id, self._epoch, self._checkpoints, text)
+        saved = self._sink.checkpoint(self.job_id, self.epoch, self._checkpoints, text)
         self._checkpoint = text
         return saving(saved)
 

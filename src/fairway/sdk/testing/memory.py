@@ -22,6 +22,7 @@ from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.run_logs import LogLine
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
 MIDDLE_SAMPLE = 0.5  # no chance in tests: the middle of every jittered pause
@@ -86,6 +87,13 @@ class MemoryDoor:
     async def events(self, job_id: str) -> AsyncIterator[Event]:
         for event in tuple(self.find(job_id).events):
             yield event
+
+    async def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        for line in tuple(self.find(job_id).lines):
+            if attempt in (None, line.attempt):
+                yield line
 
     async def drain(self, *, with_scheduled: bool = True) -> Counter[str]:
         """Run what is due until nothing is; with scheduled jobs, turn the clock to reach them."""

@@ -141,6 +141,18 @@ class Checkpoint(Struct, kw_only=True, gc=False):
     state: Raw
 
 
+class RunLine(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What a run said: a line, or a mark where lines were left out."""
+
+    job: str
+    epoch: Epoch
+    n: int
+    at_ms: int
+    level: int
+    text: str
+    dropped: int = 0
+
+
 class RunnerMessage(Struct, kw_only=True, omit_defaults=True):
     """Runner → keeper."""
 
@@ -149,6 +161,7 @@ class RunnerMessage(Struct, kw_only=True, omit_defaults=True):
     ended: list[RunReport] = []
     progress: list[Progress] = []
     checkpoints: list[Checkpoint] = []
+    lines: list[RunLine] = []  # before the ends of their runs
     stuck: bool = False  # too many of its threads are lost to jobs that would not stop
 
 
