@@ -33,6 +33,7 @@ from fairway.sdk.handler.outcomes import (
     Retry,
     Snooze,
 )
+from fairway.sdk.hooks import Enqueueing, JobDeath, RunFailure
 from fairway.sdk.job import Job
 from fairway.sdk.limits import Limits
 from fairway.wire.run_logs import LogLine
@@ -47,6 +48,7 @@ __all__ = [
     "Conflict",
     "Ctx",
     "DependencyFailed",
+    "Enqueueing",
     "Fail",
     "FairwayError",
     "Forbidden",
@@ -56,6 +58,7 @@ __all__ = [
     "InvalidRequest",
     "Job",
     "JobCancelled",
+    "JobDeath",
     "JobEnded",
     "JobExpired",
     "JobFailed",
@@ -66,6 +69,7 @@ __all__ = [
     "NotFound",
     "Refused",
     "Retry",
+    "RunFailure",
     "Snooze",
     "StillRunning",
     "Unavailable",

@@ -4,11 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import time
+from collections.abc import Iterator
 
-from fairway import CTX, App, Ctx, Retry
+from fairway import CTX, App, Ctx, JobDeath, Retry, RunFailure
 
 app = App("talking")
 library = logging.getLogger("some.library")
+
+
+def note(*words: object) -> None:
+    with open(os.environ["ACCEPTANCE_LEDGER"] + ".hooks", "a") as file:
+        file.write(" ".join(map(str, words)) + "\n")
+
+
+@app.on_worker_start
+def begin() -> None:
+    note("start")
+
+
+@app.on_worker_stop
+def end() -> None:
+    note("stop")
+
+
+@app.around_run
+def span(ctx: Ctx) -> Iterator[None]:
+    note("in", ctx.type)
+    try:
+        yield
+    finally:
+        note("out", ctx.type)
+
+
+@app.on_failure
+def failed(failure: RunFailure) -> None:
+    note("failed", failure.ctx.type, Ctx.current().attempt, repr(failure.error))
+    raise RuntimeError("a hook that fails itself")
+
+
+@app.on_death
+def died(death: JobDeath) -> None:
+    note("died", death.type, death.attempt, death.failure, death.error["message"])
+
+
+@app.job(name="talk.doomed", pool="short", attempts=1)
+async def doomed() -> None:
+    raise KeyError("for good")
 
 
 @app.job(name="talk.loop", pool="short", retry=Retry(2, backoff=("1ms",)))
@@ -50,9 +93,6 @@ async def slowly(ctx: Ctx = CTX) -> None:
 
 @app.job(name="talk.die", pool="long", mode="process", attempts=1)
 def die(ctx: Ctx = CTX) -> None:
-    import os
-    import time
-
     ctx.log.info("last words")
     time.sleep(0.5)
     os.kill(os.getpid(), 9)

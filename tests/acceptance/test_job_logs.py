@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import ROOT
+from tests.worker.platform import fact
 
 from fairway import App, Handle, LogLine
 from fairway.core.run.run_log import LINES_MAX, RUN_BYTES_MAX
@@ -19,7 +21,9 @@ async def talking(house: House) -> App:
 
 
 async def lines_of(talking: App, job: str) -> list[LogLine]:
-    return [line async for line in Handle.from_id(talking, job).alogs()]
+    """All but what a hook said, which may come or not: the run is over."""
+    found = [line async for line in Handle.from_id(talking, job).alogs()]
+    return [line for line in found if not line.text.startswith("a hook failed")]
 
 
 async def test_in_every_run_mode_and_by_attempt(house: House, talking: App) -> None:
@@ -44,6 +48,27 @@ async def test_in_every_run_mode_and_by_attempt(house: House, talking: App) -> N
     assert f"attempt 1                      job={job} type=talk.loop tenant=acme" in log
     assert log.count("ValueError: not yet") == 2, "once in its line, once in its traceback"
     assert '    raise ValueError("not yet")' in log
+
+
+async def test_hooks_are_called_around_runs_and_at_their_ends(house: House, talking: App) -> None:
+    for kind, state in (("talk.inline", "succeeded"), ("talk.doomed", "dead")):
+        assert (await house.finished(await house.post(kind, "short")))["state"] == state
+    view = await house.finished(await house.post("talk.loop", "short"))
+    assert (view["state"], view["attempts"]) == ("succeeded", 2), "a hook that fails is no harm"
+    noted = house.ledger.path.with_suffix(".jsonl.hooks")
+    await fact(lambda: "died" in noted.read_text())
+    house.programs[-1].send(signal.SIGTERM)
+    await house.programs[-1].ended(20)
+    lines = noted.read_text().splitlines()
+    for line in (
+        "start", "in talk.inline", "out talk.inline", "in talk.doomed", "out talk.doomed", "stop",
+        "failed talk.doomed 1 KeyError('for good')", "died talk.doomed 1 app_error 'for good'",
+        "failed talk.loop 1 ValueError('not yet')",
+    ):  # fmt: skip
+        assert line in lines, (line, lines)
+    assert lines.count("in talk.loop") == 2
+    assert not [line for line in lines if line.startswith("died talk.loop")]
+    assert "a hook that fails itself" in house.programs[-1].said
 
 
 async def test_a_flood_is_bounded_and_its_end_is_kept(house: House, talking: App) -> None:

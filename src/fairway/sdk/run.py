@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
@@ -30,7 +31,7 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
         try:
-            if job.is_async and ctx.timeout_seconds is None:
+            if job.is_async and ctx.timeout_seconds is None and not job.app.hooks.around_run:
                 value = await job.function(**arguments)  # the hot way: no frame in between
             else:
                 value = await _within_limit(_called(job, arguments, ctx), ctx)
@@ -51,11 +52,10 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
         try:
-            if ctx.timeout_seconds is None:
+            if ctx.timeout_seconds is None and not job.app.hooks.around_run:
                 value = job.function(**arguments)
             else:
-                with alarm(ctx.time_left(), limit_passed(ctx)):
-                    value = job.function(**arguments)
+                value = _called_here(job, arguments, ctx)
             value = asyncio.run(value) if job.is_async else value
         finally:
             leave(entered)
@@ -68,6 +68,8 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> Outcome:
     """What this value or error means for this job at this attempt."""
+    if error is not None and job.app.hooks.on_failure:
+        ctx.note_error(error)
     end = outcome_of(value, error, job.encode_result, job.retry, ctx.attempt)
     return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
 
@@ -88,7 +90,20 @@ def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[st
     return arguments
 
 
+def _called_here(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    limit = alarm(ctx.time_left(), limit_passed(ctx)) if ctx.timeout_seconds else nullcontext()
+    with limit, job.app.hooks.run(ctx):
+        return job.function(**arguments)
+
+
 async def _called(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    if not job.app.hooks.around_run:
+        return await _called_bare(job, arguments, ctx)
+    with job.app.hooks.run(ctx):
+        return await _called_bare(job, arguments, ctx)
+
+
+async def _called_bare(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
     if job.is_async:
         return await job.function(**arguments)
     if job.run_mode == "loop":

@@ -284,6 +284,8 @@ class Keeper:
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         if reply.resync:
             self._reporting.unknown()
+        if reply.dead:
+            self._fleet.tell_dead(self._books.failed_runs.dead(reply.dead))
         self._books.heard(reply.recorded + reply.refused)
         if reply.refused:
             log.warning("outcomes refused: leases lost, or not storable", count=len(reply.refused))

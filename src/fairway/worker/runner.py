@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec import Raw
@@ -35,6 +36,7 @@ from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job, run_job_here
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange.large_results import in_frames, words_text
+from fairway.worker.hook_calls import HookCalls
 from fairway.worker.job_log import JobLines
 from fairway.worker.limits import confine, reaper
 from fairway.worker.pending_checkpoints import PendingCheckpoints, checkpoint
@@ -58,6 +60,7 @@ from fairway.worker.said_lines import SaidLines
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
 DROPPED_SECONDS = 1.0  # from the first line that had no room to the line that says how many
 LINES_SECONDS = 0.05  # that lines are gathered for
+HOOK_SECONDS = 5.0
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
 
@@ -88,6 +91,7 @@ class Runner:
         self._pending_checkpoints = PendingCheckpoints()
         self._lines = JobLines(options)
         self._said = SaidLines(options.level)
+        self._hooks = HookCalls(app.hooks)
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -115,6 +119,8 @@ class Runner:
         for job in orders.overdue:
             self._end_overdue(job)
         self.draining = self.draining or orders.drain
+        for dead in orders.dead:
+            self._hooks.died(dead)
 
     def _salvage(self, text: bytes, error: Exception) -> None:
         """Orders that cannot be read cost the jobs in them that are no good, and nobody else."""
@@ -207,6 +213,8 @@ class Runner:
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
         self._said.end(ctx)
+        if end.failure is not None:
+            self._hooks.failed(ctx, ctx.error)
         self._ended.append(report_of(lease, end, ran_us))
         self._flush_soon()
 
@@ -233,6 +241,8 @@ class Runner:
         except BaseException as error:  # a defect of ours must not lose the job
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
+        if end.failure is not None:
+            await self._tell_failure(ctx)
         if ctx.thread is not None and not ctx.thread.is_over:
             self._interrupt(ctx.thread)
         task = asyncio.current_task()
@@ -243,6 +253,13 @@ class Runner:
         self._said.end(ctx)
         self._ended.append(report_of(lease, end, ran_us))
         self._flush_soon()
+
+    async def _tell_failure(self, ctx: Ctx) -> None:
+        """A process of a job's own may end with it: there its hooks have a moment first."""
+        called = self._hooks.failed(ctx, ctx.error)
+        if called is not None and self._limits is not None:
+            with suppress(asyncio.CancelledError):  # given up meanwhile: whoever did so knows
+                await asyncio.wait([asyncio.wrap_future(called)], timeout=HOOK_SECONDS)
 
     # -- threads that do not stop ------------------------------------------------------------
 
@@ -318,7 +335,9 @@ async def _main(end: socket.socket, duty: RunnerSetup, options: LogOptions) -> N
     tune_gc()
     if duty.limits is not None:
         confine.apply(duty.limits)
+    app.hooks.worker_started()
     await Runner(app, duty.threads, duty.limits, options).run(end)
+    app.hooks.worker_stops()
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Raw
@@ -75,12 +76,14 @@ class Enqueuer(Generic[P, R]):
         return await self._submit_many(self._job.app.door(), self._submissions(calls))
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
-        return self._handle(backend, await backend.submit(submission))
+        with self._around([submission]):
+            return self._handle(backend, await backend.submit(submission))
 
     async def _submit_many(
         self, backend: Backend, submissions: list[Submission]
     ) -> list[Handle[R]]:
-        answers = await backend.submit_many(submissions)
+        with self._around(submissions):
+            answers = await backend.submit_many(submissions)
         refused = {n: a for n, a in enumerate(answers) if isinstance(a, FairwayError)}
         accepted = {
             n: self._handle(backend, a) for n, a in enumerate(answers) if isinstance(a, str)
@@ -88,6 +91,12 @@ class Enqueuer(Generic[P, R]):
         if refused:
             raise BatchRefused(accepted, refused)
         return list(accepted.values())
+
+    def _around(self, submissions: list[Submission]) -> AbstractContextManager[None]:
+        hooks = self._job.app.hooks
+        if not hooks.around_enqueue:
+            return nullcontext()
+        return hooks.enqueue([one.request for one in submissions])
 
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
         return Handle(backend, job_id, self._job.codec.decode_result)

@@ -92,6 +92,7 @@ class Ctx:
     thread: ThreadRun | None = None  # the call under way, when the job runs in a thread
     _ends_at = 0.0
     _cancelled = False
+    error: BaseException | None = None  # how it ended, for hooks that want to know
     _checkpoints = 0
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
@@ -208,6 +209,10 @@ class Ctx:
         while the job runs is told in the same way.
         """
         return JobLog(self, self._sink)
+
+    def note_error(self, error: BaseException) -> None:
+        """For whoever runs the job: it ended with this."""
+        self.error = error
 
     def hear(self, record: logging.LogRecord) -> None:
         """For whoever runs the job: some other logger said this while it ran."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 
+import msgspec
+
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.core.ids import FIRST_SHARD, make_job_id
@@ -18,6 +20,7 @@ from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.hooks import JobDeath, RunFailure
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
@@ -118,7 +121,10 @@ class MemoryDoor:
             raise RuntimeError(f"{record.type} has not ended after {RUNS_MAX} runs")
         ctx = Ctx(record.facts(), sink=record)
         end = await run_job(record.job, bytes(record.request.payload), ctx)
-        record.take(end, decision_after(record, end), self.clock.unix_seconds)
+        decision = decision_after(record, end)
+        record.take(end, decision, self.clock.unix_seconds)
+        if end.failure is not None:
+            _tell_hooks(ctx, record, end, is_dead=decision.state is State.DEAD)
         return end
 
     def find(self, job_id: str) -> Enqueued:
@@ -146,6 +152,16 @@ class MemoryDoor:
     def _turn(self, record: Enqueued) -> tuple[float, int, str]:
         """Due jobs by priority, then age; then the others by when they fall due."""
         return max(record.due_at, self.clock.unix_seconds), record.request.priority, record.id
+
+
+def _tell_hooks(ctx: Ctx, record: Enqueued, end: Outcome, *, is_dead: bool) -> None:
+    hooks = record.job.app.hooks
+    if ctx.error is not None:
+        hooks.failed(RunFailure(ctx, ctx.error))
+    if is_dead and hooks.on_death:
+        failure, error = end.failure, msgspec.json.decode(end.error or b"{}")
+        label = failure.value if failure else ""
+        hooks.died(JobDeath(ctx.job_id, ctx.type, ctx.tenant, ctx.attempt, label, error))
 
 
 def due_of(request: JobRequest | Reschedule, now: float) -> float:
