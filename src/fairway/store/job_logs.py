@@ -6,39 +6,14 @@ Days of them go as a whole (`log_partitions.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from fairway.core.ids import Epoch, JobId, ShardId, TenantId
+from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.run.log_chunk import Chunk, FoundChunk, LogPlace
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch_as
 from fairway.store.sql import load
 
 _SQL = load("job_logs.sql")
-
-
-class Chunk(NamedTuple):
-    """Lines of one run, one after the other."""
-
-    tenant: TenantId
-    job: JobId
-    epoch: Epoch
-    attempt: int
-    first_n: int
-    last_n: int
-    lines: bytes
-
-
-class FoundChunk(NamedTuple):
-    epoch: Epoch
-    attempt: int
-    lines: bytes
-
-
-class LogPlace(NamedTuple):
-    """After this line of that run."""
-
-    epoch: Epoch
-    n: int
 
 
 async def keep_lines(connection: Connection, shard: ShardId, chunks: Sequence[Chunk]) -> None:

@@ -25,11 +25,11 @@ from fairway.api.jobs.jobs import job_id
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.ids import NO_EPOCH, Epoch, JobId, TenantId
 from fairway.core.lifecycle import State
+from fairway.core.run.log_chunk import FoundChunk, LogPlace
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import pause
 from fairway.services.jobs.job_logs import CHUNKS_AT_ONCE
 from fairway.services.platform import Platform
-from fairway.store.job_logs import FoundChunk, LogPlace
 from fairway.wire import run_logs as wire
 
 BEGINNING = LogPlace(NO_EPOCH, 0)

@@ -15,11 +15,11 @@ from fairway.api.workers.checkpoints import tenant_of_lease
 from fairway.api.workers.reports import job_of
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
+from fairway.core.run.log_chunk import Chunk
 from fairway.core.run.run_log import URGENT_LEVEL, fitted, mark_text
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.workers.run_logs import OfferedChunk
-from fairway.store.job_logs import Chunk
 from fairway.wire import run_logs as wire
 
 CHUNK_BYTES = 64 << 10  # about: a reader has some of them in memory

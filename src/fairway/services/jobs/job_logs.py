@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.run.log_chunk import FoundChunk, LogPlace
 from fairway.runtime.loops import wait
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
-from fairway.store.job_logs import FoundChunk, LogPlace, list_lines
+from fairway.store.job_logs import list_lines
 
 CHUNKS_AT_ONCE = 64
 

@@ -14,12 +14,13 @@ from typing import NamedTuple
 from fairway.core.backpressure.rate_limit import Bucket
 from fairway.core.errors import Unavailable
 from fairway.core.ids import ShardId, TenantId, shard_of
+from fairway.core.run.log_chunk import Chunk
 from fairway.runtime.telemetry import Instruments
 from fairway.services.group_commit import GroupCommit, Sizes
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.transient_errors import told_if_away
 from fairway.store.connections.database import Database
-from fairway.store.job_logs import Chunk, keep_lines
+from fairway.store.job_logs import keep_lines
 
 BYTES_PER_SECOND = 16 << 10  # of one tenant: 1.4 GB a day
 BURST_BYTES = 64 << 20
