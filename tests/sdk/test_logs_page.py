@@ -39,4 +39,4 @@ def test_a_block_runs(block: str, tmp_path: Path) -> None:
 
 def test_all_blocks_are_met() -> None:
     assert {name for name in FOREIGN for block in BLOCKS if name in block} == set(FOREIGN)
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5

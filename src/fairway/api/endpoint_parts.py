@@ -37,6 +37,8 @@ JOB_EXAMPLE: dict[str, Any] = {
     "error": None,
     "failures": {},
     "fingerprint": None,
+    "tags": ["welcome"],
+    "metadata": {"request": "r-17"},
     "history": [],
 }
 WHOLE_ONLY = ("payload", "history")

@@ -16,10 +16,15 @@ app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f 
 
 @app.command(name="list")
 def list_(
-    *, state: str | None = None, type: str | None = None, limit: int = 20, json: Json = False
+    *,
+    state: str | None = None,
+    type: str | None = None,
+    tag: str | None = None,
+    limit: int = 20,
+    json: Json = False,
 ) -> None:
-    """The newest jobs, of these states (comma-separated) and this type."""
-    found = Remote("tenant").get("/v1/jobs", state=state, type=type, limit=limit)
+    """The newest jobs, of these states (comma-separated), this type and this tag."""
+    found = Remote("tenant").get("/v1/jobs", state=state, type=type, tag=tag, limit=limit)
     rows = [
         (
             job["id"],

@@ -54,9 +54,9 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         try:
             if ctx.timeout_seconds is None and not job.app.hooks.around_run:
                 value = job.function(**arguments)
+                value = asyncio.run(value) if job.is_async else value
             else:
                 value = _called_here(job, arguments, ctx)
-            value = asyncio.run(value) if job.is_async else value
         finally:
             leave(entered)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
@@ -93,7 +93,8 @@ def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[st
 def _called_here(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
     limit = alarm(ctx.time_left(), limit_passed(ctx)) if ctx.timeout_seconds else nullcontext()
     with limit, job.app.hooks.run(ctx):
-        return job.function(**arguments)
+        value = job.function(**arguments)
+        return asyncio.run(value) if job.is_async else value
 
 
 async def _called(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:

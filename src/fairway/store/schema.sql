@@ -169,6 +169,8 @@ CREATE TABLE jobs (
     on_late      smallint,                                -- and what is done after it
     billed_us    bigint,                                  -- slot-time of runs before a success; NULL while none
     unbilled_us  bigint,                                  -- of runs that the platform cut short
+    tags         text[],                                  -- to find it by; NULL while none, as is the next
+    metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),

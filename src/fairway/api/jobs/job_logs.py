@@ -34,6 +34,7 @@ from fairway.wire import run_logs as wire
 
 BEGINNING = LogPlace(NO_EPOCH, 0)
 LINES_DEFAULT, LINES_MAX = 200, 1000
+APART_SECONDS = 0.25
 LOOK_SECONDS = 2.0  # lines that came by another server are found so late
 STILL_HERE_LOOKS = 7  # without news, a line says that we are still here
 LAST_WORDS_SECONDS = 1.0  # lines may come so long after the word that their job has ended
@@ -103,7 +104,7 @@ async def job_logs(request: Request, platform: Platform, tenant: Tenant) -> Resp
         reading = _Reading(platform, tenant.id, job, attempt)
         return LogStream(platform, caller_of(request).key_id, reading, after)
     reading = _Reading(platform, tenant.id, job, attempt)
-    await _last_words(platform, sight.record.finished_at)
+    await _last_words(platform, tenant.id, sight.record.finished_at)
     lines, last, is_all = await reading.page(after, limit)
     next_cursor = None if is_all or last is None else _text(last)
     return json_reply(wire.LogPage(lines=[line for _, line in lines], next_cursor=next_cursor))
@@ -177,6 +178,8 @@ class LogStream(EventStream):
                 if lines or quiet_looks % STILL_HERE_LOOKS == 1:
                     events = b"".join(_event(place, line) for place, line in lines)
                     await send_part(send, events or STILL_HERE)
+                if lines:
+                    await pause(APART_SECONDS)  # a flood is told in parts, not chunk by chunk
                 if not is_all:
                     continue
                 if is_over:
@@ -196,11 +199,13 @@ def _event(place: LogPlace, line: wire.LogLine) -> bytes:
     return head.encode() + msgspec.json.encode(line) + b"\n\n"
 
 
-async def _last_words(platform: Platform, finished_at: datetime | None) -> None:
+async def _last_words(platform: Platform, tenant: TenantId, finished_at: datetime | None) -> None:
     """Who asks at the very end of a job hears its last lines, too: they come beside that word."""
-    if finished_at is not None:
-        ago_seconds = (platform.store_clock.now() - finished_at).total_seconds()
-        if 0 <= ago_seconds < LAST_WORDS_SECONDS:
+    if finished_at is None or not platform.waiting.has_slot("waits", tenant):
+        return
+    ago_seconds = (platform.store_clock.now() - finished_at).total_seconds()
+    if 0 <= ago_seconds < LAST_WORDS_SECONDS:
+        with platform.waiting.slot("waits", tenant):
             await pause(LAST_WORDS_SECONDS - ago_seconds)
 
 

@@ -57,6 +57,8 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         error=_raw(record.error),
         failures=_failures(record.failures),
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
+        tags=list(record.tags or ()),
+        metadata=msgspec.json.decode(record.metadata) if record.metadata else {},
         history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )
 

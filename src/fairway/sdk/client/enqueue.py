@@ -7,7 +7,7 @@ asynchronous one, driven by `blocking.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
@@ -43,6 +43,8 @@ class EnqueueOptions(TimeOptions, total=False):
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     fair_key: str  # whose job it is among your own customers: they share your part evenly
     idempotency_key: str
+    tags: Sequence[str]  # words to find the jobs by
+    metadata: Mapping[str, str]  # words of your own, shown with them
 
 
 class Enqueuer(Generic[P, R]):
@@ -58,6 +60,8 @@ class Enqueuer(Generic[P, R]):
         )
         self._fair_key = options.get("fair_key")
         self._times = time_fields(options)
+        self._tags = _checked_tags(options.get("tags", ()))
+        self._metadata = dict(options.get("metadata", {}))
         self._idempotency_key = _checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -118,6 +122,8 @@ class Enqueuer(Generic[P, R]):
             priority=self._priority,
             fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
+            tags=self._tags,
+            metadata=self._metadata,
             **self._times,
         )
 
@@ -140,6 +146,12 @@ def _checked_key(key: str | None) -> str | None:
     ):
         raise ValueError(f"an idempotency_key is 1 to {KEY_LENGTH_MAX} printable ASCII characters")
     return key
+
+
+def _checked_tags(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):  # a sequence of its letters, else
+        raise ValueError(f"tags are a list of words, such as ({tags!r},)")
+    return list(tags)
 
 
 def _split(call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -122,6 +122,8 @@ class Enqueued:
             created_at=datetime.fromtimestamp(self.created_at, UTC),
             execute_at=datetime.fromtimestamp(self.due_at, UTC),
             timeout_seconds=self.request.timeout_seconds,
+            tags=self.request.tags,
+            metadata=self.request.metadata,
             payload=self.request.payload,
             progress=_raw(self.progress_said and msgspec.json.encode(self.progress_said[-1])),
             result=_raw(last and last.result),

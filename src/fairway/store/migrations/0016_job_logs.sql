@@ -1,3 +1,7 @@
+-- Words of a tenant's own on its jobs; NULL for those without any.
+ALTER TABLE jobs ADD COLUMN tags text[];
+ALTER TABLE jobs ADD COLUMN metadata bytea;
+
 -- What runs said: chunks of lines, in days of their own by when they were written, so that old ones go as a whole.
 CREATE TABLE job_logs (
     shard        int         NOT NULL,
