@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fairway.sdk.handler.context import Ctx
@@ -90,7 +91,7 @@ class Hooks:
         finally:
             facts = (type(error), error, error.__traceback__) if error else (None, None, None)
             for one in reversed(entered):
-                _quietly(lambda one=one: one.__exit__(*facts), error)
+                _quietly(partial(one.__exit__, *facts), error)
 
     def failed(self, failure: RunFailure) -> None:
         _call_all(self.on_failure, failure)
@@ -113,7 +114,7 @@ def _opened(hook: Callable[[Value], Iterator[None]], given: Value) -> AbstractCo
 
 def _call_all(hooks: Sequence[Callable[[Value], object]], given: Value) -> None:
     for hook in hooks:
-        _quietly(lambda hook=hook: hook(given))
+        _quietly(partial(hook, given))
 
 
 def _quietly(call: Callable[[], object], known: BaseException | None = None) -> bool:

@@ -105,7 +105,12 @@ async def test_a_run_ends_though_nobody_takes_its_lines(
     monkeypatch.setenv("ACCEPTANCE_LEDGER", str(tmp_path / "ledger"))
     async with Platform().open() as platform:
         asked: list[str] = []
-        platform.errand = lambda path: (asked.append(path), (500, b"{}"))[1]
+
+        def fail(path: str) -> tuple[int, bytes]:
+            asked.append(path)
+            return 500, b"{}"
+
+        platform.errand = fail
         platform.leases = [lease(1, "talk.thread"), lease(2, "talk.loop")]
         async with working(platform, target="tests.acceptance.talking_jobs:app"):
             await fact(lambda: len(platform.heard) == 2)

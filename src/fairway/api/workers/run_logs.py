@@ -14,7 +14,7 @@ from fairway.api.http.decoding import decoded, json_reply
 from fairway.api.workers.checkpoints import tenant_of_lease
 from fairway.api.workers.reports import job_of
 from fairway.core.errors import InvalidRequest
-from fairway.core.ids import TenantId
+from fairway.core.ids import JobId, TenantId
 from fairway.core.run.log_chunk import Chunk
 from fairway.core.run.run_log import URGENT_LEVEL, fitted, mark_text
 from fairway.services.platform import Platform
@@ -69,7 +69,7 @@ async def keep_lines(request: Request, platform: Platform, principal: Principal)
         if platform.dispatcher.is_real(job_of(run.job), run.epoch, run.token)
         for chunk in _chunks(tenant_of_lease(platform, principal, run.tenant), run)
     ]
-    kept = sum(one.count for one in offered)
+    kept = sum(one.line_count for one in offered)
     if offered:
         kept -= await platform.run_logs.keep(offered)
     return json_reply(wire.LinesKept(kept=kept, dropped=count - kept))
@@ -92,7 +92,7 @@ def _chunks(tenant: TenantId, run: wire.RunLines) -> Iterator[OfferedChunk]:
 
 
 def _chunk(tenant: TenantId, run: wire.RunLines, lines: list[wire.SaidLine]) -> OfferedChunk:
-    job, first, count = job_of(run.job), lines[0], sum(line.dropped or 1 for line in lines)
+    job, first, count = JobId(job_of(run.job)), lines[0], sum(line.dropped or 1 for line in lines)
     mark = wire.SaidLine(
         n=first.n, at_ms=first.at_ms, level=URGENT_LEVEL, text=mark_text(count), dropped=count
     )

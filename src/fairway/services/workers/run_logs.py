@@ -34,7 +34,7 @@ class OfferedChunk(NamedTuple):
 
     chunk: Chunk
     mark: bytes
-    count: int
+    line_count: int
 
 
 class _Account(NamedTuple):
@@ -68,7 +68,7 @@ class RunLogs:
         for one in offered:
             chunk = self._admitted(one)
             if chunk is not one.chunk:
-                dropped += one.count
+                dropped += one.line_count
             if chunk is not None:
                 waiting.append(_Waiting(chunk, loop.create_future()))
         self._group.add_many(waiting)
