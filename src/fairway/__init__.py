@@ -38,8 +38,10 @@ from fairway.sdk.handler.outcomes import (
     SoftTimeLimit,
 )
 from fairway.sdk.handler.pauses import Exponential
+from fairway.sdk.hooks import Enqueueing, JobDeath, RunFailure
 from fairway.sdk.job import Job
 from fairway.sdk.limits import Limits
+from fairway.wire.run_logs import LogLine
 
 __all__ = [
     "CTX",
@@ -51,6 +53,7 @@ __all__ = [
     "Conflict",
     "Ctx",
     "DependencyFailed",
+    "Enqueueing",
     "Exponential",
     "Fail",
     "FairwayError",
@@ -62,16 +65,19 @@ __all__ = [
     "InvalidRequest",
     "Job",
     "JobCancelled",
+    "JobDeath",
     "JobEnded",
     "JobExpired",
     "JobFailed",
     "JobStatus",
     "LimitReached",
     "Limits",
+    "LogLine",
     "NotFound",
     "NotStarted",
     "Refused",
     "Retry",
+    "RunFailure",
     "RunIsOver",
     "Snooze",
     "SoftTimeLimit",

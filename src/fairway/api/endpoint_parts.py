@@ -39,6 +39,8 @@ JOB_EXAMPLE: dict[str, Any] = {
     "parent_id": None,
     "children": 0,
     "fingerprint": None,
+    "tags": ["welcome"],
+    "metadata": {"request": "r-17"},
     "history": [],
 }
 WHOLE_ONLY = ("payload", "history")

@@ -11,14 +11,20 @@ from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
 from fairway.core.errors import InvalidRequest
 
 app = App(name="jobs", help="Look at jobs, ask why one waits, cancel one.")
+app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f until it ends.")
 
 
 @app.command(name="list")
 def list_(
-    *, state: str | None = None, type: str | None = None, limit: int = 20, json: Json = False
+    *,
+    state: str | None = None,
+    type: str | None = None,
+    tag: str | None = None,
+    limit: int = 20,
+    json: Json = False,
 ) -> None:
-    """The newest jobs, of these states (comma-separated) and this type."""
-    found = Remote("tenant").get("/v1/jobs", state=state, type=type, limit=limit)
+    """The newest jobs, of these states (comma-separated), this type and this tag."""
+    found = Remote("tenant").get("/v1/jobs", state=state, type=type, tag=tag, limit=limit)
     rows = [
         (
             job["id"],

@@ -64,7 +64,8 @@ class Remote:
     def __init__(self, role: Role) -> None:
         keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
         self.url = _checked(os.environ.get("FAIRWAY_URL") or (keys.url if keys else DEFAULT_URL))
-        self._headers = {"authorization": f"Bearer {_key(role, keys)}"}
+        self.api_key = _key(role, keys)
+        self._headers = {"authorization": f"Bearer {self.api_key}"}
 
     def get(self, path: str, **query: Any) -> Any:
         return self.call("GET", path, query=query)

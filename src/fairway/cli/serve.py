@@ -20,9 +20,10 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.gc_tuning import OldObjects, tune_gc
+from fairway.runtime.log_options import LogOptions
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings, load
-from fairway.runtime.telemetry import configure_logging, logger
+from fairway.runtime.telemetry import log_as, logger
 from fairway.services.platform import Platform
 
 log = logger("server")
@@ -134,7 +135,7 @@ def server(
 
 def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
     """`scheduler` is for measurements against another one; there is no setting for it."""
-    configure_logging(json_lines=not sys.stderr.isatty())
+    log_as(LogOptions.of(os.environ))
     settings = checked(load(os.environ, **flags))
     if settings.database_url is None:
         raise InvalidRequest(

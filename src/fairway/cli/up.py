@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -29,10 +28,11 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import TenantSettings
+from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.loops import pause
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings, load
-from fairway.runtime.telemetry import configure_logging, logger
+from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for
 from fairway.services.platform import Platform
 from fairway.store.postgres.embedded import EmbeddedPostgres
@@ -51,6 +51,8 @@ def up(
     host: str | None = None,
     data_dir: Path | None = None,
     worker: bool = True,
+    log_level: LevelName | None = None,
+    log_format: FormatName | None = None,
 ) -> int:
     """Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.
 
@@ -68,9 +70,13 @@ def up(
         Where all state lives (default .fairway).
     worker
         Start workers too.
+    log_level
+        The least that is logged, by server, workers and jobs (default info).
+    log_format
+        Lines for people (text) or for programs (json); default: text on a terminal.
     """
     apps, programs = targets if worker else (), beside or ()
-    configure_logging(json_lines=not sys.stderr.isatty())
+    log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
     return uvloop.run(_main(apps, programs, settings))

@@ -48,6 +48,13 @@ def due_ms_of(job: QueuedJob) -> int:
     return timing[0] or 0 if timing else unix_ms_of(job.id)
 
 
+class JobMarks(NamedTuple):
+    """Words of a tenant's own on a job: to find it by, and to be shown with it."""
+
+    tags: list[str] | None
+    metadata: bytes | None  # JSON text
+
+
 class JobRecord(NamedTuple):
     """Everything the store knows of one job, for people and programs that ask."""
 
@@ -78,6 +85,8 @@ class JobRecord(NamedTuple):
     parent: JobId | None = None  # whose run started it
     children: int | None = None  # how many its success started
     children_ms: int | None = None  # the moment in their ids
+    tags: Sequence[str] | None = None
+    metadata: bytes | None = None  # JSON text
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
 
 
@@ -101,3 +110,4 @@ class JobFilter(NamedTuple):
     type: TypeId | None
     pool: PoolId | None
     limit: int
+    tag: str | None = None

@@ -20,6 +20,7 @@ from fairway.sdk.client.run_door import RunDoor
 from fairway.sdk.client.settings import ClientSettings, find_settings
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.context import running
+from fairway.sdk.hooks import AroundEnqueue, AroundRun, Hooks, OnDeath, OnFailure, OnWorker
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 AnyJob = TypeVar("AnyJob", bound=Job[..., Any])
+
+
+AroundRunT = TypeVar("AroundRunT", bound=AroundRun)
+AroundEnqueueT = TypeVar("AroundEnqueueT", bound=AroundEnqueue)
+OnFailureT = TypeVar("OnFailureT", bound=OnFailure)
+OnDeathT = TypeVar("OnDeathT", bound=OnDeath)
+OnWorkerT = TypeVar("OnWorkerT", bound=OnWorker)
 
 
 class App:
@@ -48,6 +56,7 @@ class App:
         self.name = name
         self.jobs: dict[str, Job[..., Any]] = {}
         self.schedules: dict[str, Declared] = {}
+        self.hooks = Hooks()
         self._url = url
         self._api_key = api_key
         self._patience_seconds = seconds_of(patience)
@@ -56,6 +65,38 @@ class App:
     def job(self) -> JobDecorator:
         """`@app.job` or `@app.job(pool=…, timeout=…)` on a function makes it a job type."""
         return JobDecorator(self, {})
+
+    # -- hooks: each is called with one value, and is given back as it is -------------------------
+
+    def around_run(self, hook: AroundRunT) -> AroundRunT:
+        """A generator function of a Ctx that yields once: what is before it and after it."""
+        self.hooks.around_run.append(hook)
+        return hook
+
+    def around_enqueue(self, hook: AroundEnqueueT) -> AroundEnqueueT:
+        """A generator function of an `Enqueueing` that yields once."""
+        self.hooks.around_enqueue.append(hook)
+        return hook
+
+    def on_failure(self, hook: OnFailureT) -> OnFailureT:
+        """Called with a `RunFailure` after each run that failed, where it ran."""
+        self.hooks.on_failure.append(hook)
+        return hook
+
+    def on_death(self, hook: OnDeathT) -> OnDeathT:
+        """Called with a `JobDeath` by the worker whose report made the job a dead one."""
+        self.hooks.on_death.append(hook)
+        return hook
+
+    def on_worker_start(self, hook: OnWorkerT) -> OnWorkerT:
+        """Called in each process that runs jobs, before the first one."""
+        self.hooks.on_worker_start.append(hook)
+        return hook
+
+    def on_worker_stop(self, hook: OnWorkerT) -> OnWorkerT:
+        """Called in each process that runs jobs, when it is told to end."""
+        self.hooks.on_worker_stop.append(hook)
+        return hook
 
     def schedule(
         self,

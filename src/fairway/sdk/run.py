@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,7 +34,7 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
         try:
-            if job.is_async and ctx.timeout_seconds is None and job.soft_timeout_seconds is None:
+            if job.is_async and _is_bare(job, ctx):
                 value = await job.function(**arguments)  # the hot way: no frame in between
             else:
                 value = await _within_limit(_called(job, arguments, ctx), ctx)
@@ -54,12 +55,11 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
         try:
-            if ctx.timeout_seconds is None and job.soft_timeout_seconds is None:
+            if _is_bare(job, ctx):
                 value = job.function(**arguments)
+                value = asyncio.run(value) if job.is_async else value
             else:
-                with alarm(ctx.time_left(), limit_passed(ctx), _soft(job)):
-                    value = job.function(**arguments)
-            value = asyncio.run(value) if job.is_async else value
+                value = _called_here(job, arguments, ctx)
         finally:
             leave(entered)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
@@ -71,6 +71,8 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> Outcome:
     """What this value or error means for this job at this attempt."""
+    if error is not None and job.app.hooks.on_failure:
+        ctx.note_error(error)
     if error is None:
         end = outcome_of(value, None, job.encode_result)
     else:
@@ -95,7 +97,31 @@ def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[st
     return arguments
 
 
+def _is_bare(job: Job[..., Any], ctx: Ctx) -> bool:
+    """Nothing stands around its call."""
+    return (
+        ctx.timeout_seconds is None
+        and job.soft_timeout_seconds is None
+        and not job.app.hooks.around_run
+    )
+
+
+def _called_here(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    is_limited = ctx.timeout_seconds is not None or job.soft_timeout_seconds is not None
+    limit = alarm(ctx.time_left(), limit_passed(ctx), _soft(job)) if is_limited else nullcontext()
+    with limit, job.app.hooks.run(ctx):
+        value = job.function(**arguments)
+        return asyncio.run(value) if job.is_async else value
+
+
 async def _called(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    if not job.app.hooks.around_run:
+        return await _called_bare(job, arguments, ctx)
+    with job.app.hooks.run(ctx):
+        return await _called_bare(job, arguments, ctx)
+
+
+async def _called_bare(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
     soft_seconds = job.soft_timeout_seconds
     if job.is_async:
         work = job.function(**arguments)

@@ -37,6 +37,7 @@ from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
 from fairway.services.jobs.families import Families
+from fairway.services.jobs.job_logs import JobLogs
 from fairway.services.jobs.lookup import JobLookup
 from fairway.services.jobs.waiting import JobWaits
 from fairway.services.jobs.watchers import Watchers
@@ -76,6 +77,7 @@ from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
+from fairway.services.workers.run_logs import RunLogs
 from fairway.services.workers.time_limits import TimeLimitWatch
 from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
@@ -294,6 +296,9 @@ class Platform:
         )  # fmt: skip
         self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
         self.tenant_events = TenantEvents(self.database)
+        self.log_watchers = Watchers()  # apart: who waits for a job need not look at every line
+        self.job_logs = JobLogs(self.database, self.log_watchers)
+        self.run_logs = RunLogs(self.database, self.log_watchers, self.instruments)
         self.dead_letters = DeadLetters(
             self.database, self.dispatcher, self.watchers, self.store_clock,
             shard_count=self.cluster.shard_count,
@@ -406,6 +411,7 @@ class Platform:
         """The server is about to stop: another goes on, and every call held open is answered."""
         await shutdown.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
+        self.log_watchers.close()
         for session in self.dispatcher.all_sessions():
             session.wake()
 

@@ -172,6 +172,8 @@ CREATE TABLE jobs (
     parent       uuid,                                    -- whose run started it; NULL: none did
     children     int,                                     -- how many its success started; NULL: none
     children_ms  bigint,                                  -- the moment in their ids (core/run/follow_ups.py)
+    tags         text[],                                  -- to find it by; NULL while none, as is the next
+    metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -367,6 +369,21 @@ CREATE TABLE checkpoints (
     PRIMARY KEY (shard, tenant, job, epoch, number)
 );
 
+-- What runs said: chunks of lines, in days of their own by when they were written, so that old ones go as a whole.
+CREATE TABLE job_logs (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    job          uuid        NOT NULL,
+    epoch        bigint      NOT NULL,                    -- of the lease that the run had
+    first_n      smallint    NOT NULL,                    -- numbers of its lines
+    last_n       smallint    NOT NULL,
+    written_at   timestamptz NOT NULL DEFAULT now(),
+    attempt      smallint    NOT NULL,
+    lines        bytea       NOT NULL,                    -- JSON text of a list
+    PRIMARY KEY (shard, tenant, job, epoch, first_n, written_at),
+    CONSTRAINT lines_have_an_order CHECK (first_n BETWEEN 1 AND last_n)
+) PARTITION BY RANGE (written_at);
+
 -- Who changed what, for operators.
 CREATE TABLE audit (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -400,6 +417,7 @@ ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -416,6 +434,7 @@ CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

@@ -210,6 +210,9 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     refused: Annotated[
         list[int], doc("Numbers of reports whose lease was no longer in force; drop them.")
     ] = []
+    dead: Annotated[
+        list[int], doc("Of the numbers in recorded, those after which the job is dead.")
+    ] = []
     cancel: Annotated[list[str], doc("Jobs that somebody asked to stop.")] = []
     revoked: Annotated[
         list[str], doc("Jobs to stop without a report: the lease is another's.")

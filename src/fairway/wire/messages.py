@@ -26,6 +26,11 @@ POOL_WORDS = "up to 32 small letters (a-z), digits and _ - and begin with a lett
 JobType = Annotated[str, Meta(pattern=JOB_TYPE_PATTERN, examples=["email.send"])]
 PoolName = Annotated[str, Meta(pattern=POOL_PATTERN, examples=["short"])]
 Priority = Annotated[int, Meta(ge=0, le=9)]
+TAG_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:/=-]{0,63}" + END
+TAGS_MAX, METADATA_MAX = 10, 16
+Tag = Annotated[str, Meta(pattern=TAG_PATTERN, examples=["nightly"])]
+MetadataKey = Annotated[str, Meta(pattern=TAG_PATTERN)]
+MetadataValue = Annotated[str, Meta(max_length=256)]
 FairKey = Annotated[str, Meta(min_length=1, max_length=255, examples=["customer-17"])]
 TimeoutSeconds = Annotated[float, Meta(gt=0, le=7 * 24 * 3600)]
 
@@ -78,6 +83,14 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
         OnLate | None,
         doc("What is done after it: skip (the default), flag (run, with an event), or run."),
     ] = None
+    tags: Annotated[
+        list[Tag], Meta(max_length=TAGS_MAX), doc("Words to find it by, in lists.")
+    ] = []
+    metadata: Annotated[
+        dict[MetadataKey, MetadataValue],
+        Meta(max_length=METADATA_MAX),
+        doc("Words of your own about it, shown with it as they are."),
+    ] = {}
 
 
 class Reschedule(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -235,6 +248,8 @@ class JobView(Struct, kw_only=True):
     fingerprint: Annotated[
         str | None, doc("Stands for the cause of death, while it is a dead letter.")
     ] = None
+    tags: Annotated[list[str], doc("Words to find it by.")] = []
+    metadata: Annotated[dict[str, str], doc("Words of yours about it.")] = {}
     history: Annotated[
         list[Raw] | UnsetType,
         doc(

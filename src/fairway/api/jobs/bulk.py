@@ -22,7 +22,7 @@ from fairway.wire.bulk import CancelledMany, CancelMany, PoolUsage, Usage
 
 PAGE = 1000
 COUNT_MAX = 100_000
-FILTERS = filters.named("state", "type", "pool", "since", "until", "cursor")
+FILTERS = filters.named("state", "type", "pool", "tag", "since", "until", "cursor")
 MOMENTS = filters.named("since", "until")
 
 
@@ -87,6 +87,7 @@ async def _filter(request: Request, platform: Platform, tenant: TenantId) -> Job
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=PAGE,
         type=await filters.job_type(query.get("type"), platform.directory, tenant),
+        tag=filters.tag(query.get("tag")),
     )
 
 

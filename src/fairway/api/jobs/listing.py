@@ -126,4 +126,5 @@ async def _filter(request: Request, platform: Platform, tenant: TenantId) -> Job
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=filters.limit(query.get("limit")),
         type=await filters.job_type(query.get("type"), platform.directory, tenant),
+        tag=filters.tag(query.get("tag")),
     )

@@ -39,6 +39,7 @@ from fairway.api.relay import Edge
 from fairway.core.backlog.lanes import lane_of
 from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.core.job import JobMarks
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.job_types import Registry
@@ -243,6 +244,11 @@ def decode(text: bytes | msgspec.Raw) -> JobRequest:
         raise invalid(error, text) from None
 
 
+def _marks(request: JobRequest) -> JobMarks:
+    tags = list(dict.fromkeys(request.tags)) or None
+    return JobMarks(tags, msgspec.json.encode(request.metadata) if request.metadata else None)
+
+
 def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> NewJob:
     pool = registry.pool_for(request.type, request.pool)
     payload = bytes(request.payload)
@@ -258,6 +264,8 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
                 "A job has a payload or a payload_upload, not both.", field="/payload_upload"
             )
         new = new._replace(upload=request.payload_upload)
+    if request.tags or request.metadata:
+        new = new._replace(marks=_marks(request))
     if is_plainly_due(request):
         return new
     return new._replace(wish=wish_of(request))

@@ -61,6 +61,8 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         parent_id=record.parent,
         children=record.children or 0,
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
+        tags=list(record.tags or ()),
+        metadata=msgspec.json.decode(record.metadata) if record.metadata else {},
         history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )
 

@@ -308,6 +308,7 @@ class Exchange:
             leases=self._leases(news.leases),
             recorded=news.recorded,
             refused=news.refused,
+            dead=news.dead,
             cancel=news.cancels,
             revoked=news.revoked,
             revoked_epochs=news.revoked_epochs,

@@ -69,6 +69,8 @@ class FollowUpReader:
         new = new_job(decode(text), FOLLOW_UP_PAYLOAD_BYTES_MAX, self._registry)
         if new.upload is not None:
             raise InvalidRequest("A follow-up brings its payload along.", field="/payload_upload")
+        if new.marks is not None:
+            raise InvalidRequest("Tags and metadata are not taken inside a run.", field="/tags")
         weigh(bytes(text))
         look_at(bytes(text))
         if self._registry.schemas:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, Protocol
 from fairway.core.errors import FairwayError
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.codec import Codec
+from fairway.sdk.hooks import Hooks
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleRequest
 
 
@@ -21,6 +23,7 @@ class HasDoor(Protocol):
     """Who knows the way to the platform: an app."""
 
     name: str
+    hooks: Hooks
 
     def door(self) -> Backend:
         """The testing mode that is open here, else the client."""
@@ -81,6 +84,11 @@ class Backend(Protocol):
 
     def events(self, job_id: str) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""
+
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        """What its runs said, until now or until it has ended."""
 
 
 class TestingBackend(Backend, Protocol):

@@ -32,6 +32,7 @@ from fairway.sdk.client.job_calls import (
     refusal_of,
 )
 from fairway.sdk.client.lean_servers import LeanServers
+from fairway.sdk.client.log_reader import follow_lines, read_lines
 from fairway.sdk.client.proxies import is_proxied
 from fairway.sdk.client.settings import ClientSettings
 from fairway.sdk.client.sse import Event, EventParser
@@ -44,6 +45,7 @@ from fairway.wire.messages import (
     Reschedule,
     encode,
 )
+from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 from fairway.wire.storage import UploadMade
 from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
@@ -290,6 +292,12 @@ class Client:
             await self._transport.ask(Question("GET", f"/v1/jobs/{_in_path(job_id)}"))
         )
         return Event(str(data.get("state")), data)
+
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        path = f"/v1/jobs/{_in_path(job_id)}/logs"
+        return (follow_lines if follow else read_lines)(self._transport, path, attempt)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop, and those that all callers share."""

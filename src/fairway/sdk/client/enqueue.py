@@ -7,7 +7,8 @@ asynchronous one, driven by `blocking.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Raw
@@ -36,6 +37,8 @@ class EnqueueOptions(TimeOptions, total=False):
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     fair_key: str  # whose job it is among your own customers: they share your part evenly
     idempotency_key: str
+    tags: Sequence[str]  # words to find the jobs by
+    metadata: Mapping[str, str]  # words of your own, shown with them
 
 
 class BatchRefused(Refused):
@@ -70,11 +73,13 @@ class Enqueuer(Generic[P, R]):
         self._fair_key = options.get("fair_key")
         self._times = time_fields(options)
         self._idempotency_key = checked_key(options.get("idempotency_key"))
+        self._tags = _checked_tags(options.get("tags", ()))
+        self._metadata = dict(options.get("metadata", {}))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        backend = self._job.app.door()
-        job_id = submit_blocking(backend, self._submission(args, kwargs))
-        return self._handle(backend, job_id)
+        backend, submission = self._job.app.door(), self._submission(args, kwargs)
+        with self._around([submission]):
+            return self._handle(backend, submit_blocking(backend, submission))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         return await self._submit(self._job.app.door(), self._submission(args, kwargs))
@@ -88,12 +93,14 @@ class Enqueuer(Generic[P, R]):
         return await self._submit_many(self._job.app.door(), self._submissions(calls))
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
-        return self._handle(backend, await backend.submit(submission))
+        with self._around([submission]):
+            return self._handle(backend, await backend.submit(submission))
 
     async def _submit_many(
         self, backend: Backend, submissions: list[Submission]
     ) -> list[Handle[R]]:
-        answers = await backend.submit_many(submissions)
+        with self._around(submissions):
+            answers = await backend.submit_many(submissions)
         refused = {n: a for n, a in enumerate(answers) if isinstance(a, FairwayError)}
         accepted = {
             n: self._handle(backend, a) for n, a in enumerate(answers) if isinstance(a, str)
@@ -101,6 +108,12 @@ class Enqueuer(Generic[P, R]):
         if refused:
             raise BatchRefused(accepted, refused)
         return list(accepted.values())
+
+    def _around(self, submissions: list[Submission]) -> AbstractContextManager[None]:
+        hooks = self._job.app.hooks
+        if not hooks.around_enqueue:
+            return nullcontext()
+        return hooks.enqueue([one.request for one in submissions])
 
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
         return Handle(backend, job_id, self._job.codec.decode_result)
@@ -126,6 +139,8 @@ class Enqueuer(Generic[P, R]):
             priority=self._priority,
             fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
+            tags=self._tags,
+            metadata=self._metadata,
             **self._times,
         )
 
@@ -140,3 +155,9 @@ def checked_priority(priority: int) -> int:
     if not 0 <= priority <= PRIORITY_MAX:
         raise ValueError(f"priority must be 0 to {PRIORITY_MAX}, not {priority}")
     return priority
+
+
+def _checked_tags(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):  # a sequence of its letters, else
+        raise ValueError(f"tags are a list of words, such as ({tags!r},)")
+    return list(tags)

@@ -24,6 +24,7 @@ from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.outcomes import Cancel, Snooze
 from fairway.sdk.times import with_zone
 from fairway.wire.messages import JobView, Reschedule
+from fairway.wire.run_logs import LogLine
 
 R = TypeVar("R", covariant=True)
 Result = TypeVar("Result")
@@ -122,6 +123,15 @@ class Handle(Generic[R]):
         from fairway.sdk.client.blocking import iterate
 
         return iterate(self.aevents())
+
+    def alogs(self, attempt: int | None = None, *, follow: bool = False) -> AsyncIterator[LogLine]:
+        """What the job said, by `ctx.log` and `logging`; with `follow`, until it has ended."""
+        return self._backend.logs(self.id, attempt, follow=follow)
+
+    def logs(self, attempt: int | None = None, *, follow: bool = False) -> Iterator[LogLine]:
+        from fairway.sdk.client.blocking import iterate
+
+        return iterate(self.alogs(attempt, follow=follow))
 
     async def _ended(self, timeout_seconds: float | None) -> JobView:
         if timeout_seconds is None:

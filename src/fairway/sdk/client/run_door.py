@@ -16,6 +16,7 @@ from fairway.sdk.handler.codec import InvalidArguments
 from fairway.sdk.handler.follow_ups import RunFollowUps
 from fairway.wire.messages import JobView, Reschedule, encode
 from fairway.wire.payload import check_carefully, is_plain
+from fairway.wire.run_logs import LogLine
 
 
 class NotStarted(Conflict):
@@ -30,6 +31,10 @@ class RunDoor:
         self._below = below
 
     async def submit(self, submission: Submission) -> str:
+        return self.submit_blocking(submission)
+
+    def submit_blocking(self, submission: Submission) -> str:
+        """It waits for nobody, so it is the same for a thread."""
         return self._follow_ups.add([(text_of(submission), submission)])[0]
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
@@ -56,6 +61,11 @@ class RunDoor:
     def events(self, job_id: str) -> AsyncIterator[Event]:
         return self._door_of(job_id).events(job_id)
 
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        return self._door_of(job_id).logs(job_id, attempt, follow=follow)
+
     def _door_of(self, job_id: str) -> Backend:
         if job_id in self._follow_ups:
             raise NotStarted(
@@ -74,6 +84,8 @@ def text_of(submission: Submission) -> bytes:
             f"{name}: an idempotency_key is not taken inside a run: what a run starts is there once"
             " if the run succeeds, and not at all otherwise"
         )
+    if request.tags or request.metadata:
+        raise ValueError(f"{name}: tags and metadata are not taken inside a run")
     payload, text = bytes(request.payload), encode(request)
     if len(payload) > FOLLOW_UP_PAYLOAD_BYTES_MAX:
         raise InvalidArguments(

@@ -53,8 +53,8 @@ class CtxSink(Protocol):
     def progress(self, job_id: str, progress: bytes) -> None:
         """Keep the last `{"done", "total", "text"}`; older ones may be dropped."""
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
-        """One line of this run's log, at a level of the `logging` module."""
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
+        """One line of this run's log, at a level of `logging`; the logger, if not `ctx.log`."""
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         """Save the n-th state of this run, which is JSON; done when it is safe."""
@@ -72,7 +72,7 @@ class SilentSink:
     def progress(self, job_id: str, progress: bytes) -> None:
         return None
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         return None
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
@@ -104,6 +104,7 @@ class Ctx:
     thread: ThreadRun | None = None  # the call under way, when the job runs in a thread
     _ends_at = 0.0
     _cancelled = False
+    error: BaseException | None = None  # how it ended, for hooks that want to know
     _checkpoints = 0
     sample: float | None = None
     _follow_ups: RunFollowUps | None = None  # once it wanted one
@@ -120,8 +121,8 @@ class Ctx:
         if facts.sample is not None:
             self.sample = facts.sample
         self._sink = sink
-        self._epoch = facts.epoch
         self._now_ms = facts.now_ms
+        self.epoch = facts.epoch
         self._checkpoint = facts.checkpoint
 
     @staticmethod
@@ -202,7 +203,7 @@ class Ctx:
         """
         text = msgspec.json.encode(state)
         self._checkpoints += 1
-        saved = self._sink.checkpoint(self.job_id, self._epoch, self._checkpoints, text)
+        saved = self._sink.checkpoint(self.job_id, self.epoch, self._checkpoints, text)
         self._checkpoint = text
         return saving(saved)
 
@@ -232,7 +233,7 @@ class Ctx:
         with _beginning:
             if self._follow_ups is None:
                 now_ms = time.time_ns() // 1_000_000 if self._now_ms is None else self._now_ms
-                self._follow_ups = RunFollowUps(self.job_id, self._epoch, now_ms)
+                self._follow_ups = RunFollowUps(self.job_id, self.epoch, now_ms)
             return self._follow_ups
 
     def take_follow_ups(self) -> RunFollowUps | None:
@@ -246,9 +247,19 @@ class Ctx:
 
         From `info` on they stand in the worker's log with the job, its type and its tenant: some
         lines a second, and long ones are cut. An app that sets up `logging` by itself gets them
-        there instead, as lines of `fairway.job.<type>` with a `job_id`.
+        there instead, as lines of `fairway.job.<type>` with a `job_id`. What other loggers say
+        while the job runs is told in the same way.
         """
         return JobLog(self, self._sink)
+
+    def note_error(self, error: BaseException) -> None:
+        """For whoever runs the job: it ended with this."""
+        self.error = error
+
+    def hear(self, record: logging.LogRecord) -> None:
+        """For whoever runs the job: some other logger said this while it ran."""
+        line = _message(record) + _raised(record.exc_info)
+        self._sink.log(self, record.levelno, line, record.name)
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
@@ -272,23 +283,35 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
 
 def _line(msg: object, args: tuple[object, ...]) -> str:
+    return _message(logging.LogRecord("", 0, "", 0, msg, args, None))
+
+
+def _message(record: logging.LogRecord) -> str:
     """As `logging` would write it; words that do not fit their places fail no job either."""
     try:
-        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+        return record.getMessage()
     except Exception:
-        return f"{msg} {args}"
+        return f"{record.msg} {record.args}"
 
 
 def _raised(given: Any) -> str:
     """The error that `ctx.log.exception` is about, in a few words."""
-    error = given if isinstance(given, BaseException) else sys.exc_info()[1] if given else None
-    return "" if error is None else f" ({type(error).__name__}: {error})"
+    error = given[1] if isinstance(given, tuple) else given
+    if error and not isinstance(error, BaseException):
+        error = sys.exc_info()[1]
+    if not isinstance(error, BaseException):
+        return ""
+    try:
+        return f" ({type(error).__name__}: {error})"
+    except Exception:  # an error whose own text fails
+        return f" ({type(error).__name__})"
 
 
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
 _beginning = threading.Lock()  # held for the first follow-up of a run
 
 
+current_ctx = _current.get  # of the job that runs here; None when none does
 enter = _current.set  # from here on `Ctx.current()` is this one; answers what `leave` takes
 leave = _current.reset
 running = _current.get  # the Ctx of the job that runs here, or None

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Collection
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.core.ids import FIRST_SHARD, make_job_id
@@ -22,12 +24,14 @@ from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
 from fairway.sdk.handler.follow_ups import Gathered
 from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
+from fairway.sdk.hooks import JobDeath, RunFailure
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
 from fairway.sdk.testing.schedules import TestedSchedule
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleRequest
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
@@ -103,6 +107,13 @@ class MemoryDoor:
         for event in tuple(self.find(job_id).events):
             yield event
 
+    async def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        for line in tuple(self.find(job_id).lines):
+            if attempt in (None, line.attempt):
+                yield line
+
     async def drain(self, *, with_scheduled: bool = True) -> Counter[str]:
         """Run what is due until nothing is; with scheduled jobs, turn the clock to reach them."""
         counts: Counter[str] = Counter()
@@ -126,7 +137,10 @@ class MemoryDoor:
             raise RuntimeError(f"{record.type} has not ended after {RUNS_MAX} runs")
         ctx = Ctx(record.facts(round(self.clock.unix_seconds * 1000)), sink=record)
         end = await run_job(record.job, bytes(record.request.payload), ctx)
-        record.take(end, decision_after(record, end), self.clock.unix_seconds)
+        decision = decision_after(record, end)
+        record.take(end, decision, self.clock.unix_seconds)
+        if end.failure is not None:
+            _tell_hooks(ctx, record, end, is_dead=decision.state is State.DEAD)
         for one in started_by(ctx, end):
             child = self._accept(one.submission, one.id, parent=record.id)
             record.children += 1
@@ -185,6 +199,16 @@ class MemoryDoor:
     def _turn(self, record: Enqueued) -> tuple[float, int, str]:
         """Due jobs by priority, then age; then the others by when they fall due."""
         return max(record.due_at, self.clock.unix_seconds), record.request.priority, record.id
+
+
+def _tell_hooks(ctx: Ctx, record: Enqueued, end: Outcome, *, is_dead: bool) -> None:
+    hooks = record.job.app.hooks
+    if ctx.error is not None:
+        hooks.failed(RunFailure(ctx, ctx.error))
+    if is_dead and hooks.on_death:
+        failure, error = end.failure, msgspec.json.decode(end.error or b"{}")
+        label = failure.value if failure else ""
+        hooks.died(JobDeath(ctx.job_id, ctx.type, ctx.tenant, ctx.attempt, label, error))
 
 
 def due_of(request: JobRequest | Reschedule, now: float) -> float:

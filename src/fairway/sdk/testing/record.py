@@ -5,6 +5,7 @@ It is also the sink of its own runs, so that a test can read what the handler sa
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from fairway.sdk.handler.checkpoint import already_saved
 from fairway.sdk.handler.context import Ctx, RunFacts
 from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
 from fairway.sdk.job import Job
+from fairway.wire import run_logs as wire
 from fairway.wire.messages import JobRequest, JobView
 
 TENANT = "testing"
@@ -48,6 +50,7 @@ class Enqueued:
     tally: Tally = NOTHING_YET
     ends: list[Outcome] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
+    lines: list[wire.LogLine] = field(default_factory=list)  # the same, as `handle.logs()` has it
     progress_said: list[Any] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     checkpoints: list[bytes] = field(default_factory=list)  # every state saved, as JSON
@@ -98,8 +101,14 @@ class Enqueued:
         self.progress_said.append(msgspec.json.decode(progress))
         self.events.append(Event("progress", self.progress_said[-1], str(len(self.events) + 1)))
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         self.logs.append(LogLine(level, line))
+        self.lines.append(
+            wire.LogLine(
+                attempt=ctx.attempt, at=datetime.now(UTC), text=line,
+                level=logging.getLevelName(level).lower(),
+            )
+        )  # fmt: skip
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         self.checkpoints.append(state)
@@ -118,6 +127,8 @@ class Enqueued:
             created_at=datetime.fromtimestamp(self.created_at, UTC),
             execute_at=datetime.fromtimestamp(self.due_at, UTC),
             timeout_seconds=self.request.timeout_seconds,
+            tags=self.request.tags,
+            metadata=self.request.metadata,
             payload=self.request.payload,
             progress=_raw(self.progress_said and msgspec.json.encode(self.progress_said[-1])),
             result=_raw(last and last.result),

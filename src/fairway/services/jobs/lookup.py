@@ -98,7 +98,8 @@ class JobLookup:
 
     def _asked(self, tenant: TenantId, wanted: JobFilter) -> SlowUse:
         """A page as they lie is quick; one of few that match may lie behind very many others."""
-        is_filtered = not (wanted.states is None and wanted.type is None and wanted.pool is None)
+        narrowing = (wanted.states, wanted.type, wanted.pool, wanted.tag)
+        is_filtered = any(one is not None for one in narrowing)
         return self._database.slow(tenant) if is_filtered else self._database.quick(tenant)
 
     async def slot_time(self, tenant: TenantId, since: str, before: str) -> list[history.SlotTime]:

@@ -22,7 +22,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import audit, events, schedules, submissions
 from fairway.store import dead_letter_actions as actions
 from fairway.store.connections.database import Connection, Database
-from fairway.store.schema import partition_retirement, partitions
+from fairway.store.schema import log_partitions, partition_retirement, partitions
 
 log = logger("pruner")
 
@@ -63,12 +63,14 @@ class Pruner:
         rests = []
         if 0 in shards:
             rests.append(await self._attempt("make partitions", self._make_ahead))
+            rests.append(await self._attempt("make days of logs", self._make_log_days))
         if not may_forget(skew_seconds):
             log.error("clocks are apart, nothing is forgotten", store_ahead_seconds=skew_seconds)
             return min([REST_SECONDS, *rests])
         if 0 in shards:
             rests += [
                 await self._attempt("retire partitions", self._retire),
+                await self._attempt("drop days of logs", self._drop_log_days),
                 await self._attempt("forget events and audit", self._forget_common),
             ]
         for shard in shards:
@@ -93,6 +95,18 @@ class Pruner:
         async with self._database.upkeep() as connection:
             for name in await partitions.make_ahead(connection, self._store_clock.now()):
                 log.info("partition made", partition=name)
+        return REST_SECONDS
+
+    async def _make_log_days(self) -> float:
+        async with self._database.upkeep() as connection:
+            for name in await log_partitions.make_log_days(connection, self._store_clock.now()):
+                log.info("partition made", partition=name)
+        return REST_SECONDS
+
+    async def _drop_log_days(self) -> float:
+        async with self._database.upkeep() as connection:
+            for name in await log_partitions.drop_log_days(connection, self._keep_since):
+                log.info("partition dropped", partition=name)
         return REST_SECONDS
 
     async def _retire(self) -> float:

@@ -296,6 +296,8 @@ class Recorder:
         is_scheduled = False
         for end in ends:
             self._dispatcher.settled(end)
+            if end.number is not None and end.decision and end.decision.state is State.DEAD:
+                end.lease.session.note_dead(end.number)
             is_scheduled |= end.decision is not None and end.decision.state is State.SCHEDULED
         if is_scheduled:
             self._ports.on_scheduled()

@@ -38,6 +38,8 @@ from fairway.services.submit.submission_group import (
     jobs_in,
     jobs_to_write,
     made_by,
+    marks_in,
+    marks_of,
     oldest_by_stream,
     scheduled_in,
     verdicts_of,
@@ -109,7 +111,7 @@ class Submissions:
         for new in wanted:  # one look at each: most want nothing but to run
             if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
                 is_known = False
-            if new.id or new.wish or new.idempotency_key:
+            if new.id or new.wish or new.idempotency_key or new.marks:
                 is_special = True
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
@@ -122,15 +124,15 @@ class Submissions:
                       NO_EPOCH, 0, 0, new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
-        scheduled, claims = None, None
+        scheduled, claims, marks = None, None, None
         if is_special:
             if any(new.wish for new in wanted):
                 jobs, scheduled = self._timed(jobs, wanted)
-            claims = claims_of(jobs, wanted)
+            claims, marks = claims_of(jobs, wanted), marks_of(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         size = payload_bytes(jobs)
         self._group(shard, is_heavy(len(jobs), size)).add(
-            Submission(jobs, claims, verdicts, size, scheduled)
+            Submission(jobs, claims, verdicts, size, scheduled, marks)
         )
         self._waiters.add(verdicts)
         return await verdicts
@@ -199,11 +201,12 @@ class Submissions:
         """Write the group; answers who holds the keys that were taken before."""
         claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
-            scheduled = scheduled_in(group)
+            scheduled, marks = scheduled_in(group), marks_in(group)
             if not claims:
-                await store.insert_jobs(connection, shard, jobs_in(group), scheduled)
+                await store.insert_jobs(connection, shard, jobs_in(group), scheduled, marks)
                 return {}
-            if scheduled is None and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
+            is_plain = scheduled is None and marks is None
+            if is_plain and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
                 jobs = jobs_to_write(group, claims, {})
                 taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
             else:
@@ -211,7 +214,7 @@ class Submissions:
                     taken = await store.claim_keys(connection, shard, list(claims.values()))
                     winners = jobs_to_write(group, claims, taken)
                     if winners:
-                        await store.insert_jobs(connection, shard, winners, scheduled)
+                        await store.insert_jobs(connection, shard, winners, scheduled, marks)
             return taken | {
                 key: KeyHolder(claim.body_hash, claim.job)
                 for key, claim in claims.items()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId, PoolId, TenantId
-from fairway.core.job import QueuedJob
+from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.scheduling.timing import Wish
 from fairway.services.group_commit import Sizes
 from fairway.store.submissions import KeyClaim, KeyHolder
@@ -35,6 +35,7 @@ class NewJob(NamedTuple):
     wish: Wish | None = None  # when it is wanted, if not at once
     upload: str | None = None  # where its payload was put, if not here
     id: JobId | None = None  # when something was kept under it already
+    marks: JobMarks | None = None  # the tenant's own words, if it has any
 
 
 class Accepted(NamedTuple):
@@ -52,6 +53,7 @@ class Submission(NamedTuple):
     verdicts: asyncio.Future[list[Verdict]]
     payload_bytes: int
     scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
+    marks: dict[str, JobMarks] | None = None  # of those that have any
 
 
 SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
@@ -86,6 +88,20 @@ def scheduled_in(group: list[Submission]) -> set[str] | None:
     """Jobs of the group that are not due yet; None when none of its jobs has times."""
     found = [item.scheduled for item in group if item.scheduled is not None]
     return set().union(*found) if found else None
+
+
+def marks_of(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> dict[str, JobMarks] | None:
+    """By job, of those that have any; None when none has."""
+    return {
+        job.id: new.marks for job, new in zip(jobs, wanted, strict=True) if new.marks is not None
+    } or None
+
+
+def marks_in(group: list[Submission]) -> dict[str, JobMarks] | None:
+    found: dict[str, JobMarks] = {}
+    for item in group:
+        found |= item.marks or {}
+    return found or None
 
 
 def dedup_claims(group: list[Submission]) -> dict[tuple[TenantId, str], KeyClaim]:

@@ -35,6 +35,7 @@ TENANTS_MAY = {
     "dead_letter_actions": "SELECT, INSERT, UPDATE",
     "events": "SELECT, INSERT",
     "idempotency": "SELECT",
+    "job_logs": "SELECT",
     "job_types": "SELECT",
     "jobs": "SELECT, UPDATE",
     "pauses": ALL,

@@ -3,7 +3,8 @@
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.state, job.epoch,
        job.attempts, job.deliveries, job.timeout_ms, job.execute_at, job.started_at, job.finished_at, job.ran_us,
        job.payload, job.result, job.error, job.failures, job.fingerprint, job.not_after, job.on_late,
-       job.billed_us, job.unbilled_us, job.parent::text AS parent, job.children, job.children_ms, job.history
+       job.billed_us, job.unbilled_us, job.parent::text AS parent, job.children, job.children_ms,
+       job.tags, job.metadata, job.history
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
 CROSS JOIN LATERAL (
     SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
@@ -24,7 +25,7 @@ SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempt
        execute_at, started_at, finished_at, ran_us,
        CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,
        result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us, parent::text AS parent,
-       children, children_ms
+       children, children_ms, tags, metadata
 FROM (
     SELECT found.*, sum(coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0)) OVER (
         ORDER BY found.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
@@ -35,6 +36,7 @@ FROM (
           AND (:states::smallint[] IS NULL OR state = ANY(:states::smallint[]))
           AND (:type::int IS NULL OR type = :type::int)
           AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+          AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
         ORDER BY jobs.id DESC LIMIT :limit
     ) AS found
 ) AS page
@@ -95,6 +97,7 @@ WHERE shard = :shard AND tenant = :tenant
   AND state = ANY(:states::smallint[])
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+  AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
 ORDER BY jobs.id DESC LIMIT :limit
 
 -- name: count_live_jobs
@@ -106,5 +109,6 @@ SELECT count(*) AS matched FROM (
       AND state = ANY(:states::smallint[])
       AND (:type::int IS NULL OR type = :type::int)
       AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+      AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
     LIMIT :limit
 ) AS found

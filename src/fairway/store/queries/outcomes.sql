@@ -44,6 +44,7 @@ WITH ended AS (
     UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                     deliveries = least(jobs.deliveries + 1, 32767),
                     epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                    started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                     result = coalesce(done.result, 'null'), session = NULL, token = NULL,
                     children = done.children, children_ms = done.children_ms
     FROM (SELECT unnest(:tenants::int[]) AS tenant, unnest(:ids::uuid[]) AS id,
