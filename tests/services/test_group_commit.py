@@ -199,7 +199,7 @@ async def test_an_item_of_many_jobs_is_no_company_where_items_are_counted(disk: 
     instruments = Instruments(SystemClock(), Metrics())
     group = GroupCommit(
         "test", disk.write, instruments=instruments, sizes=sizes, linger_seconds=30,
-        company="items",
+        linger_counts="items",
     )  # fmt: skip
     disk.let_through()
     for item in range(3):

@@ -41,9 +41,9 @@ class GroupCommit(Generic[Item]):
         sizes: Sizes[Item] | None = None,
         writes_max: int = 1,
         linger_seconds: float = 0.0,
-        company: Literal["jobs", "items"] = "jobs",
+        linger_counts: Literal["jobs", "items"] = "jobs",
     ) -> None:
-        """`company` is what the size of a group is counted in, when it is asked whether more is
+        """`linger_counts` is what a group's size is counted in when it is asked whether more is
         likely to come: an item of many jobs that comes alone need not wait for others."""
         self.kind = kind
         self._flush = flush
@@ -53,7 +53,7 @@ class GroupCommit(Generic[Item]):
         self._sizes = sizes  # None: one small job each
         self._writes_max = writes_max
         self._linger_seconds = linger_seconds
-        self._counts_items = company == "items"
+        self._counts_items = linger_counts == "items"
         self._items: list[Item] = []
         self._jobs_gathered = 0  # in items, not under way yet
         self._recent = 0.0  # how large groups were lately

@@ -166,7 +166,7 @@ class Submissions:
                 sizes=SIZES,
                 writes_max=2,
                 linger_seconds=0.002,
-                company="jobs" if heavy else "items",
+                linger_counts="jobs" if heavy else "items",
             )
         return group
 
