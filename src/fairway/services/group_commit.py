@@ -43,8 +43,8 @@ class GroupCommit(Generic[Item]):
         linger_seconds: float = 0.0,
         linger_counts: Literal["jobs", "items"] = "jobs",
     ) -> None:
-        """`linger_counts` is what the size of a group is counted in, when it is asked whether more
-        is likely to come: an item of many jobs that comes alone need not wait for others."""
+        """`linger_counts` is what a group's size is counted in when it is asked whether more is
+        likely to come: an item of many jobs that comes alone need not wait for others."""
         self.kind = kind
         self._flush = flush
         self._clock = instruments.clock
