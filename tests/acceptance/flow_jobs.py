@@ -107,12 +107,12 @@ async def late(folder: str) -> None:
 
 
 @app.job(name="victim", pool="medium", mode="thread")
-def victim(folder: str, dies: bool = False, ctx: Ctx = CTX) -> int:
-    """Starts ten; with `dies`, its runner is killed after that, the first time."""
+def victim(folder: str, dies: bool = False, waits: bool = False, ctx: Ctx = CTX) -> int:
+    """Starts ten; then its runner is killed, the first time, or it waits until it may end."""
     leaf.enqueue_many([(n,) for n in range(10)])
     Path(folder, f"{ctx.job_id}.{ctx.delivery}").touch()
     if dies and ctx.delivery == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    while Path(folder, f"{ctx.job_id}.hold").exists():
+    while waits and not Path(folder, f"{ctx.job_id}.go").exists():
         time.sleep(0.02)
     return ctx.delivery

@@ -119,64 +119,77 @@ class Witness:
                 await asyncio.sleep(0.02)
 
 
-async def begun(room: Path, job: str, delivery: int = 1) -> None:
-    await until((room / f"{job}.{delivery}").exists, 40, f"delivery {delivery} of {job}")
+async def begun(room: Path, job: str) -> None:
+    await until((room / f"{job}.1").exists, 40, f"the first delivery of {job}")
 
 
-@pytest.mark.parametrize("has_journal", [True, False])
-async def test_killed_at_any_moment_they_are_there_exactly_if_the_outcome_is(
-    house: House, has_journal: bool
-) -> None:
+class Moments:
+    """Two victims at a time: one whose outcome goes to the worker's journal, one whose does not."""
+
+    def __init__(self, house: House, witness: Witness) -> None:
+        self._house, self._room, self._witness = house, house.room, witness
+
+    async def victims(self, **how: bool) -> list[str]:
+        folder, post = str(self._room), self._house.post
+        return [await post("victim", pool, folder=folder, **how) for pool in ("medium", "short")]
+
+    async def held(self) -> list[str]:
+        """They have enqueued, and end when they are let go."""
+        jobs = await self.victims(waits=True)
+        await asyncio.gather(*(begun(self._room, job) for job in jobs))
+        return jobs
+
+    def let_go(self, jobs: list[str]) -> None:
+        for job in jobs:
+            (self._room / f"{job}.go").touch()
+
+    async def look(self, jobs: list[str]) -> list[State]:
+        return [(await self._witness.look(job)).state for job in jobs]
+
+    async def succeed(self, jobs: list[str]) -> None:
+        for job in jobs:
+            await self._witness.succeeds(job)
+
+
+async def test_killed_at_any_moment_they_are_there_exactly_if_the_outcome_is(house: House) -> None:
     server = house.start_server()
     await server.ready()
     proxy = Proxy(server.url, seed=1)
     await proxy.open()
-    pool, room = "medium" if has_journal else "short", house.room
     connection = await asyncpg.connect(house.dsn)
-    witness = Witness(connection)
+    moments = Moments(house, Witness(connection))
     worker = house.start_worker([proxy.url], app=APP)
     await worker.says("worker ready")
     try:
         # In the handler, after it enqueued.
-        job = await house.post("victim", pool, folder=str(room), dies=True)
-        await witness.succeeds(job)
-        await begun(room, job, 2)
+        await moments.succeed(await moments.victims(dies=True))
         # Before the report is sent: nobody hears what is said from now on.
-        job = await house.post("victim", pool, folder=str(room))
-        (room / f"{job}.hold").touch()
-        await begun(room, job)
+        jobs = await moments.held()
         proxy.drop_request = 1.0
-        (room / f"{job}.hold").unlink()
         before = proxy.fates["request lost"]
+        moments.let_go(jobs)
         await until(lambda: proxy.fates["request lost"] > before, 20, "a call that is lost")
         await worker.kill()
-        assert (await witness.look(job)).state is not State.SUCCEEDED
+        assert State.SUCCEEDED not in await moments.look(jobs)
         proxy.drop_request = 0.0
         worker = house.start_worker([proxy.url], app=APP)
-        await witness.succeeds(job)
+        await moments.succeed(jobs)
         # After the report is sent, before the answer.
-        job = await house.post("victim", pool, folder=str(room))
-        (room / f"{job}.hold").touch()
-        await begun(room, job)
+        jobs = await moments.held()
         proxy.drop_reply = 1.0
-        (room / f"{job}.hold").unlink()
-        await witness.succeeds(job)
+        moments.let_go(jobs)
+        await moments.succeed(jobs)
         await worker.kill()
         proxy.drop_reply = 0.0
         worker = house.start_worker([proxy.url], app=APP)
-        await worker.says("worker ready")
-        await asyncio.sleep(1)  # what it inherited is said, and found recorded
-        await witness.look(job)
-        # The server dies while the report is on its way.
-        job = await house.post("victim", pool, folder=str(room))
-        (room / f"{job}.hold").touch()
-        await begun(room, job)
-        (room / f"{job}.hold").unlink()
+        # What that one inherits is said again meanwhile. The server dies with a report on its way.
+        jobs += await moments.held()
+        moments.let_go(jobs[2:])
         await server.kill()
-        await witness.look(job)
+        await moments.look(jobs)
         server = house.restart(server)
         await server.ready()
-        await witness.succeeds(job)
+        await moments.succeed(jobs)
     finally:
         proxy.close()
         await connection.close()
