@@ -70,7 +70,7 @@ def cancel_all(
         raise InvalidRequest("Say which: a filter such as --type, or --all.")
     remote, cancelled, asked = Remote("tenant"), 0, 0
     while True:
-        done = remote.call("POST", "/v1/jobs/cancel", {"dry_run": dry_run}, query)
+        done = remote.call("POST", "/v1/jobs/cancel", {"dry_run": dry_run, "all": all}, query)
         cancelled, asked = cancelled + done["cancelled"], asked + done["asked_to_stop"]
         query["cursor"] = done["next_cursor"]
         if query["cursor"] is None:
