@@ -7,14 +7,71 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.endpoint import Endpoint, Reply, path
+from fairway.api import filters
+from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import decoded, json_reply
+from fairway.api.operators.tenants import plain_text, tenant_named
 from fairway.core.errors import InvalidRequest, NotFound
+from fairway.core.keys import SCOPES
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
-from fairway.wire.operator import KeyAdded, NewKey
+from fairway.wire.operator import KeyAdded, KeyList, KeyView, NewKey
 
 KEY_ID = re.compile(r"[0-9a-f]{1,64}")
+
+
+_FILTERS = (
+    query("scope", "Only keys of this scope: tenant, worker or operator.", "worker"),
+    query("tenant", "Only keys of this tenant.", "acme"),
+    *filters.named("limit"),
+    query("cursor", "`next_cursor` of the page before.", "b81f02aa"),
+)
+
+
+@Endpoint(
+    "GET /v1/keys",
+    keys=("operator",),
+    parameters=_FILTERS,
+    reply=Reply(
+        200,
+        "A page of keys.",
+        KeyList,
+        {
+            "keys": [
+                {
+                    "id": "b81f02aa",
+                    "scope": "worker",
+                    "tenant": None,
+                    "created_at": "2026-01-31T12:00:00Z",
+                    "expires_at": None,
+                }
+            ],
+            "next_cursor": None,
+        },
+    ),
+    problems=("INVALID_REQUEST", "NOT_FOUND"),
+)
+async def list_keys(request: Request, platform: Platform) -> Response:
+    """List keys
+
+    The keys that open something now, by their public part; never their secrets.
+    """
+    given, directory = request.query_params, platform.directory
+    filters.check_names(given, _FILTERS)
+    scope, tenant = given.get("scope"), None
+    if scope is not None and scope not in SCOPES:
+        raise InvalidRequest(f"scope is one of {', '.join(SCOPES)}.", field="scope")
+    if "tenant" in given:
+        tenant = (await tenant_named(platform, given["tenant"], "tenant")).id
+    limit = filters.limit(given.get("limit"))
+    after = plain_text(given.get("cursor", ""), "cursor")
+    found = await directory.list_keys(after, limit + 1, scope, tenant)
+    views = [
+        KeyView(**one._asdict() | {"tenant": one.tenant and directory.name_of(one.tenant)})
+        for one in found[:limit]
+    ]
+    next_cursor = views[-1].id if len(found) > limit else None
+    return json_reply(KeyList(keys=views, next_cursor=next_cursor))
 
 
 @Endpoint(

@@ -44,10 +44,14 @@ _WHICH = tuple(
 async def list_pauses(platform: Platform, principal: Principal) -> Response:
     """What is paused
 
-    An operator sees all pauses, a tenant its own.
+    An operator sees all pauses. A tenant sees those that may hold its jobs: its own, and those
+    that an operator made for everybody, which name no tenant.
     """
-    found = await platform.pauses.of(_asker(principal))
-    return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
+    asker = _asker(principal)
+    found = await platform.pauses.of(asker)
+    everybodys = () if asker is None else platform.pauses.of_everybody()
+    views = [await _pause_view(platform, hold) for hold in (*found, *everybodys)]
+    return json_reply(PauseList(pauses=views))
 
 
 @Endpoint(

@@ -8,9 +8,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.endpoint import Endpoint, Reply, path
+from fairway.api import filters
+from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
-from fairway.core.errors import Conflict, NotFound
+from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
@@ -21,6 +22,7 @@ from fairway.wire.tenancy import (
     NewTenant,
     TenantAdded,
     TenantChange,
+    TenantList,
     TenantView,
     TierList,
     TierTerms,
@@ -49,6 +51,8 @@ _PRO: dict[str, Any] = {
     "burst": 100_000,
     "depth_limit": 10_000_000,
 }
+CURSOR_MAX = 64
+_CURSOR = query("cursor", "`next_cursor` of the page before.", "acme")
 _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
 
 
@@ -78,6 +82,28 @@ async def add_tenant(request: Request, platform: Platform) -> Response:
     key = new_api_key("tenant")
     await platform.directory.add_key(key, tenant.id)
     return json_reply(TenantAdded(**_facts(tenant), api_key=key.text), 201)
+
+
+@Endpoint(
+    "GET /v1/tenants",
+    keys=("operator",),
+    parameters=(*filters.named("limit"), _CURSOR),
+    reply=Reply(200, "A page of tenants.", TenantList, {"tenants": [_ACME], "next_cursor": None}),
+    problems=("INVALID_REQUEST",),
+)
+async def list_tenants(request: Request, platform: Platform) -> Response:
+    """List tenants
+
+    By name, each with the values in force.
+    """
+    given = request.query_params
+    filters.check_names(given, (*filters.named("limit"), _CURSOR))
+    limit = filters.limit(given.get("limit"))
+    after = plain_text(given.get("cursor", ""), "cursor")
+    found = await platform.directory.list_tenants(after, limit + 1)
+    views = [TenantView(**_facts(one)) for one in found[:limit]]
+    next_cursor = views[-1].name if len(found) > limit else None
+    return json_reply(TenantList(tenants=views, next_cursor=next_cursor))
 
 
 @Endpoint(
@@ -155,6 +181,13 @@ async def put_tier(request: Request, platform: Platform) -> Response:
     # A tier has the same terms in the same order, some under another name.
     await platform.directory.put_tier(Tier(view.name, *msgspec.structs.astuple(terms)))
     return json_reply(view)
+
+
+def plain_text(text: str, field: str) -> str:
+    """What the store can compare: it knows no NUL, nor halves of letters."""
+    if "\x00" in text or not text.isprintable() or len(text) > CURSOR_MAX:
+        raise InvalidRequest(f"This is no {field} of ours.", field=field)
+    return text
 
 
 def _reserved(slots: dict[str, int], pools: PoolTable) -> tuple[tuple[str, int], ...]:

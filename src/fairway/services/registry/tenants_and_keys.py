@@ -24,7 +24,7 @@ from fairway.services.transient_errors import told_if_away
 from fairway.store import tenants as store
 from fairway.store import tiers
 from fairway.store.connections.database import Connection, Database
-from fairway.store.tenants import StoredKey
+from fairway.store.tenants import KeyFacts, StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
@@ -223,6 +223,16 @@ class Directory:
         if tenant is not None:
             self._learn_tenant(tenant)
         return tenant
+
+    async def list_tenants(self, after: str, limit: int) -> list[Tenant]:
+        async with told_if_away, self._database.people() as connection:
+            return await store.list_tenants(connection, after, limit)
+
+    async def list_keys(
+        self, after: str, limit: int, scope: str | None, tenant: TenantId | None
+    ) -> list[KeyFacts]:
+        async with told_if_away, self._database.people() as connection:
+            return await store.list_keys(connection, after, limit, scope, tenant)
 
     async def change_tenant(self, name: str, changes: Mapping[str, Any]) -> Tenant | None:
         """New terms, which hold for the backlog already queued; elsewhere within a refresh."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from fairway.core.backlog.holds import Hold
+from fairway.core.backlog.holds import EVERY_TENANT, Hold
 from fairway.core.errors import LimitReached
 from fairway.core.ids import TenantId
 from fairway.runtime.telemetry import logger
@@ -51,6 +51,10 @@ class Pauses:
             if asker is None:
                 return tuple(await store.all_pauses(connection))
             return tuple(await store.pauses_of(connection, asker))
+
+    def of_everybody(self) -> tuple[Hold, ...]:
+        """Those that name no tenant, as this server last read them."""
+        return self._holds.of(PAUSES, EVERY_TENANT)
 
     async def pause(self, hold: Hold, asker: TenantId | None = None) -> None:
         """No job of these streams starts; those that run, run on. A tenant may have so many."""
