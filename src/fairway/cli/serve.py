@@ -124,6 +124,10 @@ def server(
 
     Parameters
     ----------
+    port
+        Where it listens (default 8700).
+    host
+        The address it listens on (default 127.0.0.1).
     database_url
         postgresql://… of a database that Fairway may use for itself.
     advertised_url
