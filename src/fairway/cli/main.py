@@ -75,6 +75,7 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
         "restraints": ("cli.dead:restraints", "Circuits and quarantines in force."),
     },
     OPERATE: {
+        "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
         "check": (
             "cli.check:check",
             "Say what is wrong with the settings and the database, and what to do. Exit 1 on"
