@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fairway.cli.operators import pause_words
-from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.remote import PLAIN, Options, Remote, Reply
 from fairway.cli.terminal.output import painted, say, screen_width
 from fairway.cli.terminal.tables import folded, visible
 from fairway.core.diagnosis import Ailment, DeadGroup, Pain, PoolLoad, Signs, ailments
@@ -78,11 +80,11 @@ def _signs(options: Options, remotes: list[Remote]) -> Signs:
     return Signs(**seen)
 
 
-def _failing(ready: Any) -> tuple[str, ...]:
+def _failing(ready: Reply) -> tuple[str, ...]:
     try:
-        checks = ready.json().get("checks", {})
+        checks = msgspec.json.decode(ready.content).get("checks", {})
         return tuple(name for name, holds in checks.items() if not holds)
-    except (ValueError, AttributeError):
+    except (msgspec.DecodeError, AttributeError):
         raise InvalidRequest("What answers there is no Fairway.") from None
 
 
@@ -97,7 +99,7 @@ def _disk() -> tuple[int, int] | None:
 
 def _of_metrics(remote: Remote) -> dict[str, Any]:
     found: dict[str, dict[str, float]] = {}
-    for name, label, value in _METRIC.findall(remote.reply("GET", "/metrics").text):
+    for name, label, value in _METRIC.findall(remote.reply("GET", "/metrics").content.decode()):
         found.setdefault(name, {})[label] = float(value)
     whole = {name: sum(values.values()) for name, values in found.items()}
 

@@ -309,12 +309,12 @@ def _changes(remote: Remote, id_: str) -> Iterator[dict[str, Any]]:
     while True:
         headers = {"prefer": f"wait={WAIT_SECONDS}", "if-none-match": known} if known else {}
         reply = remote.reply("GET", f"/v1/jobs/{id_}", headers=headers)
-        if reply.status_code == 503 and failures < PATIENCE:  # a server that is being replaced
+        if reply.status == 503 and failures < PATIENCE:  # a server that is being replaced
             failures += 1
             time.sleep(LOOK_SECONDS)
             continue
         failures = 0
-        if reply.status_code != 304:
+        if reply.status != 304:
             job = remote.read(reply)
             yield job
             if job["state"] in FINAL:

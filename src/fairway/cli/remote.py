@@ -8,11 +8,14 @@ belong together: the key of a file is shown to the address of that file only.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-import httpx2
 import msgspec
 from cyclopts import Group, Parameter
 
@@ -110,21 +113,24 @@ def _plain(url: str) -> str:
 PLAIN = Options()
 
 
+class Reply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
 class Remote:
-    """One server, spoken to with one key."""
+    """One server, spoken to with one key.
+
+    By the standard library: a general client costs more to import than all else that a command
+    does.
+    """
 
     def __init__(self, url: str, key: str) -> None:
         self.url = url
+        self._key = key
         parsed = ApiKey.parse(key)
         self.scope = parsed.scope if parsed else ""  # what the key says of itself
-        # Certificates take a moment to load, and only https needs them.
-        self._client = httpx2.Client(
-            headers={"authorization": f"Bearer {key}"} if key.isascii() else None,
-            timeout=WAIT_SECONDS,
-            trust_env=False,
-            verify=url.startswith("https:"),
-        )
-        self._is_key = key.isascii()
 
     def get(self, path: str, **query: Any) -> Any:
         return self.call("GET", path, query=query)
@@ -140,8 +146,8 @@ class Remote:
         """The reply's JSON; a problem becomes an error with the server's own words."""
         return self.read(self.reply(method, path, body, query, headers))
 
-    def read(self, reply: httpx2.Response) -> Any:
-        if reply.status_code >= 400:
+    def read(self, reply: Reply) -> Any:
+        if reply.status >= 400:
             problem = _json(reply.content)
             is_ours = isinstance(problem, dict) and "code" in problem
             raise naming_its_field(error_of(problem)) if is_ours else _stranger(self.url, reply)
@@ -154,18 +160,33 @@ class Remote:
         body: Any = None,
         query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
-    ) -> httpx2.Response:
-        if not self._is_key:
+    ) -> Reply:
+        if not self._key.isascii():
             raise InvalidRequest("The key has characters that no key has; copy it anew.")
         given = {name: value for name, value in (query or {}).items() if value is not None}
+        where = quote(path, safe="/%") + (f"?{urlencode(given)}" if given else "")
+        said = {"authorization": f"Bearer {self._key}", **(headers or {})}
+        content = None if body is None else msgspec.json.encode(body)
+        if content is not None:
+            said["content-type"] = "application/json"
         try:
-            return self._client.request(
-                method, self.url + path, params=given, json=body, headers=headers
-            )
-        except httpx2.InvalidURL as error:
-            raise InvalidRequest(f"{self.url} is no address of a server: {error}") from None
-        except httpx2.HTTPError as error:
-            raise Unavailable(f"No server answers at {self.url}: {error}") from error
+            return self._exchange(method, where, content, said)
+        except (HTTPException, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise Unavailable(f"No server answers at {self.url}: {why}") from error
+        except ValueError as error:  # what no header may hold
+            raise InvalidRequest(f"This cannot be sent: {error}.") from None
+
+    def _exchange(
+        self, method: str, where: str, content: bytes | None, headers: dict[str, str]
+    ) -> Reply:
+        parts = _split(self.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)
+        with closing(connection):
+            connection.request(method, parts.path + where, content, headers)
+            reply = connection.getresponse()
+            return Reply(reply.status, reply.headers, reply.read())
 
     def pages(self, path: str, name: str, most: int, **query: Any) -> list[dict[str, Any]]:
         """The items of a list over as many pages as it takes, so many at most."""
@@ -181,10 +202,19 @@ class Remote:
         return found[:most]
 
 
-def _stranger(url: str, reply: httpx2.Response) -> Unavailable:
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # is read here
+    except ValueError as error:
+        raise InvalidRequest(f"{url!r} is no address of a server: {error}.") from None
+    return parts
+
+
+def _stranger(url: str, reply: Reply) -> Unavailable:
     """Something between us answered, or something else listens there."""
     return Unavailable(
-        f"{url} answered {reply.status_code}, and not as a Fairway does: is the address right, and"
+        f"{url} answered {reply.status}, and not as a Fairway does: is the address right, and"
         " does a proxy before it reach a server?"
     )
 
