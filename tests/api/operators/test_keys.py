@@ -73,6 +73,35 @@ async def test_keys_are_listed_without_their_secrets(
     problem(await operator.get("/v1/keys?tenant=nobody-here"), 404, "NOT_FOUND", "tenant")
 
 
+async def test_what_operators_do_is_audited(house: House, operator: httpx2.AsyncClient) -> None:
+    """By whom, and to what; what a tenant does with its own jobs is not."""
+    who = name()
+    text = (await operator.post("/v1/tenants", json={"name": who})).json()["api_key"]
+    await operator.patch(f"/v1/tenants/{who}", json={"weight": 7, "cap": None})
+    made = (await operator.post("/v1/keys", json={"scope": "worker", "tenant": who})).json()["id"]
+    await operator.delete(f"/v1/keys/{made}")
+    paused = {"tenant": who, "pool": "long"}
+    await operator.post("/v1/pauses", json=paused)
+    await operator.delete("/v1/pauses", params=paused)
+    async with house.caller(text) as tenant:
+        await tenant.post("/v1/pauses", json={"pool": "long"})
+    entries = (await operator.get("/v1/audit")).json()["entries"]
+    mine = [e for e in entries if who in e["subject"] + e["detail"] or e["subject"] == made]
+    actor = house.operator_key.split("_")[2]
+    assert {entry["actor"] for entry in mine} == {actor}
+    assert [(entry["action"], entry["subject"]) for entry in reversed(mine)] == [
+        ("add_tenant", who),
+        ("add_key", text.split("_")[2]),
+        ("change_tenant", who),
+        ("add_key", made),
+        ("revoke_key", made),
+        ("pause", f"tenant={who} pool=long"),
+        ("resume", f"tenant={who} pool=long"),
+    ]
+    (change,) = [entry for entry in mine if entry["action"] == "change_tenant"]
+    assert change["detail"] == "weight=7, cap=the tier's"
+
+
 async def test_a_name_is_taken_once(operator: httpx2.AsyncClient) -> None:
     wanted = {"name": name()}
     assert (await operator.post("/v1/tenants", json=wanted)).status_code == 201

@@ -15,6 +15,7 @@ from fairway.core.errors import InvalidRequest, NotFound
 from fairway.core.keys import SCOPES
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire.operator import KeyAdded, KeyList, KeyView, NewKey
 
 KEY_ID = re.compile(r"[0-9a-f]{1,64}")
@@ -92,7 +93,7 @@ async def list_keys(request: Request, platform: Platform) -> Response:
     ),
     problems=("NOT_FOUND",),
 )
-async def add_key(request: Request, platform: Platform) -> Response:
+async def add_key(request: Request, platform: Platform, principal: Principal) -> Response:
     """Make a key
 
     For a tenant's programs, or for workers: of one tenant, or of all when no tenant is named. To
@@ -107,7 +108,7 @@ async def add_key(request: Request, platform: Platform) -> Response:
     if wanted.scope == "tenant" and tenant_id is None:
         raise InvalidRequest("A tenant's key needs its tenant.", field="/tenant")
     key = new_api_key(wanted.scope)
-    await platform.directory.add_key(key, tenant_id)
+    await platform.directory.add_key(key, tenant_id, principal.key_id)
     added = KeyAdded(id=key.id, scope=key.scope, tenant=wanted.tenant, api_key=key.text)
     return json_reply(added, 201)
 
@@ -119,12 +120,15 @@ async def add_key(request: Request, platform: Platform) -> Response:
     reply=Reply(204, "The key is revoked."),
     problems=("NOT_FOUND",),
 )
-async def revoke_key(request: Request, platform: Platform) -> Response:
+async def revoke_key(request: Request, platform: Platform, principal: Principal) -> Response:
     """Revoke a key
 
     The key stops working on every server within five seconds.
     """
     key_id = request.path_params["id"]
-    if not KEY_ID.fullmatch(key_id) or not await platform.directory.revoke_key(key_id):
+    was_valid = KEY_ID.fullmatch(key_id) is not None and await platform.directory.revoke_key(
+        key_id, principal.key_id
+    )
+    if not was_valid:
         raise NotFound("There is no such key, or it was revoked before.")
     return Response(status_code=204)

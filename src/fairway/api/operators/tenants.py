@@ -16,6 +16,7 @@ from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
     Limits,
@@ -66,7 +67,7 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
     ),
     problems=("CONFLICT", "UNKNOWN_POOL"),
 )
-async def add_tenant(request: Request, platform: Platform) -> Response:
+async def add_tenant(request: Request, platform: Platform, principal: Principal) -> Response:
     """Add a tenant
 
     Adds a customer and makes its first key. The key is in this reply and nowhere else: only a hash
@@ -76,11 +77,12 @@ async def add_tenant(request: Request, platform: Platform) -> Response:
     given = msgspec.structs.asdict(wanted)
     name = given.pop("name")
     reserved = _reserved(given.pop("reserved"), platform.directory.pools)
-    tenant = await platform.directory.add_tenant(name, TenantSettings(**given, reserved=reserved))
+    settings = TenantSettings(**given, reserved=reserved)
+    tenant = await platform.directory.add_tenant(name, settings, principal.key_id)
     if tenant is None:
         raise Conflict(f"There is a tenant named {name!r} already.", field="/name")
     key = new_api_key("tenant")
-    await platform.directory.add_key(key, tenant.id)
+    await platform.directory.add_key(key, tenant.id, principal.key_id)
     return json_reply(TenantAdded(**_facts(tenant), api_key=key.text), 201)
 
 
@@ -132,7 +134,7 @@ async def get_tenant(request: Request, platform: Platform) -> Response:
     reply=Reply(200, "The tenant as it is now.", TenantView, _ACME),
     problems=("NOT_FOUND", "UNKNOWN_POOL"),
 )
-async def change_tenant(request: Request, platform: Platform) -> Response:
+async def change_tenant(request: Request, platform: Platform, principal: Principal) -> Response:
     """Change a tenant
 
     New terms hold at once, for the jobs already queued too; on other servers within two seconds.
@@ -143,7 +145,7 @@ async def change_tenant(request: Request, platform: Platform) -> Response:
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
     known = await tenant_named(platform, request.path_params["name"])
-    tenant = await platform.directory.change_tenant(known.name, changes)
+    tenant = await platform.directory.change_tenant(known.name, changes, principal.key_id)
     return json_reply(TenantView(**_facts(tenant or known)))
 
 
@@ -170,7 +172,7 @@ async def list_tiers(platform: Platform) -> Response:
     body_example=_PRO,
     reply=Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),
 )
-async def put_tier(request: Request, platform: Platform) -> Response:
+async def put_tier(request: Request, platform: Platform, principal: Principal) -> Response:
     """Make or change a tier
 
     The whole of a tier's terms. They hold for its tenants at once, except where a tenant has a
@@ -179,7 +181,8 @@ async def put_tier(request: Request, platform: Platform) -> Response:
     terms = await decoded(request, TierTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
     # A tier has the same terms in the same order, some under another name.
-    await platform.directory.put_tier(Tier(view.name, *msgspec.structs.astuple(terms)))
+    tier = Tier(view.name, *msgspec.structs.astuple(terms))
+    await platform.directory.put_tier(tier, principal.key_id)
     return json_reply(view)
 
 
