@@ -319,7 +319,7 @@ def _changes(remote: Remote, id_: str) -> Iterator[dict[str, Any]]:
             yield job
             if job["state"] in FINAL:
                 return
-        known = reply.headers.get("etag", known)
+        known = reply.etag or known
 
 
 def _line_of(job: dict[str, Any], options: Options) -> None:

@@ -8,7 +8,6 @@ belong together: the key of a file is shown to the address of that file only.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -115,7 +114,7 @@ PLAIN = Options()
 
 class Reply(NamedTuple):
     status: int
-    headers: Mapping[str, str]
+    etag: str
     content: bytes
 
 
@@ -186,7 +185,8 @@ class Remote:
         with closing(connection):
             connection.request(method, parts.path + where, content, headers)
             reply = connection.getresponse()
-            return Reply(reply.status, reply.headers, reply.read())
+            etag = reply.headers.get("etag", "")
+            return Reply(reply.status, etag, reply.read())
 
     def pages(self, path: str, name: str, most: int, **query: Any) -> list[dict[str, Any]]:
         """The items of a list over as many pages as it takes, so many at most."""
