@@ -46,7 +46,9 @@ def test_tenants_and_keys_are_listed(run: Run, acme: tuple[str, str]) -> None:
 def test_a_pause_and_its_end(run: Run, acme: tuple[str, str], job: str) -> None:
     what = [f"tenant={acme[0]}", "type=cli.work"]
     assert run("pause", *what).out == f"Paused: {' '.join(what)}\n"
-    assert run("jobs", "why", job).out.startswith("queued: It is paused,")
+    why = run("jobs", "why", job).out
+    assert why.startswith("queued: It is paused,")
+    assert "`fairway pauses` says what is paused" in why
     assert "cli.work" in run("pauses").out
     assert "cli.work" in run("pauses", "--mine").out
     assert run("resume", *what).out == f"Runs again: {' '.join(what)}\n"

@@ -94,6 +94,8 @@ def compact(value: Any) -> str:
 def details(found: dict[str, Any], now: datetime) -> list[str]:
     """What an explanation says beyond its reason; only what has a meaning for its state."""
     said = []
+    if found["reason"] == "paused":
+        said.append("by          `fairway pauses` says what is paused, and for whom")
     if found["position"] is not None:
         beyond = "" if found["position_is_exact"] else " or further back"
         said.append(f"place       {found['position']}{beyond} among your own of this kind")
