@@ -34,7 +34,7 @@ async def test_an_operator_drains_a_worker_by_name(house: House, room: Path) -> 
     kept, drained = await house.open(workers=2, app=HARD, grace=20)
     name = drained.log.stem
     access = {"FAIRWAY_URL": house.urls[0], "FAIRWAY_OPERATOR_KEY": house.operator_key}
-    listed = await asyncio.to_thread(fairway, room, "worker", "ls", **access)
+    listed = await asyncio.to_thread(fairway, room, "worker", "ls", "--limits", **access)
     assert name in listed.out
     assert "processes:" in listed.out, "the level in force is shown"
     told = await asyncio.to_thread(fairway, room, "worker", "drain", name, **access)

@@ -73,6 +73,8 @@ FOR_ALL = {
     "read_settings": "by its name",
     "change_tenant": "by its name",
     "revoke_key": "by its id",
+    "list_tenants": "page by page",
+    "list_keys": "page by page, without what is secret",
     # Reaches no row at all.
     "insert_nothing": "the lock alone",
 }

@@ -58,7 +58,6 @@ DATA = {
     "api/app.py": {"self.router", "self.state"},
     "api/docs/schemas.py": {"twin"},
     "api/http/lean_protocol.py": {"answering", "cycle", "self.server_state"},
-    "cli/remote.py": {"console"},
     "runtime/log_lines.py": {"logging", "sys", "threading", "warnings"},
 }
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from fairway.cli.remote import Json, Remote
+from fairway.cli.remote import PLAIN, Options
 from fairway.sdk.client.blocking import iterate
 from fairway.sdk.client.client import Client
 from fairway.sdk.client.settings import ClientSettings
@@ -20,7 +20,7 @@ def logs(
     *,
     follow: Annotated[bool, Parameter(alias="-f")] = False,
     attempt: int | None = None,
-    json: Json = False,
+    options: Options = PLAIN,
 ) -> None:
     """What a job said by ctx.log and logging, oldest first.
 
@@ -30,14 +30,13 @@ def logs(
         Go on until the job has ended.
     attempt
         Only what this try of it said.
-    json
-        One JSON object a line.
     """
-    remote = Remote("tenant")
-    settings = ClientSettings(url=remote.url, api_key=remote.api_key)
+    remote = options.tenant()
+    settings = ClientSettings(url=remote.url, api_key=remote.key)
     client = Client(settings, user_agent="fairway-cli")
     for line in iterate(client.logs(id, attempt, follow=follow)):
-        sys.stdout.write((msgspec.json.encode(line).decode() if json else _text(line)) + "\n")
+        is_text = options.form == "table"
+        sys.stdout.write((_text(line) if is_text else msgspec.json.encode(line).decode()) + "\n")
         sys.stdout.flush()
 
 

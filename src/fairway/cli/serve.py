@@ -125,6 +125,10 @@ def server(
 
     Parameters
     ----------
+    port
+        Where it listens (default 8700).
+    host
+        The address it listens on (default 127.0.0.1).
     database_url
         postgresql://… of a database that Fairway may use for itself.
     advertised_url
@@ -151,5 +155,7 @@ async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> Non
 
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
+        if not await platform.directory.list_keys("", 1, "operator", None):
+            log.warning("there is no operator's key yet; `fairway operator-key` makes one")
 
     await serve(dsn, settings, listener, stopping, ready, scheduler)

@@ -40,7 +40,9 @@ LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 Several: TypeAlias = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 app = App(name="worker", help="Run an app's jobs; or look after workers that run.")
-app.command("fairway.cli.workers:ls", name="ls", help="The live workers and what they do.")
+app.command(
+    "fairway.cli.workers:ls", name=("ls", "list"), help="The live workers and what they do."
+)
 app.command("fairway.cli.workers:drain", name="drain", help="Let one finish and leave.")
 
 

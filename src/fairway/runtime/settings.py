@@ -28,6 +28,7 @@ FOREIGN = frozenset(
         "API_KEY",
         "WORKER_KEY",
         "OPERATOR_KEY",
+        "PROFILE",
         "BUILD",
         "BENCH_DELAYS",
         "BENCH_RUNS",

@@ -196,6 +196,11 @@ class Registry:
         await self.run_once(0)
         return self.pools.by_name[pool.name]
 
+    async def note(self, actor: str, action: str, subject: str, detail: str) -> None:
+        """What an operator did that changed no row."""
+        async with told_if_away, self._database.people() as connection:
+            await audit.add_audit(connection, actor, action, subject, detail)
+
     async def audit(self, before: int, limit: int) -> list[audit.AuditEntry]:
         async with told_if_away, self._database.people() as connection:
             return await audit.list_audit(connection, before, limit)
