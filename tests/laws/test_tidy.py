@@ -22,7 +22,7 @@ FILE_LINES_MAX = 400
 LONGER = {
     "core/fair_share/queue.py": 410,
     "services/dispatch/dispatcher.py": 550,
-    "services/platform.py": 420,
+    "services/platform.py": 430,
     "services/sessions/sessions.py": 440,
 }
 FUNCTION_LINES_MAX = 50

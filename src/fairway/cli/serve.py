@@ -102,7 +102,7 @@ async def serve(
         await serving
     finally:
         await collecting.stop()
-        api.relay.close()
+        await api.close()
         await platform.stop()
 
 

@@ -70,6 +70,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.outbox import Outbox
 from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
@@ -197,6 +198,10 @@ class Platform:
             SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints),
             shard_count=self.cluster.shard_count,
         )
+        self.outbox = Outbox(
+            self.database, self.directory, self.dispatcher, self.submissions, self.admission,
+            self.metrics,
+        )  # fmt: skip
 
     def _join_storage(self) -> None:
         """Where large data lies."""
@@ -260,6 +265,7 @@ class Platform:
             before_open=self.fair_share_loop.take_over,
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
+            on_committed=self.outbox.news.set,
         )
         self.ownership = Ownership(
             self.database, self.dispatcher, self.store_clock, self.settings, ports,

@@ -60,7 +60,9 @@ TABLES = tuple(
             "fair_share",
             "jobs_carried",
             "migrations",
+            "outbox",
             "sessions",
+            "sql_logins",
         )
     )
 )
