@@ -75,19 +75,19 @@ class Enqueuer(Generic[P, R]):
         self._idempotency_key = _checked_key(options.get("idempotency_key"))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        submission = self._submission(args, kwargs)
+        submission = self.submission(args, kwargs)
         return blocking_run(self._submit(self._job.app.door(), submission))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return await self._submit(self._job.app.door(), self._submission(args, kwargs))
+        return await self._submit(self._job.app.door(), self.submission(args, kwargs))
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
-        submissions = self._submissions(calls)
+        submissions = self.submissions(calls)
         return blocking_run(self._submit_many(self._job.app.door(), submissions))
 
     async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
         """Handles in the order of the calls; BatchRefused when any was kept out."""
-        return await self._submit_many(self._job.app.door(), self._submissions(calls))
+        return await self._submit_many(self._job.app.door(), self.submissions(calls))
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
         return self._handle(backend, await backend.submit(submission))
@@ -107,12 +107,13 @@ class Enqueuer(Generic[P, R]):
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
         return Handle(backend, job_id, self._job.codec.decode_result)
 
-    def _submissions(self, calls: Iterable[Call]) -> list[Submission]:
+    def submissions(self, calls: Iterable[Call]) -> list[Submission]:
         if self._idempotency_key is not None:
             raise ValueError("an idempotency_key names one job; enqueue_many makes many")
-        return [self._submission(*_split(call)) for call in calls]
+        return [self.submission(*_split(call)) for call in calls]
 
-    def _submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
+    def submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
+        """The job as a door gets it."""
         return Submission(self._job, self.request(args, kwargs), self._idempotency_key)
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:
