@@ -54,6 +54,10 @@ COMMANDS = {
         "Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it,"
         " once.",
     ),
+    "sql-login": (
+        "cli.sql_login:sql_login",
+        "Let a login of your PostgreSQL hand in a tenant's jobs with its transactions.",
+    ),
     "jobs": ("cli.jobs:app", "Look at jobs, ask why one waits, cancel one."),
     "dead": ("cli.dead:app", "Look at dead letters, replay or discard them."),
     "schedules": ("cli.schedules:app", "Recurring schedules: make, look, pause, run now, make up."),
