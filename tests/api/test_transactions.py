@@ -94,7 +94,7 @@ async def test_blocking_connections(
             fairway.sql.enqueue(connection, shop.send, "nobody")
             fairway.sql.enqueue_many(connection, shop.send, [("no one",)])
             connection.rollback()
-            one = fairway.sql.enqueue(connection, shop.send.options(priority=9), to="ada")
+            one = fairway.sql.enqueue(connection, shop.send.options(priority=9), "ada")
             many = fairway.sql.enqueue_many(connection, shop.send, [("b",), {"to": "c"}])
             assert fairway.sql.enqueue_many(connection, shop.send, []) == []
             connection.commit()

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import asyncpg
 import pytest
 from tests.logins import login_of
 from tests.postgres import connected
@@ -153,6 +154,46 @@ async def test_a_row_that_the_store_refuses_holds_up_no_other(database_url: str)
         assert "not this one" in event.detail
         async with connected(database_url) as owner:
             await owner.execute("DROP FUNCTION refuse CASCADE")
+
+
+async def test_a_move_that_breaks_in_the_middle_leaves_everything_where_it_was(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut_off(*job: object) -> None:
+        raise OSError("cut off")
+
+    async with owner_on(database_url) as platform:
+        acme = await add_tenant(platform)
+        async with shop_of(database_url, acme) as enqueue:
+            ids = await enqueue(5)
+        with monkeypatch.context() as broken:
+            broken.setattr(outbox_service, "insert_jobs", cut_off)
+            with pytest.raises(OSError, match="cut off"):
+                await platform.outbox.run_once(read, 0)
+        assert (await left(platform, acme), await in_jobs(platform)) == (5, [])
+        await platform.outbox.run_once(read, 0)
+        assert (await left(platform, acme), await in_jobs(platform)) == (0, ids)
+
+
+async def test_a_tenant_whose_rows_cannot_be_read_holds_up_no_other(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with owner_on(database_url) as platform:
+        broken, acme = await add_tenant(platform, "broken"), await add_tenant(platform)
+        reading = store.read_waiting
+
+        async def read_page(connection: Connection, shard: ShardId, tenant: TenantId, *page: int):  # type: ignore[no-untyped-def]
+            if tenant == broken.id:
+                raise asyncpg.DataCorruptedError("invalid page")
+            return await reading(connection, shard, tenant, *page)
+
+        for tenant in (broken, acme):
+            async with shop_of(database_url, tenant) as enqueue:
+                ids = await enqueue(2)
+        monkeypatch.setattr(store, "read_waiting", read_page)
+        await platform.outbox.run_once(read, 0)
+        assert await in_jobs(platform) == ids
+        assert await left(platform, broken) == 2
 
 
 async def test_only_the_owner_moves_and_only_under_its_term(

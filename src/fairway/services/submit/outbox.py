@@ -23,7 +23,7 @@ from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.runtime.telemetry import Metrics, logger
-from fairway.services.bad_rows import each_apart, in_each_shard
+from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Namer
@@ -33,7 +33,7 @@ from fairway.services.submit.submission import Submissions
 from fairway.services.submit.submission_group import NewJob
 from fairway.store import outbox as store
 from fairway.store.connections.database import Database
-from fairway.store.connections.error_classes import reason_of
+from fairway.store.connections.error_classes import has_answered, is_about_rows, reason_of
 from fairway.store.events import add_events
 from fairway.store.submissions import insert_jobs
 
@@ -79,6 +79,7 @@ class Outbox:
         self._metrics = metrics
         self._random = random.Random()
         self._after: dict[ShardId, TenantId] = {}  # whose turn was last
+        self._aside: Aside[TenantId] = Aside()
         self._watch = OutboxWatch(database)
         self.news = asyncio.Event()  # a transaction was committed
 
@@ -97,8 +98,9 @@ class Outbox:
         rests = []
         for number in found:
             tenant = self._directory.tenants.get(number)
-            if tenant is not None:  # else another server made it a moment ago
-                rests.append(await self._turn(read, Turn(shard, term, tenant)))
+            # None: another server made it a moment ago.
+            if tenant is not None and not self._aside.holds(number, now_us):
+                rests.append(await self._turn(read, Turn(shard, term, tenant), now_us))
         await self._watch.look(shard, found, now_us)
         if len(found) == TENANTS_PER_ROUND:
             self._after[shard] = found[-1]
@@ -106,13 +108,19 @@ class Outbox:
             return 0.0
         return min(rests, default=REST_SECONDS)
 
-    async def _turn(self, read: Read, turn: Turn) -> float:
+    async def _turn(self, read: Read, turn: Turn, now_us: int) -> float:
         """Seconds until this tenant should be looked at again."""
         try:
             return await self._move(read, turn)
         except FairwayError as error:  # its own, of this moment: what was committed waits
             self._admission.count_refusal(turn.tenant, error.code)
             return REST_LIMITED_SECONDS
+        except Exception as error:
+            if not (has_answered(error) and is_about_rows(error)):
+                raise
+            log.error("outbox cannot be read", tenant=turn.tenant.name, error=reason_of(error))
+            self._aside.put(turn.tenant.id, now_us)  # a page of its rows is at fault
+            return REST_SECONDS
 
     async def _move(self, read: Read, turn: Turn) -> float:
         shard, _, tenant = turn
