@@ -222,6 +222,18 @@ async def test_a_job_that_was_rolled_back_is_told_in_words(
         await handle.astatus()
 
 
+async def test_a_handle_waits_for_a_job_that_is_on_its_way(shop: Shop) -> None:
+    async with connected(shop.dsn) as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        handle = await fairway.sql.aenqueue(connection, shop.send, "ada")
+        asked = asyncio.create_task(handle.astatus())
+        done, _ = await asyncio.wait({asked}, timeout=0.5)
+        assert not done, "it was not committed yet, and that is no reason to give it up"
+        await transaction.commit()
+        assert (await asked).state == "queued"
+
+
 async def test_what_a_transaction_does_not_take(shop: Shop) -> None:
     async with connected(shop.dsn) as connection:
         with pytest.raises(ValueError, match="idempotency_key"):
