@@ -44,6 +44,8 @@ FOR_ALL = {
     "due_schedules": "which schedules have a tick; they are settled by name",
     "waiting_schedules": "the same for ticks that wait for the run before",
     "next_schedule": "when to look again for ticks",
+    "waiting_tenants": "which have committed jobs in transactions; they are moved by name",
+    "full_tenants": "whose transactions are refused for now; they are counted by name",
     "running_actions": "which replays and discards to go on with; each moves by name",
     # Upkeep: what is old goes.
     "forget_actions": "finished long ago",
@@ -64,6 +66,9 @@ FOR_ALL = {
     "let_go_types": "job types that nobody names",
     "drop_types": "job types that nobody has named for long",
     "take_back_type": "an operator takes a type back; whether anything refers to it",
+    # The owner of the tables decides which login stands for which tenant.
+    "allow_login": "by the names of both",
+    "forbid_login": "by the names of both",
     # Who is asking is found out by these: a key says which tenant it is of.
     "read_key": "by the id of a key",
     "changed_keys": "keys made lately",

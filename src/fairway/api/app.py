@@ -35,6 +35,7 @@ from fairway.api.http.asgi import (
 )
 from fairway.api.http.page_streams import page_slots
 from fairway.api.jobs import events
+from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
@@ -58,6 +59,12 @@ class Api:
         self._directory = platform.directory
         self._hot = HotPaths(Edge(platform, self.relay))
         self._cold_routes = _ColdRoutes(platform, self.relay)
+        self._outbox = OutboxDoor(platform)
+
+    async def close(self) -> None:
+        """What goes on beside requests ends."""
+        self.relay.close()
+        await self._outbox.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -89,6 +89,10 @@ COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
             "Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it,"
             " once.",
         ),
+        "sql-login": (
+            "cli.sql_login:sql_login",
+            "Let a login of your PostgreSQL hand in a tenant's jobs with its transactions.",
+        ),
         "pause": ("cli.operators:pause", "Keep jobs of a tenant, type or pool from starting."),
         "resume": ("cli.operators:resume", "End a pause."),
         "pauses": ("cli.operators:pauses", "What is paused."),

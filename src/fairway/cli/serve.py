@@ -103,7 +103,7 @@ async def serve(
         await serving
     finally:
         await collecting.stop()
-        api.relay.close()
+        await api.close()
         await platform.stop()
 
 

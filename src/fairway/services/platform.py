@@ -73,6 +73,7 @@ from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
 from fairway.services.submit.follow_ups import FollowUpIntake
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.outbox import Outbox
 from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
@@ -201,6 +202,10 @@ class Platform:
             SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints),
             shard_count=self.cluster.shard_count,
         )
+        self.outbox = Outbox(
+            self.database, self.directory, self.dispatcher, self.submissions, self.admission,
+            self.metrics,
+        )  # fmt: skip
 
     def _join_storage(self) -> None:
         """Where large data lies."""
@@ -271,6 +276,7 @@ class Platform:
             before_open=self.fair_share_loop.take_over,
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
+            on_committed=self.outbox.news.set,
         )
         self.ownership = Ownership(
             self.database, self.dispatcher, self.store_clock, self.settings, ports,

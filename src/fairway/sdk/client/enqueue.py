@@ -77,20 +77,20 @@ class Enqueuer(Generic[P, R]):
         self._metadata = dict(options.get("metadata", {}))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        backend, submission = self._job.app.door(), self._submission(args, kwargs)
+        backend, submission = self._job.app.door(), self.submission(args, kwargs)
         with self._around([submission]):
             return self._handle(backend, submit_blocking(backend, submission))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return await self._submit(self._job.app.door(), self._submission(args, kwargs))
+        return await self._submit(self._job.app.door(), self.submission(args, kwargs))
 
     def enqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
-        submissions = self._submissions(calls)
+        submissions = self.submissions(calls)
         return blocking_run(self._submit_many(self._job.app.door(), submissions))
 
     async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         """Handles in the order of the calls; BatchRefused when any was kept out."""
-        return await self._submit_many(self._job.app.door(), self._submissions(calls))
+        return await self._submit_many(self._job.app.door(), self.submissions(calls))
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
         with self._around([submission]):
@@ -118,7 +118,7 @@ class Enqueuer(Generic[P, R]):
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
         return Handle(backend, job_id, self._job.codec.decode_result)
 
-    def _submissions(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Submission]:
+    def submissions(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Submission]:
         """A key of the whole batch covers each job by its place."""
         found = []
         for place, given in enumerate(calls):
@@ -127,7 +127,8 @@ class Enqueuer(Generic[P, R]):
             found.append(Submission(self._job, self.request(call.args, call.kwargs), key))
         return found
 
-    def _submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
+    def submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
+        """The job as a door gets it."""
         return Submission(self._job, self.request(args, kwargs), self._idempotency_key)
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:

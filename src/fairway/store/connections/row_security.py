@@ -61,7 +61,9 @@ TABLES = tuple(
             "fair_share",
             "jobs_carried",
             "migrations",
+            "outbox",
             "sessions",
+            "sql_logins",
         )
     )
 )
