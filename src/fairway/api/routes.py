@@ -16,6 +16,7 @@ from fairway.api.jobs import (
     dead_letters,
     events,
     explain,
+    flows,
     jobs,
     listing,
     restraints,
@@ -47,6 +48,11 @@ GROUPS = (
         "Jobs",
         "Submit work and hear what became of it. These need a tenant's key.",
         (submit, submit_batch, listing, jobs, uploads, bulk, events, explain),
+    ),
+    Group(
+        "Flows",
+        "Jobs that wait for others: chains, groups with a callback. These need a tenant's key.",
+        (flows,),
     ),
     Group(
         "Schedules",
