@@ -20,6 +20,7 @@ from fairway.sdk.client.failures import (
     StillRunning,
     Unreachable,
 )
+from fairway.sdk.client.flows import FlowHandle, Signature, chain, group
 from fairway.sdk.client.handle import Handle
 from fairway.sdk.client.run_door import NotStarted
 from fairway.sdk.client.status import JobStatus
@@ -50,6 +51,7 @@ __all__ = [
     "DependencyFailed",
     "Fail",
     "FairwayError",
+    "FlowHandle",
     "Forbidden",
     "HandBack",
     "Handle",
@@ -68,9 +70,12 @@ __all__ = [
     "Refused",
     "Retry",
     "RunIsOver",
+    "Signature",
     "Snooze",
     "StillRunning",
     "TooManyFollowUps",
     "Unavailable",
     "Unreachable",
+    "chain",
+    "group",
 ]

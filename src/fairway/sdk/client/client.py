@@ -20,6 +20,7 @@ from msgspec import Raw
 from fairway.core.errors import FairwayError
 from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.client.backend import Submission
+from fairway.sdk.client.flow_calls import FlowCalls
 from fairway.sdk.client.settings import ClientSettings
 from fairway.sdk.client.sse import Event, EventParser
 from fairway.sdk.client.transport import NOT_NOW, NotNow, Question, RefusedRepeat, Transport
@@ -90,6 +91,7 @@ class Client:
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._transport = Transport(settings, user_agent, patience_seconds)
+        self.flows = FlowCalls(self._transport)
 
     async def submit(self, submission: Submission) -> str:
         if _must_be_uploaded(submission):

@@ -7,7 +7,7 @@ asynchronous one, driven by `blocking.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Raw
@@ -15,6 +15,7 @@ from msgspec import Raw
 from fairway.core.errors import FairwayError
 from fairway.sdk.client.backend import Backend, Submission
 from fairway.sdk.client.failures import BatchRefused
+from fairway.sdk.client.flows import Flow, FlowDoor, OnAll, Signature
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
@@ -42,6 +43,8 @@ class EnqueueOptions(TimeOptions, total=False):
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     fair_key: str  # whose job it is among your own customers: they share your part evenly
     idempotency_key: str
+    after: Sequence[Handle[Any]]  # jobs that must succeed before this one starts
+    on_all: OnAll  # of `after`: "succeeded", or "ended", however they do
 
 
 class Enqueuer(Generic[P, R]):
@@ -58,21 +61,50 @@ class Enqueuer(Generic[P, R]):
         self._fair_key = options.get("fair_key")
         self._times = time_fields(options)
         self._idempotency_key = _checked_key(options.get("idempotency_key"))
+        self._after = list(options.get("after", ()))
+        self._on_all: OnAll = options.get("on_all", "succeeded")
+        if self._after and self._idempotency_key is not None:
+            raise ValueError("after= and idempotency_key= do not go together")
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """A call for a chain or a group, which is not made yet."""
+        return Signature(self, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        if self._after:
+            return blocking_run(self._after_others([(args, kwargs)]))[0]
         submission = self._submission(args, kwargs)
         return blocking_run(self._submit(self._job.app.door(), submission))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        if self._after:
+            return (await self._after_others([(args, kwargs)]))[0]
         return await self._submit(self._job.app.door(), self._submission(args, kwargs))
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+        if self._after:
+            return blocking_run(self._after_others([_split(call) for call in calls]))
         submissions = self._submissions(calls)
         return blocking_run(self._submit_many(self._job.app.door(), submissions))
 
     async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
         """Handles in the order of the calls; BatchRefused when any was kept out."""
+        if self._after:
+            return await self._after_others([_split(call) for call in calls])
         return await self._submit_many(self._job.app.door(), self._submissions(calls))
+
+    async def _after_others(
+        self, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    ) -> list[Handle[R]]:
+        jobs = [Signature(self, args, kwargs) for args, kwargs in calls]
+        flow = Flow("group", jobs, on_all=self._on_all, after=self._after)
+        return (await flow.aenqueue()).jobs
+
+    def handle(self, job_id: str) -> Handle[R]:
+        return self._handle(self._job.app.door(), job_id)
+
+    def flow_door(self) -> FlowDoor:
+        return self._job.app.flow_door()
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
         return self._handle(backend, await backend.submit(submission))
@@ -102,9 +134,19 @@ class Enqueuer(Generic[P, R]):
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:
         """The job as it goes over the wire; InvalidArguments when a value does not fit."""
+        return self._request(self._job.codec.encode_arguments(args, kwargs))
+
+    def request_after(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[JobRequest, str]:
+        """The same without the first argument, which a result will be; and what that is called."""
+        payload, argument = self._job.codec.encode_after(args, kwargs)
+        return self._request(payload), argument
+
+    def _request(self, payload: bytes) -> JobRequest:
         return JobRequest(
             type=self._job.name,
-            payload=Raw(self._job.codec.encode_arguments(args, kwargs)),
+            payload=Raw(payload),
             pool=self._pool,
             priority=self._priority,
             fair_key=self._fair_key,
