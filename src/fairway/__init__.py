@@ -21,6 +21,7 @@ from fairway.sdk.client.failures import (
     StillRunning,
     Unreachable,
 )
+from fairway.sdk.client.flows import FlowHandle, Signature, chain, group
 from fairway.sdk.client.handle import Handle
 from fairway.sdk.client.run_door import NotStarted
 from fairway.sdk.client.status import JobStatus
@@ -57,6 +58,7 @@ __all__ = [
     "Exponential",
     "Fail",
     "FairwayError",
+    "FlowHandle",
     "Forbidden",
     "Gone",
     "HandBack",
@@ -79,10 +81,13 @@ __all__ = [
     "Retry",
     "RunFailure",
     "RunIsOver",
+    "Signature",
     "Snooze",
     "SoftTimeLimit",
     "StillRunning",
     "TooManyFollowUps",
     "Unavailable",
     "Unreachable",
+    "chain",
+    "group",
 ]

@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from fairway import CTX, App, Ctx, Limits, NotStarted, RunIsOver, TooManyFollowUps
+from fairway import CTX, App, Ctx, Fail, Limits, NotStarted, RunIsOver, TooManyFollowUps
 
 app = App("flows", url="http://127.0.0.1:9", api_key="nobody's")  # whoever asks there fails
 other = App("others")
@@ -116,3 +116,31 @@ def victim(folder: str, dies: bool = False, waits: bool = False, ctx: Ctx = CTX)
     while waits and not Path(folder, f"{ctx.job_id}.go").exists():
         time.sleep(0.02)
     return ctx.delivery
+
+
+# -- flows ---------------------------------------------------------------------------------------
+
+
+@app.job(name="add")
+async def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@app.job(name="total")
+async def total(of: int, note: str = "") -> str:
+    return f"{of} {note}".strip()
+
+
+@app.job(name="break_if")
+def break_if(path: str) -> str:
+    """Fails for good while the file is there."""
+    if Path(path).exists():
+        raise Fail("told to")
+    return "whole"
+
+
+@app.job(name="mark")
+def mark(path: str) -> None:
+    """Once is one line."""
+    with Path(path).open("a") as file:
+        file.write("called\n")

@@ -41,7 +41,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "lane": 0, "priority": 5,
         "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
         "execute_at": NOW, "error": b"{}", "light_bytes": 1000, "budget_bytes": 1 << 20,
-        "tag": None, "after": LOWEST_JOB_ID, "with_payloads": False,
+        "tag": None, "after": LOWEST_JOB_ID, "with_payloads": False, "in_flow": False,
     } | _children(jobs)  # fmt: skip
 
 

@@ -222,7 +222,7 @@ async def test_a_row_is_found_where_it_was_read(connection: Connection) -> None:
     done = await in_place(connection, job, lease_for(job, term).epoch)
     statement = load("outcomes.sql")["record_successes_in_place"]
     touched = await execute(
-        connection, statement, shard=SHARD, term=term, tenants=f"{{{job.tenant}}}",
+        connection, statement, shard=SHARD, term=term, in_flow=False, tenants=f"{{{job.tenant}}}",
         ids=f"{{{job.id}}}", epochs=f"{{{done.epoch}}}", rans_us="{7}", results=[None],
         places=f'{{"{done.place}"}}',
     )  # fmt: skip

@@ -16,6 +16,7 @@ from fairway.api.jobs import (
     dead_letters,
     events,
     explain,
+    flows,
     job_logs,
     jobs,
     listing,
@@ -48,6 +49,11 @@ GROUPS = (
         "Jobs",
         "Submit work and hear what became of it. These need a tenant's key.",
         (submit, submit_batch, listing, jobs, uploads, bulk, events, explain, job_logs),
+    ),
+    Group(
+        "Flows",
+        "Jobs that wait for others: chains, groups with a callback. These need a tenant's key.",
+        (flows,),
     ),
     Group(
         "Schedules",

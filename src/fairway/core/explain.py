@@ -13,6 +13,8 @@ from fairway.core.fair_share.standings import Waiting
 from fairway.core.lifecycle import State
 
 AHEAD_MAX = 10_000  # jobs of the stream that are counted; a place further back is only "beyond"
+#: Later than any time that a job may have (`flows.NEVER`).
+NO_TIME_US = 1000 * 365 * 86_400 * 1_000_000
 SPREAD = 2  # a start is likely between half of the estimate and twice of it
 
 
@@ -22,6 +24,7 @@ class Reason(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     NOT_DUE = "not_due"
+    AFTER_OTHERS = "after_others"
     RATE = "rate"
     CHECKPOINT_STORE = "checkpoint_store"
     NO_WORKER = "no_worker"
@@ -35,6 +38,7 @@ SENTENCES = {
     Reason.RUNNING: "It runs now.",
     Reason.FINISHED: "It has ended.",
     Reason.NOT_DUE: "It is scheduled for later.",
+    Reason.AFTER_OTHERS: "It waits for other jobs of its flow.",
     Reason.RATE: "It is due and waits to be put into the queue, which happens so many a second.",
     Reason.NO_WORKER: "No live worker runs this job type in this pool.",
     Reason.LABELS: "Workers offer this pool, but none has all the labels that it asks for.",
@@ -85,6 +89,8 @@ def reason_of(facts: Facts) -> str:
         return Reason.RUNNING  # it has run; only nothing says so yet
     if facts.storage_failure is not None:
         return Reason.CHECKPOINT_STORE
+    if facts.state is State.SCHEDULED and (facts.due_in_us or 0) > NO_TIME_US:
+        return Reason.AFTER_OTHERS
     if facts.state is State.SCHEDULED:
         return Reason.NOT_DUE if (facts.due_in_us or 0) > 0 else Reason.RATE
     if facts.hold is not None:

@@ -14,7 +14,9 @@ from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
+from fairway.core.errors import Conflict
 from fairway.sdk.client.backend import Backend, testing_backend
+from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.client.run_door import RunDoor
 from fairway.sdk.client.settings import ClientSettings, find_settings
@@ -173,6 +175,17 @@ class App:
         """The run that goes on here; else the testing mode that is open here, else the client."""
         ctx = running()
         return self._door_below() if ctx is None else RunDoor(ctx.follow_ups, self._door_below)
+
+    def flow_door(self) -> FlowDoor:
+        """Where chains and groups are handed in: over HTTP, by whoever has a tenant's key."""
+        if running() is not None:
+            raise Conflict(
+                "chains, groups and after= cannot be handed in inside a run; start a follow-up"
+                " job with enqueue, or hand the flow in from where the run was enqueued"
+            )
+        if testing_backend.get() is not None:
+            raise Conflict("chains, groups and after= need a server; testing modes know none")
+        return self.client.flows
 
     def _door_below(self) -> Backend:
         return testing_backend.get() or self.client

@@ -33,6 +33,7 @@ from fairway.sdk.client.enqueue import (
     checked_pool,
     checked_priority,
 )
+from fairway.sdk.client.flows import Signature
 from fairway.sdk.client.handle import Handle
 from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
 from fairway.sdk.handler.codec import Codec, ForgetfulCodec, refuse_unnamed_parameters
@@ -159,6 +160,10 @@ class Job(Generic[P, R]):
 
     async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         return await self.options().aenqueue_many(calls)
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """A call for a chain or a group, which is not made yet."""
+        return self.options().s(*args, **kwargs)
 
     def handle(self, job_id: str) -> Handle[R]:
         """The handle of a job of this type that was enqueued before."""

@@ -37,6 +37,7 @@ from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
 from fairway.services.jobs.families import Families
+from fairway.services.jobs.flows import Flows
 from fairway.services.jobs.job_logs import JobLogs
 from fairway.services.jobs.lookup import JobLookup
 from fairway.services.jobs.waiting import JobWaits
@@ -71,6 +72,7 @@ from fairway.services.schema import make_partitions, opened
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
+from fairway.services.submit.flow_intake import FlowIntake
 from fairway.services.submit.follow_ups import FollowUpIntake
 from fairway.services.submit.hints import Hints
 from fairway.services.submit.outbox import Outbox
@@ -192,14 +194,17 @@ class Platform:
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.hints = Hints()
+        ports = SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints)
         self.submissions = Submissions(
-            self.database,
+            self.database, self.directory, self.dispatcher, self.admission, self.instruments,
+            self.store_clock, ports, shard_count=self.cluster.shard_count,
+        )  # fmt: skip
+        self.flow_intake = FlowIntake(
+            self.turns,
             self.directory,
             self.dispatcher,
-            self.admission,
-            self.instruments,
-            self.store_clock,
-            SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints),
+            self.submissions,
+            self.hints,
             shard_count=self.cluster.shard_count,
         )
         self.outbox = Outbox(
@@ -286,10 +291,7 @@ class Platform:
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
         self.job_lookup = JobLookup(
-            self.database,
-            self.dispatcher,
-            self.store_clock,
-            shard_count=self.cluster.shard_count,
+            self.database, self.dispatcher, self.store_clock, shard_count=self.cluster.shard_count
         )
         self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
         self.explainer = Explainer(
@@ -309,6 +311,7 @@ class Platform:
             self.database, self.dispatcher, self.watchers, self.store_clock,
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
+        self.flows = Flows(self.database, self.job_lookup, self.control, self.dead_letters)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
         self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
 

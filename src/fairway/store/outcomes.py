@@ -69,14 +69,23 @@ class RefusedEnd(NamedTuple):
 
 
 async def record_successes(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[SuccessRow]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[SuccessRow],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
-    """Answers the ids that are not recorded under their epoch: refused by the guard."""
+    """Answers the ids that are not recorded under their epoch: refused by the guard.
+
+    Here and below, those that are in a flow are among them, unless their ends are counted now.
+    """
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
     tenants, ids, epochs, rans_us, results, places = zip(*done, strict=True)
     values = {
         "shard": shard,
         "term": term,
+        "in_flow": in_flow,
         "tenants": arrays.numbers(tenants),
         "ids": arrays.ids(ids),
         "epochs": arrays.numbers(epochs),
@@ -104,7 +113,12 @@ def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
 
 
 async def record_parents(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[Parent]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[Parent],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
     """As `record_successes`; what each of them starts is there from then on, or it is not."""
     done = sorted(done, key=lambda item: item.success[:2])
@@ -114,7 +128,8 @@ async def record_parents(
     values["children_ms"] = [item.children.at_ms for item in done]
     rows = [_child(item, job) for item in done for job in item.children.jobs]
     values |= arrays.columns(rows, *_OF_CHILD)
-    ended = await fetch(connection, _SQL["record_parents"], shard=shard, term=term, **values)
+    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    ended = await fetch(connection, _SQL["record_parents"], **given, **values)
     if len(ended) == len(done):
         return set()
     expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
@@ -141,7 +156,12 @@ def _moment(unix_ms: int | None) -> datetime | None:
 
 
 async def settle(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[Settlement]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[Settlement],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
     """As `record_successes`, for every other end."""
     done = sorted(done)
@@ -151,6 +171,7 @@ async def settle(
         _SQL["settle"],
         shard=shard,
         term=term,
+        in_flow=in_flow,
         tenants=tenants,
         ids=[item.job for item in done],
         epochs=[item.epoch for item in done],
@@ -172,12 +193,18 @@ async def settle(
 
 
 async def end_refused(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[RefusedEnd]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[RefusedEnd],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
     """As `settle`, and nothing of the run is written."""
     done = sorted(done)
     values = arrays.columns(done, "tenants", "ids", "epochs", "errors", "fingerprints")
-    touched = await execute(connection, _SQL["end_refused"], shard=shard, term=term, **values)
+    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    touched = await execute(connection, _SQL["end_refused"], **given, **values)
     if touched == len(done):
         return set()
     expected = {str(item.job): (State.DEAD, item.epoch) for item in done}

@@ -174,6 +174,7 @@ CREATE TABLE jobs (
     children_ms  bigint,                                  -- the moment in their ids (core/run/follow_ups.py)
     tags         text[],                                  -- to find it by; NULL while none, as is the next
     metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
+    flows        uuid[],                                  -- which flows count how it ends; NULL: it is in none
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -406,6 +407,31 @@ CREATE TABLE sql_logins (
     is_full      boolean     NOT NULL DEFAULT false,      -- so much of the tenant's waits that no more is taken
     created_at   timestamptz NOT NULL DEFAULT now()
 );
+-- Jobs that wait for others: counters of how members end, and who starts when all have.
+CREATE TABLE flows (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    id           uuid        NOT NULL,
+    kind         smallint    NOT NULL CHECK (kind BETWEEN 0 AND 2),   -- group, chain, link
+    needs        smallint    NOT NULL CHECK (needs BETWEEN 0 AND 1),  -- that all succeed; that all end
+    is_open      boolean     NOT NULL,                    -- more members are to come
+    members      int         NOT NULL CHECK (members >= 0),
+    succeeded    int         NOT NULL DEFAULT 0,
+    failed       int         NOT NULL DEFAULT 0,          -- dead: a replay takes one off again
+    cancelled    int         NOT NULL DEFAULT 0,          -- or expired: it will never succeed
+    waiting      uuid[]      NOT NULL,                    -- jobs that start when it is complete
+    source       uuid,                                    -- whose result is handed on to them
+    argument     text,                                    -- and as which of their arguments
+    last_failed  uuid,                                    -- an example of what went wrong
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    finished_at  timestamptz,                             -- since when no member is under way
+    PRIMARY KEY (shard, tenant, id),
+    CONSTRAINT ends_are_of_members CHECK (
+        succeeded >= 0 AND failed >= 0 AND cancelled >= 0 AND succeeded + failed + cancelled <= members
+    )
+) WITH (fillfactor = 50);                                 -- counters change often, and in place
+CREATE INDEX flows_created ON flows (shard, created_at);
+
 
 -- Who changed what, for operators.
 CREATE TABLE audit (
@@ -443,6 +469,7 @@ ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sql_logins           ENABLE ROW LEVEL SECURITY;
+ALTER TABLE flows                ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -462,6 +489,7 @@ CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON outbox              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sql_logins          USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON flows               USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, Struct
 
 from fairway.core.failure.fingerprint import as_text
 from fairway.core.failure.retry import Counters
+from fairway.core.flows import NEVER
 from fairway.core.ids import unix_ms_of
 from fairway.core.job import JobRecord
 from fairway.core.lifecycle import State
@@ -40,7 +41,7 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         attempts=record.attempts + under_way,
         deliveries=record.deliveries + under_way,
         created_at=from_unix_ms(unix_ms_of(record.id)),
-        execute_at=record.execute_at,
+        execute_at=None if record.execute_at == NEVER else record.execute_at,
         started_at=started,
         finished_at=record.finished_at,
         ran_seconds=None if record.ran_us is None else record.ran_us / 1e6,

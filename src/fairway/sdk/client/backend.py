@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import FairwayError
+from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.codec import Codec
 from fairway.sdk.hooks import Hooks
@@ -27,6 +28,9 @@ class HasDoor(Protocol):
 
     def door(self) -> Backend:
         """The testing mode that is open here, else the client."""
+
+    def flow_door(self) -> FlowDoor:
+        """Where chains and groups are handed in."""
 
     def close(self) -> None:
         """Let its connections go, from a thread."""

@@ -22,6 +22,7 @@ from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.blocking import is_driving, run
 from fairway.sdk.client.coalescer import Coalescer
+from fairway.sdk.client.flow_calls import FlowCalls
 from fairway.sdk.client.gathering import JOB_BYTES_MAX
 from fairway.sdk.client.job_calls import (
     AGAIN_ON_SUBMIT,
@@ -97,6 +98,7 @@ class Client:
         self._transport = Transport(settings, user_agent, patience_seconds)
         self._patience_seconds = patience_seconds
         self._coalescer = Coalescer(self._transport.addresses, self._calls, patience_seconds)
+        self.flows = FlowCalls(self._transport)
 
     async def submit(self, submission: Submission) -> str:
         """In one call with those of others that are handed in at the same moment."""

@@ -16,6 +16,8 @@ from msgspec import Raw
 from fairway.core.errors import FairwayError, Refused
 from fairway.sdk.client.backend import Backend, JobType, Submission, submit_blocking
 from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, typed
+from fairway.sdk.client.flow_door import FlowDoor, OnAll
+from fairway.sdk.client.flows import Flow, Signature
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
@@ -39,6 +41,8 @@ class EnqueueOptions(TimeOptions, total=False):
     idempotency_key: str
     tags: Sequence[str]  # words to find the jobs by
     metadata: Mapping[str, str]  # words of your own, shown with them
+    after: Sequence[Handle[Any]]  # jobs that must succeed before this one starts
+    on_all: OnAll  # of `after`: "succeeded", or "ended", however they do
 
 
 class BatchRefused(Refused):
@@ -75,22 +79,51 @@ class Enqueuer(Generic[P, R]):
         self._idempotency_key = checked_key(options.get("idempotency_key"))
         self._tags = _checked_tags(options.get("tags", ()))
         self._metadata = dict(options.get("metadata", {}))
+        self._after = list(options.get("after", ()))
+        self._on_all: OnAll = options.get("on_all", "succeeded")
+        if self._after and self._idempotency_key is not None:
+            raise ValueError("after= and idempotency_key= do not go together")
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """A call for a chain or a group, which is not made yet."""
+        return Signature(self, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        if self._after:
+            return blocking_run(self._after_others([(args, kwargs)]))[0]
         backend, submission = self._job.app.door(), self.submission(args, kwargs)
         with self._around([submission]):
             return self._handle(backend, submit_blocking(backend, submission))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        if self._after:
+            return (await self._after_others([(args, kwargs)]))[0]
         return await self._submit(self._job.app.door(), self.submission(args, kwargs))
 
     def enqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
+        if self._after:
+            return blocking_run(self._after_others(_unkeyed(calls)))
         submissions = self.submissions(calls)
         return blocking_run(self._submit_many(self._job.app.door(), submissions))
 
     async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         """Handles in the order of the calls; BatchRefused when any was kept out."""
+        if self._after:
+            return await self._after_others(_unkeyed(calls))
         return await self._submit_many(self._job.app.door(), self.submissions(calls))
+
+    async def _after_others(
+        self, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    ) -> list[Handle[R]]:
+        jobs = [Signature(self, args, kwargs) for args, kwargs in calls]
+        flow = Flow("group", jobs, on_all=self._on_all, after=self._after)
+        return (await flow.aenqueue()).jobs
+
+    def handle(self, job_id: str) -> Handle[R]:
+        return self._handle(self._job.app.door(), job_id)
+
+    def flow_door(self) -> FlowDoor:
+        return self._job.app.flow_door()
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
         with self._around([submission]):
@@ -133,9 +166,19 @@ class Enqueuer(Generic[P, R]):
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:
         """The job as it goes over the wire; InvalidArguments when a value does not fit."""
+        return self._request(self._job.codec.encode_arguments(args, kwargs))
+
+    def request_after(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[JobRequest, str]:
+        """The same without the first argument, which a result will be; and what that is called."""
+        payload, argument = self._job.codec.encode_after(args, kwargs)
+        return self._request(payload), argument
+
+    def _request(self, payload: bytes) -> JobRequest:
         return JobRequest(
             type=self._job.name,
-            payload=Raw(self._job.codec.encode_arguments(args, kwargs)),
+            payload=Raw(payload),
             pool=self._pool,
             priority=self._priority,
             fair_key=self._fair_key,
@@ -162,3 +205,16 @@ def _checked_tags(tags: Sequence[str]) -> list[str]:
     if isinstance(tags, str):  # a sequence of its letters, else
         raise ValueError(f"tags are a list of words, such as ({tags!r},)")
     return list(tags)
+
+
+def _unkeyed(
+    calls: Iterable[PlainCall | TypedCall[P]],
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """For a flow, which has no keys of its jobs' own."""
+    found = []
+    for given in calls:
+        call: TypedCall[P] = typed(given)
+        if call.idempotency_key is not None:
+            raise ValueError("after= and idempotency keys do not go together")
+        found.append((call.args, call.kwargs))
+    return found

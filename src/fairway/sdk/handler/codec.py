@@ -70,6 +70,19 @@ class Codec:
         except TypeError as error:
             raise InvalidArguments(f"{self.label}(): {error}", field="/payload") from None
 
+    def encode_after(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, str]:
+        """The payload without the first argument, which comes later; and what that is called."""
+        if not self._fields:
+            raise InvalidArguments(f"{self.label}(): takes no argument that a result could be")
+        try:
+            bound = self._signature.bind(None, *args, **kwargs)
+        except TypeError as error:
+            raise InvalidArguments(f"{self.label}(): {error}", field="/payload") from None
+        given = {
+            name: bound.arguments[name] for name in self._fields[1:] if name in bound.arguments
+        }
+        return self._encode(given), self._fields[0]
+
     def decode_arguments(self, payload: bytes) -> dict[str, Any]:
         """Keyword arguments for the function; its own defaults stand for what is not there."""
         given = msgspec.structs.asdict(self._decode(payload))

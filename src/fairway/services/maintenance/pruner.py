@@ -19,7 +19,7 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.partition_retirement import Retirement
 from fairway.services.store_clock import StoreClock
-from fairway.store import audit, events, schedules, submissions
+from fairway.store import audit, events, flows, schedules, submissions
 from fairway.store import dead_letter_actions as actions
 from fairway.store.connections.database import Connection, Database
 from fairway.store.schema import log_partitions, partition_retirement, partitions
@@ -30,6 +30,7 @@ REST_SECONDS = 60.0
 BUSY_SECONDS = 1.0  # to the next round when there is more to remove
 RETRY_SECONDS = 5.0
 ROWS_AT_ONCE = 5_000
+FLOWS_AT_ONCE = 500
 KEYS_AT_ONCE = 10_000
 KEYS_US = 5_000_000  # of removing keys in one round
 KEYS_REST_SECONDS = 0.02
@@ -126,6 +127,7 @@ class Pruner:
         return await self._remove(
             lambda c: actions.forget(c, shard, keep_since, ROWS_AT_ONCE),
             lambda c: schedules.forget_runs(c, shard, keep_since, ROWS_AT_ONCE),
+            lambda c: flows.forget(c, shard, keep_since, FLOWS_AT_ONCE),
         )
 
     async def _remove(self, *removals: Removal) -> float:

@@ -23,8 +23,10 @@ from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
+from fairway.services.recording.flow_ends import FlowEnds
 from fairway.services.recording.outcome_rows import settlement_of
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
 from fairway.services.recording.parent_ends import ParentEnds, is_large, row_of
@@ -83,6 +85,7 @@ class Recorder:
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
         self._writer = RowWriter(database, dispatcher.terms())
         self._ports = ports
+        self._flow_ends = FlowEnds(FlowNews(dispatcher, watchers))
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
         self._join_commits()
         self._join_asides(bounds.waiting_bytes_max)
@@ -122,6 +125,7 @@ class Recorder:
             self._writer,
             self._metrics,
             RefusedPorts(
+                end_refused=self._flow_ends.end_refused,
                 as_it_is=self._as_it_is,
                 on_written=self._finish_aside,
                 on_dead=self._finish_dead,
@@ -204,14 +208,14 @@ class Recorder:
             for job in (end.lease.job,)
         ]
         try:
-            await self._write(outcomes.record_successes, shard, ends, rows)
+            await self._write(self._flow_ends.record_successes, shard, ends, rows)
         finally:
             self.bytes_waiting -= _result_bytes(ends)
 
     async def _flush_parents(self, shard: ShardId, ends: list[End]) -> None:
         try:
             with self._parent_ends.writing(ends) as rows:
-                await self._write(outcomes.record_parents, shard, ends, rows)
+                await self._write(self._flow_ends.record_parents, shard, ends, rows)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
@@ -224,7 +228,7 @@ class Recorder:
                 self.refused_ends.take(end, error)
             else:
                 packed.append(end)
-        await self._write(outcomes.settle, shard, packed, rows)
+        await self._write(self._flow_ends.settle, shard, packed, rows)
 
     async def _write(
         self, statement: Write[Row], shard: ShardId, ends: list[End], rows: list[Row]
@@ -255,12 +259,12 @@ class Recorder:
 
     def _as_it_is(self, end: End) -> Rewrite:
         if end.decision is not None:
-            return outcomes.settle, settlement_of(end, self._store_clock)
+            return self._flow_ends.settle, settlement_of(end, self._store_clock)
         if end.children is not None:
-            return outcomes.record_parents, row_of(end)
+            return self._flow_ends.record_parents, row_of(end)
         job = end.lease.job
         row = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
-        return outcomes.record_successes, row
+        return self._flow_ends.record_successes, row
 
     def _finish_aside(self, ends: Sequence[End], refused: set[str]) -> None:
         """As `_finish`, of what was written beside the lanes."""

@@ -8,6 +8,7 @@
 -- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
 -- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
 -- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
+-- A job that is in a flow is left alone, here and below, unless its end is being counted (flows.sql).
 UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                 deliveries = least(jobs.deliveries + 1, 32767),
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
@@ -19,6 +20,7 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: record_successes_in_place
@@ -35,6 +37,7 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
 WHERE jobs.ctid = done.place
   AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: record_parents
@@ -54,6 +57,7 @@ WITH ended AS (
     WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
       AND jobs.id = done.id
       AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+      AND (:in_flow::bool OR jobs.flows IS NULL)
       AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
     RETURNING jobs.tenant, jobs.id
 ), started AS (
@@ -95,6 +99,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: end_refused
@@ -107,6 +112,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :errors::bytea[],
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: read_ends
