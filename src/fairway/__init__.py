@@ -34,6 +34,7 @@ from fairway.sdk.handler.outcomes import (
     Snooze,
 )
 from fairway.sdk.job import Job
+from fairway.sdk.key_limits import Limit
 from fairway.sdk.limits import Limits
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "JobExpired",
     "JobFailed",
     "JobStatus",
+    "Limit",
     "LimitReached",
     "Limits",
     "NotFound",

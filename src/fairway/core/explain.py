@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from fairway.core.backlog.key_limits import KeyLimit
 from fairway.core.fair_share.standings import Waiting
 from fairway.core.lifecycle import State
 
@@ -28,6 +29,7 @@ class Reason(StrEnum):
     LABELS = "labels"
     CAPPED = "capped"
     FAIR_SHARE = "fair_share"
+    KEY_LIMIT = "key_limit"
     SLOT = "slot"
 
 
@@ -41,6 +43,7 @@ SENTENCES = {
     Reason.CHECKPOINT_STORE: "It goes on from a checkpoint, and object storage does not answer.",
     Reason.CAPPED: "The tenant runs as many jobs in this pool as its cap allows.",
     Reason.FAIR_SHARE: "The tenant holds its fair slots; others have not got theirs yet.",
+    Reason.KEY_LIMIT: "It waits for a place under a limit of your own.",
     Reason.SLOT: "All slots are busy; it starts when its turn comes.",
     "paused": "It is paused, by an operator or by the tenant.",
     "circuit_open": "Something its job type leans on is away; it waits, and nothing is"
@@ -66,6 +69,7 @@ class Facts(NamedTuple):
     lacking: tuple[str, ...] = ()  # labels that the nearest worker of the pool has not
     storage_failure: str | None = None  # why a checkpoint it has cannot be read
     result_waits: str | None = None  # why its result, which is there, cannot be stored yet
+    full: KeyLimit | None = None  # the first of its own limits that has no place now
 
 
 class Start(NamedTuple):
@@ -91,6 +95,8 @@ def reason_of(facts: Facts) -> str:
         return facts.hold
     if not facts.has_worker:
         return Reason.LABELS if facts.lacking else Reason.NO_WORKER
+    if facts.full is not None:
+        return Reason.KEY_LIMIT
     if facts.waiting is Waiting.CAP:
         return Reason.CAPPED
     return Reason.FAIR_SHARE if facts.waiting is Waiting.FAIR_SLOTS else Reason.SLOT
@@ -113,12 +119,14 @@ def start_of(facts: Facts) -> Start | None:
 
 
 def note_of(facts: Facts) -> str:
-    """What a sentence for all cannot say: which labels, which failure."""
+    """What a sentence for all cannot say: which labels, which failure, which key."""
     match reason_of(facts):
         case Reason.LABELS:
             return f"Missing: {', '.join(facts.lacking)}."
         case Reason.CHECKPOINT_STORE:
             return facts.storage_failure or ""
+        case Reason.KEY_LIMIT if facts.full is not None:
+            return f"Of key {facts.full.key!r}, {facts.full.most} may run at once."
         case Reason.RUNNING if facts.result_waits is not None:
             return f"It has a large result, which waits to be stored. {facts.result_waits}"
         case _:

@@ -169,6 +169,7 @@ CREATE TABLE jobs (
     on_late      smallint,                                -- and what is done after it
     billed_us    bigint,                                  -- slot-time of runs before a success; NULL while none
     unbilled_us  bigint,                                  -- of runs that the platform cut short
+    limits       bytea,                                   -- of its tenant's own, by key, as JSON; NULL: it has none
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),

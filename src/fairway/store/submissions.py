@@ -29,7 +29,7 @@ KEY_LIFE = timedelta(hours=24)
 #: Of a job, as its columns and its fields are called.
 _OF_JOB = ("id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload")
 _COLUMNS = ("shard", "state", *_OF_JOB)
-_TIMES = ("execute_at", "not_after", "on_late")
+_RARE = ("execute_at", "not_after", "on_late", "limits")
 _values_of = attrgetter(*_OF_JOB)
 
 
@@ -55,9 +55,12 @@ async def insert_jobs(
     jobs: Sequence[QueuedJob],
     scheduled: Container[str] | None = None,
 ) -> None:
-    """Write a group at once. `scheduled` names those not due yet; None: no job has any times."""
+    """Write a group at once. `scheduled` names those not due yet; None: no job has times or limits.
+
+    So jobs that have neither send nothing of them.
+    """
     if scheduled is not None:
-        await _insert_with_times(connection, shard, jobs, scheduled)
+        await _insert_all_columns(connection, shard, jobs, scheduled)
         return
     queued = State.QUEUED.value
     if len(jobs) == 1:
@@ -123,16 +126,16 @@ async def insert_nothing(connection: Connection, lock_seconds: float) -> None:
         await execute(connection, _SQL["insert_nothing"], shard=0)
 
 
-async def _insert_with_times(
+async def _insert_all_columns(
     connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob], scheduled: Container[str]
 ) -> None:
     records = []
     for job in jobs:
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
-        times = (_moment(due_ms), _moment(last_ms), on_late)
-        records.append((shard, state.value, *_values_of(job), *times))
-    await connection.copy_records_to_table("jobs", columns=_COLUMNS + _TIMES, records=records)
+        rare = (_moment(due_ms), _moment(last_ms), on_late, job.limits)
+        records.append((shard, state.value, *_values_of(job), *rare))
+    await connection.copy_records_to_table("jobs", columns=_COLUMNS + _RARE, records=records)
 
 
 def _moment(unix_ms: int | None) -> datetime | None:

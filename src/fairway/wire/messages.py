@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from fairway.core.backlog.key_limits import LIMITS_PER_JOB
 from fairway.core.lifecycle import BY_LABEL
 from fairway.wire.doc import doc
+from fairway.wire.key_limits import JobLimit
 from fairway.wire.problems import Problem
 
 # `$` alone would let a line end pass: it stands before one as well as at the very end.
@@ -77,6 +79,13 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
     on_late: Annotated[
         OnLate | None,
         doc("What is done after it: skip (the default), flag (run, with an event), or run."),
+    ] = None
+    limits: Annotated[
+        list[JobLimit] | None,
+        doc(
+            "What it waits for beside a slot: so many jobs with a key at once. At most four.",
+            Annotated[list[JobLimit], Meta(max_length=LIMITS_PER_JOB)] | None,
+        ),
     ] = None
 
 

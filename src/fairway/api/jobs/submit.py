@@ -25,6 +25,7 @@ from fairway.api.http.asgi import (
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import Header, etag, idempotency_key, rate_limit, wait_seconds
 from fairway.api.jobs import views
+from fairway.api.jobs.key_limits import packed_limits
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
 from fairway.api.payloads.body_cost import (
@@ -258,6 +259,8 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
                 "A job has a payload or a payload_upload, not both.", field="/payload_upload"
             )
         new = new._replace(upload=request.payload_upload)
+    if request.limits:
+        new = new._replace(limits=packed_limits(request.limits))
     if is_plainly_due(request):
         return new
     return new._replace(wish=wish_of(request))

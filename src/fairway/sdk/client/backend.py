@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from fairway.core.errors import FairwayError
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.codec import Codec
+from fairway.sdk.key_limits import KeyLimits
 from fairway.wire.messages import JobRequest, JobView, Reschedule
 
 
@@ -33,6 +34,7 @@ class JobType(Protocol):
     pool: str
     priority: int
     timeout_seconds: float | None
+    key_limits: KeyLimits
 
     @property
     def codec(self) -> Codec:

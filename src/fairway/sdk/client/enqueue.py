@@ -117,13 +117,15 @@ class Enqueuer(Generic[P, R]):
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:
         """The job as it goes over the wire; InvalidArguments when a value does not fit."""
+        payload = self._job.codec.encode_arguments(args, kwargs)
         return JobRequest(
             type=self._job.name,
-            payload=Raw(self._job.codec.encode_arguments(args, kwargs)),
+            payload=Raw(payload),
             pool=self._pool,
             priority=self._priority,
             fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
+            limits=self._job.key_limits.of(payload),
             **self._times,
         )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.backlog.holds import Holds
+from fairway.core.backlog.key_limits import KeyLimit
 from fairway.core.backlog.streams import StreamKey, WindowLimits
 from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
@@ -502,6 +503,10 @@ class Dispatcher:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before
         streams = self.backlog.counts.streams_of(tenant.id, self.pools.by_number)
         self.backlog.reading.set_deferrable(tenant.id, tenant.fair_group == FREE, streams)
+
+    def full_limit(self, tenant: TenantId, packed: bytes) -> KeyLimit | None:
+        """Which of a job's own limits keeps it from starting now."""
+        return self.backlog.limited.full(tenant, packed)
 
     def holds(self) -> Holds:
         """What must not start."""

@@ -70,6 +70,8 @@ class WindowFeed:
 
     def review(self) -> None:
         """Go on with that: whoever reads the store calls this."""
+        if woken := self._backlog.recheck_limits(self._clock.now_us()):
+            self._granting.wake(woken)
         if not self._backlog.runnable.is_reviewing:
             return
         asleep, awake = self._backlog.runnable.review()

@@ -37,6 +37,7 @@ from fairway.services.submit.submission_group import (
     is_all_keyed,
     jobs_in,
     jobs_to_write,
+    limited,
     made_by,
     oldest_by_stream,
     scheduled_in,
@@ -109,7 +110,7 @@ class Submissions:
         for new in wanted:  # one look at each: most want nothing but to run
             if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
                 is_known = False
-            if new.id or new.wish or new.idempotency_key:
+            if new.id or new.wish or new.idempotency_key or new.limits:
                 is_special = True
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
@@ -126,6 +127,8 @@ class Submissions:
         if is_special:
             if any(new.wish for new in wanted):
                 jobs, scheduled = self._timed(jobs, wanted)
+            if any(new.limits for new in wanted):
+                jobs, scheduled = limited(jobs, wanted), scheduled or frozenset()
             claims = claims_of(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         size = payload_bytes(jobs)

@@ -12,6 +12,8 @@ from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from fairway.core.backlog.streams import StreamKey, key_of
 from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId, PoolId, TenantId
@@ -35,6 +37,7 @@ class NewJob(NamedTuple):
     wish: Wish | None = None  # when it is wanted, if not at once
     upload: str | None = None  # where its payload was put, if not here
     id: JobId | None = None  # when something was kept under it already
+    limits: bytes | None = None  # of its tenant's own, packed
 
 
 class Accepted(NamedTuple):
@@ -51,7 +54,7 @@ class Submission(NamedTuple):
     claims: list[KeyClaim | None] | None
     verdicts: asyncio.Future[list[Verdict]]
     payload_bytes: int
-    scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
+    scheduled: frozenset[str] | None = None  # those not due yet; None: no job has times or limits
 
 
 SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
@@ -65,6 +68,14 @@ def claims_of(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim 
         KeyClaim(job.tenant, new.idempotency_key, new.body_hash, job.id)
         if new.idempotency_key is not None
         else None
+        for job, new in zip(jobs, wanted, strict=True)
+    ]
+
+
+def limited(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[QueuedJob]:
+    """The same jobs, with the limits of those that have any."""
+    return [
+        replace(job, limits=new.limits) if new.limits else job
         for job, new in zip(jobs, wanted, strict=True)
     ]
 
@@ -83,7 +94,7 @@ def jobs_in(group: list[Submission]) -> list[QueuedJob]:
 
 
 def scheduled_in(group: list[Submission]) -> set[str] | None:
-    """Jobs of the group that are not due yet; None when none of its jobs has times."""
+    """Jobs of the group that are not due yet; None when none of its jobs has times or limits."""
     found = [item.scheduled for item in group if item.scheduled is not None]
     return set().union(*found) if found else None
 
