@@ -34,7 +34,7 @@ from fairway.sdk.handler.outcomes import (
     Snooze,
 )
 from fairway.sdk.job import Job
-from fairway.sdk.key_limits import Limit
+from fairway.sdk.key_limits import Limit, Rate
 from fairway.sdk.limits import Limits
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "LimitReached",
     "Limits",
     "NotFound",
+    "Rate",
     "Refused",
     "Retry",
     "Snooze",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairway import App, Limit
+from fairway import App, Limit, Rate
 from fairway.sdk.handler.codec import InvalidArguments
 from fairway.testing import inline
 from fairway.wire.key_limits import JobLimit
@@ -35,6 +35,19 @@ def test_keys_are_made_of_arguments_and_their_defaults() -> None:
     ]
     assert limits_of(deliver, 1, host="mx", port=25) == limits_of(deliver, 1, "mx")
     assert limits_of(plain, 1) is None
+
+
+def test_a_rate_says_how_many_in_which_while() -> None:
+    @app.job(name="rated", rate=[Rate("host", 10, "1m"), Rate(5, 0.5)])
+    def rated(host: str) -> None: ...
+
+    assert limits_of(rated, "mx") == [
+        JobLimit(key="rated/host=mx", count=10, per_seconds=60),
+        JobLimit(key="rated", count=5, per_seconds=0.5),
+    ]
+    for wrong in [(1,), (1, "2d"), (0, "1s"), (1, 2, "1s"), ("host", "1s")]:
+        with pytest.raises(ValueError, match=r"a Rate|of a Rate"):
+            Rate(*wrong)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("wrong", [(0,), (True,), ("host",), ("host", 0), ("", 1), (1, 1)])

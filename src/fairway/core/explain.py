@@ -126,11 +126,18 @@ def note_of(facts: Facts) -> str:
         case Reason.CHECKPOINT_STORE:
             return facts.storage_failure or ""
         case Reason.KEY_LIMIT if facts.full is not None:
-            return f"Of key {facts.full.key!r}, {facts.full.most} may run at once."
+            return _said(facts.full)
         case Reason.RUNNING if facts.result_waits is not None:
             return f"It has a large result, which waits to be stored. {facts.result_waits}"
         case _:
             return ""
+
+
+def _said(full: KeyLimit) -> str:
+    if full.per_ms:
+        seconds = full.per_ms / 1000
+        return f"Of key {full.key!r}, {full.most} may start in any {seconds:g} s."
+    return f"Of key {full.key!r}, {full.most} may run at once."
 
 
 def sentence_of(reason: str) -> str:

@@ -36,7 +36,7 @@ from fairway.sdk.client.handle import Handle
 from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
 from fairway.sdk.handler.codec import Codec, refuse_unnamed_parameters
 from fairway.sdk.handler.outcomes import Retry
-from fairway.sdk.key_limits import KeyLimits, Limit
+from fairway.sdk.key_limits import KeyLimits, Limit, Rate
 from fairway.sdk.limits import Limits
 from fairway.wire.job_type import TypeTerms
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
@@ -67,6 +67,7 @@ class JobOptions(TypedDict, total=False):
     warm_key: str  # workers that keep this ready are preferred: an image, a model
     version: str
     concurrency: Limit | list[Limit]  # so many runs at once, of the type or of a key
+    rate: Rate | list[Rate]  # so many starts in a while, likewise
     schema: dict[str, Any]  # JSON Schema of the arguments, checked when a job is submitted
 
 
@@ -90,7 +91,9 @@ class Job(Generic[P, R]):
         self.is_mode_chosen = "mode" in options or "limits" in options
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
-        self.key_limits = KeyLimits(self.name, function, options.get("concurrency"))
+        self.key_limits = KeyLimits(
+            self.name, function, options.get("concurrency"), options.get("rate")
+        )
         self.terms = self._terms(options)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function

@@ -1,4 +1,4 @@
-"""What a job waits for beside a slot: `@app.job(concurrency=Limit("customer", 3))`.
+"""What a job waits for beside a slot: `concurrency=Limit("customer", 3)`, `rate=Rate(10, "1s")`.
 
 A key names what is counted together, among all jobs of the tenant:
 
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import msgspec
 
 from fairway.core.backlog.key_limits import KEY_CHARACTERS_MAX, LIMITS_PER_JOB
+from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.codec import InvalidArguments, encode_value
-from fairway.wire.key_limits import AT_MOST_MAX, JobLimit
+from fairway.wire.key_limits import AT_MOST_MAX, PER_SECONDS_MAX, PER_SECONDS_MIN, JobLimit
 
 _NAMES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -60,17 +61,11 @@ class Limit:
     """So many runs at once: of the job type, or of a key."""
 
     @overload
-    def __init__(self, key: int, /) -> None: ...
+    def __init__(self, n: int, /) -> None: ...
     @overload
     def __init__(self, key: str, n: int, /) -> None: ...
-    def __init__(self, key: str | int, n: int | None = None, /) -> None:
-        most = key if n is None else n
-        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= AT_MOST_MAX:
-            raise ValueError(f"a Limit is of 1 to {AT_MOST_MAX} runs at once, not {most!r}")
-        if n is not None and not (isinstance(key, str) and key):
-            raise ValueError(f"the key of a Limit is an argument's name or a template, not {key!r}")
-        self.key = JobKey(None if n is None else str(key))
-        self.most = most
+    def __init__(self, *given: str | int) -> None:
+        self.key, self.most = _key_and_count("Limit", given)
 
     def wanted(self, job_type: str, given: Mapping[str, Any]) -> JobLimit:
         return JobLimit(key=self.key.of(job_type, given), at_most=self.most)
@@ -79,14 +74,49 @@ class Limit:
         return f"Limit({self.key!r}, {self.most})"
 
 
+class Rate:
+    """So many starts in any while: of the job type, or of a key. `Rate("customer", 10, "1m")`."""
+
+    @overload
+    def __init__(self, n: int, per: Duration, /) -> None: ...
+    @overload
+    def __init__(self, key: str, n: int, per: Duration, /) -> None: ...
+    def __init__(self, *given: Any) -> None:
+        if len(given) not in (2, 3):
+            raise ValueError("a Rate is Rate(n, per) or Rate(key, n, per)")
+        self.key, self.most = _key_and_count("Rate", given[:-1])
+        self.per_seconds = seconds_of(given[-1])
+        if not PER_SECONDS_MIN <= self.per_seconds <= PER_SECONDS_MAX:
+            raise ValueError(f"a Rate is per 0.1 seconds to a day, not {given[-1]!r}")
+
+    def wanted(self, job_type: str, given: Mapping[str, Any]) -> JobLimit:
+        key = self.key.of(job_type, given)
+        return JobLimit(key=key, count=self.most, per_seconds=self.per_seconds)
+
+    def __repr__(self) -> str:
+        return f"Rate({self.key!r}, {self.most}, {self.per_seconds:g} s)"
+
+
+def _key_and_count(kind: str, given: Sequence[str | int]) -> tuple[JobKey, int]:
+    key, most = given if len(given) == 2 else (None, given[0] if given else None)
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= AT_MOST_MAX:
+        raise ValueError(f"a {kind} is of 1 to {AT_MOST_MAX}, not {most!r}")
+    if len(given) == 2 and not (isinstance(key, str) and key):
+        raise ValueError(f"the key of a {kind} is an argument's name or a template, not {key!r}")
+    return JobKey(key), most  # type: ignore[arg-type]  # a text, by now
+
+
 class KeyLimits:
     """All limits of one job type."""
 
     def __init__(
-        self, job_type: str, function: Callable[..., Any], *given: Limit | list[Limit] | None
+        self,
+        job_type: str,
+        function: Callable[..., Any],
+        *given: Limit | Rate | list[Limit] | list[Rate] | None,
     ) -> None:
         self._job_type = job_type
-        self._limits: list[Limit] = []
+        self._limits: list[Limit | Rate] = []
         for some in given:
             self._limits += some if isinstance(some, list) else [some] if some else []
         if len(self._limits) > LIMITS_PER_JOB:

@@ -83,7 +83,8 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
     limits: Annotated[
         list[JobLimit] | None,
         doc(
-            "What it waits for beside a slot: so many jobs with a key at once. At most four.",
+            "What it waits for beside a slot: so many jobs with a key at once (at_most), or"
+            " so many starts in a while (count, per_seconds). Four of them at most.",
             Annotated[list[JobLimit], Meta(max_length=LIMITS_PER_JOB)] | None,
         ),
     ] = None

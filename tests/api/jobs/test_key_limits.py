@@ -21,6 +21,9 @@ ONE = {"key": "a", "at_most": 1}
         ([{"key": "a"}], "/limits/0"),
         ([{**ONE, "key": str(n)} for n in range(5)], "/limits"),
         ([ONE, ONE], "/limits"),
+        ([{**ONE, "count": 1, "per_seconds": 1}], "/limits/0"),
+        ([{"key": "a", "count": 1}], "/limits/0"),
+        ([{"key": "a", "count": 1, "per_seconds": 0.01}], "/limits/0/per_seconds"),
     ],
 )
 async def test_what_is_no_limit_is_refused(

@@ -31,10 +31,10 @@ def test_a_limit_is_full_while_as_many_run_as_it_says(
             counts.ended(US, going.pop())
         running = [limit.key for one in going for limit in one]
         full = [limit for limit in limits if running.count(limit.key) >= limit.most]
-        assert counts.full(US, limits) == (full[0] if full else None)
-        assert counts.full(THEM, limits) is None  # keys are a tenant's own
+        assert counts.full(US, limits, 0) == (full[0] if full else None)
+        assert counts.full(THEM, limits, 0) is None  # keys are a tenant's own
         if not full:
-            counts.started(US, limits)
+            counts.started(US, limits, 0)
             going.append(limits)
     for limits in going:
         counts.ended(US, limits)

@@ -244,3 +244,34 @@ class LimitedBacklog(RuleBasedStateMachine):
 
 LimitedBacklog.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestLimitedBacklog = LimitedBacklog.TestCase
+
+
+def rated_job(number: int, key: str, most: int, per_ms: int) -> QueuedJob:
+    return replace(make(number), limits=pack([KeyLimit(key, most, per_ms)]))
+
+
+def test_a_rate_lets_out_as_its_while_passes() -> None:
+    world = World()
+    world.arrive(*[rated_job(n, "a", 2, 1000) for n in range(6)], make(9))
+    starts = list[int]()
+    for _ in range(40):
+        starts += [world.now_us for job in world.take_all() if job.limits]
+        for job in list(world.running.values()):
+            world.end(job)
+        world.now_us += 100_000
+        world.backlog.recheck_limits(world.now_us)
+    assert len(starts) == 6
+    assert all(sum(0 <= other - start < 1_000_000 for other in starts) <= 2 for start in starts)
+    assert starts[-1] <= 2_300_000  # and no later than it must
+    assert world.queued == {}
+
+
+def test_whoever_looks_learns_when_to_look_again() -> None:
+    world = World()
+    world.arrive(*[rated_job(n, "a", 1, 500) for n in range(2)])
+    world.take_all()
+    assert world.backlog.limited.wants_a_look
+    assert world.backlog.limited.rest_us(world.now_us) == 500_000
+    assert world.backlog.recheck_limits(world.now_us) == set()
+    assert not world.backlog.limited.wants_a_look
+    assert world.backlog.recheck_limits(500_000) == {(POOL, TenantId(1))}

@@ -9,7 +9,7 @@ from tests.core.backlog.test_backlog import make
 from fairway.core.backlog.parked import JOBS_PER_TENANT, ParkedJobs
 from fairway.core.ids import ShardId, TenantId
 
-NAME = (TenantId(1), "k")
+NAME = (TenantId(1), "k", 0)
 
 
 def test_of_one_key_priority_and_then_age_decide() -> None:
@@ -45,7 +45,7 @@ def test_whoever_comes_last_finds_room(tenants: list[int]) -> None:
     parked = ParkedJobs(jobs_total=64, bytes_total=64)
     for number, tenant in enumerate(map(TenantId, tenants)):
         if parked.has_room(tenant, 2):
-            parked.put((tenant, "k"), make(number, tenant=tenant))
+            parked.put((tenant, "k", 0), make(number, tenant=tenant))
     assert len(parked) < 64
     assert parked._bytes <= 64
     held = sorted(parked.count(TenantId(tenant)) for tenant in range(1, 9))

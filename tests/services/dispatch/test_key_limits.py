@@ -91,3 +91,34 @@ async def test_cancelled_while_it_waits_for_its_key(platform: Platform, tenant: 
     await hand.report(hand.done(first))
     (next_one,) = await hand.take(1)
     assert next_one.job.id == jobs[2]
+
+
+async def test_so_many_start_in_a_while(platform: Platform, tenant: Tenant) -> None:
+    """Nobody calls for it: the while is over, and the next start."""
+    rate = pack([KeyLimit("mail", 2, 400)])
+    await submit(platform, tenant, *[new(limits=rate)] * 5)
+    hand, starts_us = Hand(platform), list[int]()
+    news = await hand.say(hello=True)
+    while len(starts_us) < 5:
+        assert news is not None
+        starts_us += [lease.granted_us for lease in news.leases]
+        reports = [hand.done(lease) for lease in news.leases]
+        news = await hand.say(reports=reports, wait_seconds=0.2)
+    for start_us in starts_us:
+        assert sum(0 <= other_us - start_us < 400_000 for other_us in starts_us) <= 2
+
+
+async def test_a_new_owner_keeps_the_rate(database_url: str) -> None:
+    first, second = await open_pair(database_url)
+    tenant = await add_tenant(first)
+    rate = pack([KeyLimit("mail", 1, 1500)])
+    await submit(first, tenant, *[new(limits=rate)] * 2)
+    hand = Hand(first)
+    (lease,) = await hand.take(1)
+    await hand.report(hand.done(lease))
+    await kill(first)
+    await until(lambda: owns_all(second))
+    (after,) = await Hand(second).take(1)
+    assert after.job.id != lease.job.id
+    assert after.granted_us - lease.granted_us >= 1_500_000
+    await stopped(second)

@@ -15,7 +15,20 @@ def packed_limits(wanted: Sequence[JobLimit]) -> bytes:
             f"A job has at most {LIMITS_PER_JOB} limits; this one has {len(wanted)}.",
             field="/limits",
         )
-    limits = [KeyLimit(each.key, each.at_most) for each in wanted]
-    if len({limit.key for limit in limits}) < len(limits):
-        raise InvalidRequest("A key stands twice among the limits; say it once.", field="/limits")
+    limits = [_understood(each, f"/limits/{place}") for place, each in enumerate(wanted)]
+    if len({(limit.key, limit.per_ms) for limit in limits}) < len(limits):
+        raise InvalidRequest("A limit of one key stands twice; say it once.", field="/limits")
     return pack(limits)
+
+
+def _understood(each: JobLimit, field: str) -> KeyLimit:
+    match each:
+        case JobLimit(at_most=int(most), count=None, per_seconds=None):
+            return KeyLimit(each.key, most)
+        case JobLimit(at_most=None, count=int(most), per_seconds=float(seconds)):
+            return KeyLimit(each.key, most, round(seconds * 1000))
+    raise InvalidRequest(
+        "A limit has at_most (so many at once), or count and per_seconds (so many starts in a"
+        " while).",
+        field=field,
+    )

@@ -134,7 +134,7 @@ class Backlog:
 
     def limit_ended(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """A run that counted under its keys is over; answers who may have work by that."""
-        woken = self._let_out(self.limited.ended(job), now_us)
+        woken = self._let_out(self.limited.ended(job, now_us), now_us)
         self.limited.woken |= woken
         return woken
 
@@ -234,7 +234,7 @@ class Backlog:
                 if stream.more and len(stream.window) <= low:
                     self.reading.want(stream)
                 starts = job.id not in held and (
-                    job.limits is None or self.limited.may_start(job, stream)
+                    job.limits is None or self.limited.may_start(job, stream, now_us)
                 )
                 if backlog.lanes is not None:
                     backlog.lanes.taken(stream, job.id if starts else None, now_us)

@@ -1,4 +1,4 @@
-"""Limits that a tenant sets itself: so many runs of one key at once.
+"""Limits that a tenant sets itself: so many runs of one key at once, or so many starts in a while.
 
 A key is a text of the tenant's own, made of a job type, an argument or both; keys of two tenants
 have nothing to do with each other. A job carries its limits, packed, from its submission on; one
@@ -15,20 +15,25 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from fairway.core.backlog.start_rates import StartRates
 from fairway.core.ids import TenantId
 
 LIMITS_PER_JOB = 4
 KEY_CHARACTERS_MAX = 255
 UNPACKED_KEPT = 4_096  # most jobs that go out in a moment share a few
 
-KeyName: TypeAlias = tuple[TenantId, str]
+KeyName: TypeAlias = tuple[TenantId, str, int]  # whose, which, and the while in milliseconds
 
 
 class KeyLimit(Struct, frozen=True, array_like=True, gc=False):
-    """At most so many runs with this key at once."""
+    """At most so many runs with this key at once; or starts in any while of this length."""
 
     key: str
     most: int
+    per_ms: int = 0  # 0: at once
+
+    def name(self, tenant: TenantId) -> KeyName:
+        return tenant, self.key, self.per_ms
 
 
 Limits: TypeAlias = tuple[KeyLimit, ...]
@@ -48,34 +53,38 @@ def unpack(packed: bytes) -> Limits:
 
 
 class KeyCounts:
-    """How many runs of each key go on, of keys with any."""
+    """How many runs of each key go on, of keys with any, and how many started of late."""
 
     def __init__(self) -> None:
         self._running: dict[KeyName, int] = {}
+        self.rates = StartRates()
 
-    def running(self, name: KeyName) -> int:
-        return self._running.get(name, 0)
+    def used(self, tenant: TenantId, limit: KeyLimit, now_us: int) -> int:
+        if limit.per_ms:
+            return self.rates.used(tenant, (limit.key, limit.per_ms), limit.most, now_us)
+        return self._running.get((tenant, limit.key, 0), 0)
 
-    def room(self, name: KeyName, limit: KeyLimit) -> int:
-        """How many more with this limit may start; none while others run beyond it."""
-        return max(limit.most - self.running(name), 0)
-
-    def full(self, tenant: TenantId, limits: Iterable[KeyLimit]) -> KeyLimit | None:
+    def full(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> KeyLimit | None:
         """The first that has no place left."""
-        running = self._running
         for limit in limits:
-            if running.get((tenant, limit.key), 0) >= limit.most:
+            if self.used(tenant, limit, now_us) >= limit.most:
                 return limit
         return None
 
-    def started(self, tenant: TenantId, limits: Iterable[KeyLimit]) -> None:
+    def started(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> None:
         for limit in limits:
-            name = (tenant, limit.key)
-            self._running[name] = self._running.get(name, 0) + 1
+            if limit.per_ms:
+                self.rates.started(tenant, (limit.key, limit.per_ms), now_us)
+            else:
+                name = (tenant, limit.key, 0)
+                self._running[name] = self._running.get(name, 0) + 1
 
     def ended(self, tenant: TenantId, limits: Iterable[KeyLimit]) -> None:
+        """Starts stay what they were."""
         for limit in limits:
-            name = (tenant, limit.key)
+            if limit.per_ms:
+                continue
+            name = (tenant, limit.key, 0)
             left = self._running.get(name, 0) - 1
             if left > 0:
                 self._running[name] = left

@@ -22,7 +22,7 @@ from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.fair_share.standings import ShareStandings
-from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
+from fairway.core.ids import FIRST_TERM, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.pools import PoolTable
 from fairway.core.run.lease_token import LeaseTokens
@@ -144,6 +144,8 @@ class Dispatcher:
         Whoever greeted before has not said what it runs of this shard: all say hello again.
         """
         self.shards.claim(shard, term)
+        if term > FIRST_TERM:
+            self.backlog.limited.owner_since(self._clock.now_us())
         self._presence.forget_greetings()
 
     def leases_restored(self, shard: ShardId) -> None:
@@ -506,7 +508,7 @@ class Dispatcher:
 
     def full_limit(self, tenant: TenantId, packed: bytes) -> KeyLimit | None:
         """Which of a job's own limits keeps it from starting now."""
-        return self.backlog.limited.full(tenant, packed)
+        return self.backlog.limited.full(tenant, packed, self._clock.now_us())
 
     def holds(self) -> Holds:
         """What must not start."""

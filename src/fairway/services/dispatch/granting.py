@@ -66,7 +66,7 @@ class Granting:
             pools.add(pool)
         for pool in pools:
             self._serve_waiting(pool, now_us)
-        if self._backlog.reads.are_wanted or self._backlog.limited.woken:
+        if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 
     def _serve_waiting(self, pool: PoolId, now_us: int) -> None:
@@ -119,7 +119,7 @@ class Granting:
                 self._serve(session, pool, now_us)
         if session.held is not None and session.held.full:
             session.held.look_again()  # it may have more slots now, or take jobs again
-        if self._backlog.reads.are_wanted or self._backlog.limited.woken:
+        if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 
     def _serve(

@@ -104,7 +104,7 @@ class LeaseTable(dict[str, Lease]):
             job.tenant, job.type, lease.granted_us, now_us, own=session.tenant is not None
         )
         if job.limits is not None:
-            self._backlog.limited.runs(job)
+            self._backlog.limited.runs(job, lease.granted_us)
         self[job.id] = lease
         session.hold(lease)
         self.write_later([lease])

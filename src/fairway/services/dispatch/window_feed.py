@@ -81,6 +81,10 @@ class WindowFeed:
         if awake:
             self._granting.wake(awake)
 
+    def limits_rest_seconds(self) -> float:
+        """How long until a limit of some key lets jobs out."""
+        return self._backlog.limited.rest_us(self._clock.now_us()) / 1e6
+
     # -- what the store has -----------------------------------------------------------------------
 
     def noticed(self, heads: Mapping[StreamKey, str]) -> None:
