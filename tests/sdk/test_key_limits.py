@@ -45,9 +45,10 @@ def test_a_rate_says_how_many_in_which_while() -> None:
         JobLimit(key="rated/host=mx", count=10, per_seconds=60),
         JobLimit(key="rated", count=5, per_seconds=0.5),
     ]
-    for wrong in [(1,), (1, "2d"), (0, "1s"), (1, 2, "1s"), ("host", "1s")]:
+    wrong: list[tuple[Any, ...]] = [(1,), (1, "2d"), (0, "1s"), (1, 2, "1s"), ("host", "1s")]
+    for given in wrong:
         with pytest.raises(ValueError, match=r"a Rate|of a Rate"):
-            Rate(*wrong)  # type: ignore[call-overload]
+            Rate(*given)
 
 
 @pytest.mark.parametrize("wrong", [(0,), (True,), ("host",), ("host", 0), ("", 1), (1, 1)])

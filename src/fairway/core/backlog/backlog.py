@@ -134,9 +134,9 @@ class Backlog:
 
     def limit_ended(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """A run that counted under its keys is over; answers who may have work by that."""
-        woken = self._let_out(self.limited.ended(job, now_us), now_us)
-        self.limited.woken |= woken
-        return woken
+        if freed := self.limited.ended(job, now_us):
+            self.limited.woken |= self._let_out(freed, now_us)
+        return {(one.pool, one.tenant) for one in freed}
 
     def recheck_limits(self, now_us: int) -> set[tuple[PoolId, TenantId]]:
         """Who may have work since limits were last looked at, and was perhaps not served."""

@@ -20,7 +20,7 @@ from fairway.core.ids import TenantId
 
 LIMITS_PER_JOB = 4
 KEY_CHARACTERS_MAX = 255
-UNPACKED_KEPT = 4_096  # most jobs that go out in a moment share a few
+UNPACKED_KEPT = 16_384  # ten thousand keys at a time cost no more than one
 
 KeyName: TypeAlias = tuple[TenantId, str, int]  # whose, which, and the while in milliseconds
 
@@ -67,7 +67,11 @@ class KeyCounts:
     def full(self, tenant: TenantId, limits: Iterable[KeyLimit], now_us: int) -> KeyLimit | None:
         """The first that has no place left."""
         for limit in limits:
-            if self.used(tenant, limit, now_us) >= limit.most:
+            if limit.per_ms:
+                used = self.used(tenant, limit, now_us)
+            else:  # at hand: it is asked for with every job
+                used = self._running.get((tenant, limit.key, 0), 0)
+            if used >= limit.most:
                 return limit
         return None
 

@@ -94,8 +94,8 @@ class LimitedJobs:
 
     def _set_timer(self, name: KeyName, now_us: int) -> None:
         if name not in self._timed:
-            tenant, *rate = name
-            opens_us = self._counts.rates.opens_us(tenant, (rate[0], rate[1]), now_us)
+            tenant, key, per_ms = name
+            opens_us = self._counts.rates.opens_us(tenant, (key, per_ms), now_us)
             heappush(self._timers, (max(opens_us, now_us + TIMER_US_MIN), name))
             self._timed.add(name)
             self._has_new_timer = True
@@ -115,7 +115,10 @@ class LimitedJobs:
         """Its run is over; answers who goes back to its stream."""
         limits = unpack(job.limits or b"[]")
         self._counts.ended(job.tenant, limits)
-        freed = [one for limit in limits for one in self._let_out(limit.name(job.tenant), now_us)]
+        freed = list[QueuedJob]()
+        if self._parked.count(job.tenant):
+            for limit in limits:
+                freed += self._let_out(limit.name(job.tenant), now_us)
         if job.tenant in self._stalled and self._is_half_free(job.tenant):
             self._go_on(job.tenant)
         return freed

@@ -69,13 +69,17 @@ class StartRates:
     def used(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> int:
         if now_us < self._closed_until_us(name):
             return most
-        window = self._windows.get(tenant, {}).get(name)
+        window = self._window(tenant, name)
         return 0 if window is None else window.slide(now_us)
 
     def opens_us(self, tenant: TenantId, name: RateName, now_us: int) -> int:
-        window = self._windows.get(tenant, {}).get(name)
+        window = self._window(tenant, name)
         opens_us = now_us if window is None else window.opens_us(now_us)
         return max(opens_us, self._closed_until_us(name))
+
+    def _window(self, tenant: TenantId, name: RateName) -> StartWindow | None:
+        mine = self._windows.get(tenant)
+        return None if mine is None else mine.get(name)
 
     def _closed_until_us(self, name: RateName) -> int:
         if self._owner_since_us is None:
