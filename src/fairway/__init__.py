@@ -36,6 +36,7 @@ from fairway.sdk.handler.outcomes import (
 from fairway.sdk.job import Job
 from fairway.sdk.key_limits import Limit, Rate
 from fairway.sdk.limits import Limits
+from fairway.sdk.unique import Unique
 
 __all__ = [
     "CTX",
@@ -70,5 +71,6 @@ __all__ = [
     "Snooze",
     "StillRunning",
     "Unavailable",
+    "Unique",
     "Unreachable",
 ]

@@ -43,7 +43,7 @@ HOT = [
     "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
     "next_queued", "due_bunches", "end_refused", "next_second", "passed_last_moments",
-    "jobs_ahead", "read_running",
+    "jobs_ahead", "read_running", "claim_unique",
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",

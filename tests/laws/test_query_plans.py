@@ -133,6 +133,7 @@ ASIDE = [
     "read_debts",
     "claim_keys",
     "read_keys",
+    "release_keys",
     "see_sessions",
     "forget_sessions",
     "silent_sessions",

@@ -228,6 +228,21 @@ CREATE TABLE idempotency (
 );
 CREATE INDEX idempotency_expiry ON idempotency (shard, expires_at);
 
+-- Which job holds a key that its tenant wants to be unique. Written only by jobs that want that.
+CREATE TABLE unique_jobs (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    digest       bytea       NOT NULL,                    -- of the tenant's key, 16 bytes
+    job          uuid        NOT NULL,                    -- who holds it
+    states       smallint    NOT NULL,                    -- in which it does, as bits
+    expires_at   timestamptz NOT NULL,                    -- and until when
+    PRIMARY KEY (shard, tenant, digest)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000,
+    autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX unique_jobs_expiry ON unique_jobs (shard, expires_at);
+
 -- What must not start for now: all that matches the numbers given.
 CREATE TABLE pauses (
     tenant       int         NOT NULL DEFAULT 0,          -- 0: of every tenant; likewise type and pool
@@ -398,6 +413,7 @@ ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE unique_jobs          ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -414,6 +430,7 @@ CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON unique_jobs         USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

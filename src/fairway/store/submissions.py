@@ -180,6 +180,13 @@ async def _read_holders(
     }
 
 
+async def release_keys(connection: Connection, shard: ShardId, claims: Sequence[KeyClaim]) -> None:
+    """Keys that were taken in this transaction for jobs that are not written after all."""
+    rows = [(claim.tenant, claim.key, claim.job) for claim in claims]
+    asked = arrays.columns(rows, "tenants", "keys", "jobs")
+    await execute(connection, _SQL["release_keys"], shard=shard, **asked)
+
+
 async def forget_keys(connection: Connection, shard: ShardId, limit: int) -> int:
     """Remove keys past their day; answers how many."""
     return await execute(connection, _SQL["forget_keys"], shard=shard, limit=limit)

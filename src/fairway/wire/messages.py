@@ -17,6 +17,7 @@ from fairway.core.lifecycle import BY_LABEL
 from fairway.wire.doc import doc
 from fairway.wire.key_limits import JobLimit
 from fairway.wire.problems import Problem
+from fairway.wire.unique import UniqueRequest
 
 # `$` alone would let a line end pass: it stands before one as well as at the very end.
 END = r"$(?!\n)"
@@ -87,6 +88,9 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
             " so many starts in a while (count, per_seconds). Four of them at most.",
             Annotated[list[JobLimit], Meta(max_length=LIMITS_PER_JOB)] | None,
         ),
+    ] = None
+    unique: Annotated[
+        UniqueRequest | None, doc("One job of its kind at a time, by a key of yours.")
     ] = None
 
 

@@ -28,6 +28,7 @@ from fairway.api.jobs import views
 from fairway.api.jobs.key_limits import packed_limits
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
+from fairway.api.jobs.unique import unique_wish
 from fairway.api.payloads.body_cost import (
     CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
@@ -107,7 +108,7 @@ OF_SUBMISSIONS = (
             ),
         ),
     ),
-    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "OBJECT_DAMAGED"),
+    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "NOT_UNIQUE", "OBJECT_DAMAGED"),
 )
 class SubmitJob:
     """Submit a job
@@ -261,6 +262,8 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
         new = new._replace(upload=request.payload_upload)
     if request.limits:
         new = new._replace(limits=packed_limits(request.limits))
+    if request.unique is not None:
+        new = new._replace(unique=unique_wish(request.unique))
     if is_plainly_due(request):
         return new
     return new._replace(wish=wish_of(request))

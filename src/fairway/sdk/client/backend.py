@@ -14,6 +14,7 @@ from fairway.core.errors import FairwayError
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.codec import Codec
 from fairway.sdk.key_limits import KeyLimits
+from fairway.sdk.unique import UniqueKey
 from fairway.wire.messages import JobRequest, JobView, Reschedule
 
 
@@ -35,6 +36,7 @@ class JobType(Protocol):
     priority: int
     timeout_seconds: float | None
     key_limits: KeyLimits
+    unique_key: UniqueKey
 
     @property
     def codec(self) -> Codec:

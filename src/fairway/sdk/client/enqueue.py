@@ -126,6 +126,7 @@ class Enqueuer(Generic[P, R]):
             fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
             limits=self._job.key_limits.of(payload),
+            unique=self._job.unique_key.of(payload),
             **self._times,
         )
 

@@ -61,6 +61,7 @@ TABLES = tuple(
             "jobs_carried",
             "migrations",
             "sessions",
+            "unique_jobs",
         )
     )
 )
