@@ -41,7 +41,9 @@ from fairway.sdk.handler.outcomes import (
 from fairway.sdk.handler.pauses import Exponential
 from fairway.sdk.hooks import Enqueueing, JobDeath, RunFailure
 from fairway.sdk.job import Job
+from fairway.sdk.key_limits import Limit, Rate
 from fairway.sdk.limits import Limits
+from fairway.sdk.unique import Unique
 from fairway.wire.run_logs import LogLine
 
 __all__ = [
@@ -72,11 +74,13 @@ __all__ = [
     "JobExpired",
     "JobFailed",
     "JobStatus",
+    "Limit",
     "LimitReached",
     "Limits",
     "LogLine",
     "NotFound",
     "NotStarted",
+    "Rate",
     "Refused",
     "Retry",
     "RunFailure",
@@ -87,6 +91,7 @@ __all__ = [
     "StillRunning",
     "TooManyFollowUps",
     "Unavailable",
+    "Unique",
     "Unreachable",
     "chain",
     "group",

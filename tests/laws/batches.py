@@ -42,6 +42,8 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
         "execute_at": NOW, "error": b"{}", "light_bytes": 1000, "budget_bytes": 1 << 20,
         "tag": None, "after": LOWEST_JOB_ID, "with_payloads": False, "in_flow": False,
+        "digests": [n.to_bytes(16, "big") for n in range(count)],
+        "withins": [timedelta(days=1)] * count,
     } | _children(jobs)  # fmt: skip
 
 

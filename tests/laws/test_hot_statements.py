@@ -52,6 +52,7 @@ FOR_ALL = {
     "forget_actions": "finished long ago",
     "forget_events": "happened long ago",
     "forget_keys": "idempotency keys whose day is over",
+    "forget_unique": "unique keys whose time is over",
     "forget_runs": "runs of schedules recorded long ago",
     "drop_finished_checkpoints": "of jobs that are over",
     # What every server knows by heart.

@@ -136,6 +136,7 @@ ASIDE = [
     "read_debts",
     "claim_keys",
     "read_keys",
+    "release_keys",
     "see_sessions",
     "forget_sessions",
     "silent_sessions",

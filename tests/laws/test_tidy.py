@@ -21,7 +21,7 @@ FILE_LINES_MAX = 400
 #: And the one place where all services are joined.
 LONGER = {
     "core/fair_share/queue.py": 410,
-    "services/dispatch/dispatcher.py": 550,
+    "services/dispatch/dispatcher.py": 560,
     "services/platform.py": 450,
     "services/sessions/sessions.py": 450,
 }

@@ -40,6 +40,7 @@ class QueuedJob(Struct, frozen=True, order=True, gc=False):
     failures: Sequence[int] | None = None  # counts by class, as `retry.Counters`; None: no failure
     timing: list[int | None] | None = None  # for `Timing.of`; None for a job that is due at once
     place: str | None = None  # where the store keeps its row, if it said so; a hint, no more
+    limits: bytes | None = None  # of its tenant's own, packed (`key_limits.py`); None: it has none
 
 
 def due_ms_of(job: QueuedJob) -> int:
@@ -88,6 +89,7 @@ class JobRecord(NamedTuple):
     tags: Sequence[str] | None = None
     metadata: bytes | None = None  # JSON text
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
+    limits: bytes | None = None  # of its tenant's own, packed
 
 
 def payload_bytes(jobs: Sequence[QueuedJob]) -> int:

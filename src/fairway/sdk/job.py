@@ -38,7 +38,9 @@ from fairway.sdk.client.handle import Handle
 from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
 from fairway.sdk.handler.codec import Codec, ForgetfulCodec, refuse_unnamed_parameters
 from fairway.sdk.handler.outcomes import Retry
+from fairway.sdk.key_limits import KeyLimits, Limit, Rate
 from fairway.sdk.limits import Limits
+from fairway.sdk.unique import Unique, UniqueKey
 from fairway.wire.job_type import TypeTerms
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
 
@@ -69,6 +71,9 @@ class JobOptions(TypedDict, total=False):
     warm_key: str  # workers that keep this ready are preferred: an image, a model
     ignore_result: bool  # nothing that it returns is kept: `result()` is None
     version: str
+    concurrency: Limit | list[Limit]  # so many runs at once, of the type or of a key
+    rate: Rate | list[Rate]  # so many starts in a while, likewise
+    unique: Unique  # one job of its kind at a time
     schema: dict[str, Any]  # JSON Schema of the arguments, checked when a job is submitted
 
 
@@ -94,6 +99,10 @@ class Job(Generic[P, R]):
         self.ignores_result = options.get("ignore_result", False)
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
+        self.key_limits = KeyLimits(
+            self.name, function, options.get("concurrency"), options.get("rate")
+        )
+        self.unique_key = UniqueKey(self.name, function, options.get("unique"))
         self.terms = self._terms(options)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function

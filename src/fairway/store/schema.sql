@@ -175,6 +175,7 @@ CREATE TABLE jobs (
     tags         text[],                                  -- to find it by; NULL while none, as is the next
     metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
     flows        uuid[],                                  -- which flows count how it ends; NULL: it is in none
+    limits       bytea,                                   -- of its tenant's own, by key, as JSON; NULL: it has none
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -232,6 +233,21 @@ CREATE TABLE idempotency (
     autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
 );
 CREATE INDEX idempotency_expiry ON idempotency (shard, expires_at);
+
+-- Which job holds a key that its tenant wants to be unique. Written only by jobs that want that.
+CREATE TABLE unique_jobs (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    digest       bytea       NOT NULL,                    -- of the tenant's key, 16 bytes
+    job          uuid        NOT NULL,                    -- who holds it
+    states       smallint    NOT NULL,                    -- in which it does, as bits
+    expires_at   timestamptz NOT NULL,                    -- and until when
+    PRIMARY KEY (shard, tenant, digest)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000,
+    autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX unique_jobs_expiry ON unique_jobs (shard, expires_at);
 
 -- What must not start for now: all that matches the numbers given.
 CREATE TABLE pauses (
@@ -470,6 +486,7 @@ ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sql_logins           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE flows                ENABLE ROW LEVEL SECURITY;
+ALTER TABLE unique_jobs          ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -490,6 +507,7 @@ CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON outbox              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sql_logins          USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON flows               USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON unique_jobs         USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;

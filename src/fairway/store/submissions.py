@@ -30,7 +30,7 @@ KEY_LIFE = timedelta(hours=24)
 #: Of a job, as its columns and its fields are called.
 _OF_JOB = ("id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload")
 _COLUMNS = ("shard", "state", *_OF_JOB)
-_TIMES = ("execute_at", "not_after", "on_late")
+_RARE = ("execute_at", "not_after", "on_late", "limits")
 NO_MARKS = JobMarks(None, None)
 _values_of = attrgetter(*_OF_JOB)
 
@@ -58,7 +58,7 @@ async def insert_jobs(
     scheduled: Container[str] | None = None,
     marks: Mapping[str, JobMarks] | None = None,
 ) -> None:
-    """Write a group at once. `scheduled` names those not due yet; None: no job has any times.
+    """Write a group at once. `scheduled` names those not due yet; None: no job has times or limits.
 
     `marks` are those of the few jobs that have any.
     """
@@ -136,15 +136,15 @@ async def _insert_with_more(
     scheduled: Container[str],
     marks: Mapping[str, JobMarks],
 ) -> None:
-    """With times; and with marks, where any job has some."""
+    """With times and limits; and with marks, where any job has some."""
     records = []
     for job in jobs:
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
-        times = (_moment(due_ms), _moment(last_ms), on_late)
+        rare = (_moment(due_ms), _moment(last_ms), on_late, job.limits)
         more = marks.get(job.id, NO_MARKS) if marks else ()
-        records.append((shard, state.value, *_values_of(job), *times, *more))
-    columns = _COLUMNS + _TIMES + (JobMarks._fields if marks else ())
+        records.append((shard, state.value, *_values_of(job), *rare, *more))
+    columns = _COLUMNS + _RARE + (JobMarks._fields if marks else ())
     await connection.copy_records_to_table("jobs", columns=columns, records=records)
 
 
@@ -188,6 +188,13 @@ async def _read_holders(
     return {
         (row["tenant"], row["key"]): KeyHolder(row["body_hash"], JobId(row["job"])) for row in rows
     }
+
+
+async def release_keys(connection: Connection, shard: ShardId, claims: Sequence[KeyClaim]) -> None:
+    """Keys that were taken in this transaction for jobs that are not written after all."""
+    rows = [(claim.tenant, claim.key, claim.job) for claim in claims]
+    asked = arrays.columns(rows, "tenants", "keys", "jobs")
+    await execute(connection, _SQL["release_keys"], shard=shard, **asked)
 
 
 async def forget_keys(connection: Connection, shard: ShardId, limit: int) -> int:

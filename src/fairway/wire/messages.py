@@ -12,9 +12,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from fairway.core.backlog.key_limits import LIMITS_PER_JOB
 from fairway.core.lifecycle import BY_LABEL
 from fairway.wire.doc import doc
+from fairway.wire.key_limits import JobLimit
 from fairway.wire.problems import Problem
+from fairway.wire.unique import UniqueRequest
 
 # `$` alone would let a line end pass: it stands before one as well as at the very end.
 END = r"$(?!\n)"
@@ -91,6 +94,17 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
         Meta(max_length=METADATA_MAX),
         doc("Words of your own about it, shown with it as they are."),
     ] = {}
+    limits: Annotated[
+        list[JobLimit] | None,
+        doc(
+            "What it waits for beside a slot: so many jobs with a key at once (at_most), or"
+            " so many starts in a while (count, per_seconds). Four of them at most.",
+            Annotated[list[JobLimit], Meta(max_length=LIMITS_PER_JOB)] | None,
+        ),
+    ] = None
+    unique: Annotated[
+        UniqueRequest | None, doc("One job of its kind at a time, by a key of yours.")
+    ] = None
 
 
 class Reschedule(Struct, kw_only=True, forbid_unknown_fields=True):

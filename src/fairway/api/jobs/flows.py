@@ -19,7 +19,7 @@ from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
 from fairway.api.http.headers import idempotency_key
 from fairway.api.jobs import views
 from fairway.api.jobs.listing import OF_CHILDREN
-from fairway.api.jobs.submit import EMAIL, OF_SUBMISSIONS, decode, look_at, new_job
+from fairway.api.jobs.submit import EMAIL, OF_SUBMISSIONS, decode, look_at, new_job, refuse_beyond
 from fairway.api.payloads.body_cost import weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import RelayedReply
@@ -291,6 +291,7 @@ def _job(text: Raw, platform: Platform, field: str, argument: str | None) -> New
     try:
         weigh(bytes(text))
         new = new_job(decode(text), platform.settings.inline_bytes_max, platform.registry)
+        refuse_beyond(new, "in a flow")
         look_at(bytes(text))
         if new.upload is not None:
             raise InvalidRequest("Jobs of a flow take no uploads.", field="/payload_upload")

@@ -25,8 +25,10 @@ from fairway.api.http.asgi import (
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import Header, etag, idempotency_key, rate_limit, wait_seconds
 from fairway.api.jobs import views
+from fairway.api.jobs.key_limits import packed_limits
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
+from fairway.api.jobs.unique import unique_wish
 from fairway.api.payloads.body_cost import (
     CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
@@ -107,7 +109,7 @@ OF_SUBMISSIONS = (
             ),
         ),
     ),
-    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "OBJECT_DAMAGED"),
+    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "NOT_UNIQUE", "OBJECT_DAMAGED"),
 )
 class SubmitJob:
     """Submit a job
@@ -266,6 +268,20 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
         new = new._replace(upload=request.payload_upload)
     if request.tags or request.metadata:
         new = new._replace(marks=_marks(request))
+    if request.limits:
+        new = new._replace(limits=packed_limits(request.limits))
+    if request.unique is not None:
+        new = new._replace(unique=unique_wish(request.unique))
     if is_plainly_due(request):
         return new
     return new._replace(wish=wish_of(request))
+
+
+def refuse_beyond(
+    new: NewJob, where: str, names: Sequence[str] = ("tags", "limits", "unique")
+) -> None:
+    """What this way in does not bring along is refused by its name, never dropped."""
+    given = {"tags": new.marks, "limits": new.limits, "unique": new.unique}
+    for name in names:
+        if given[name] is not None:
+            raise InvalidRequest(f"{name!r} is not taken {where}.", field=f"/{name}")

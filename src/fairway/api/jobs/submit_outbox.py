@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from fairway.api.jobs.submit import decode, look_at, new_job
+from fairway.api.jobs.submit import decode, look_at, new_job, refuse_beyond
 from fairway.api.payloads.body_cost import CAREFUL_BYTES_MAX, weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.core.errors import InvalidRequest
@@ -47,6 +47,7 @@ class OutboxDoor:
         new = new_job(
             decode(request), self._platform.settings.payload_bytes_max, self._platform.registry
         )
+        refuse_beyond(new, "by a transaction", ("unique",))
         if new.upload is not None:
             raise InvalidRequest(
                 "A transaction hands in jobs with their payload, not with an upload.",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from fairway.api.jobs.submit import decode, look_at, new_job
+from fairway.api.jobs.submit import decode, look_at, new_job, refuse_beyond
 from fairway.api.payloads.body_cost import weigh
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.workers.reports import Failure, ended_otherwise
@@ -69,8 +69,7 @@ class FollowUpReader:
         new = new_job(decode(text), FOLLOW_UP_PAYLOAD_BYTES_MAX, self._registry)
         if new.upload is not None:
             raise InvalidRequest("A follow-up brings its payload along.", field="/payload_upload")
-        if new.marks is not None:
-            raise InvalidRequest("Tags and metadata are not taken inside a run.", field="/tags")
+        refuse_beyond(new, "inside a run")
         weigh(bytes(text))
         look_at(bytes(text))
         if self._registry.schemas:

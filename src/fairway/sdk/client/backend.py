@@ -15,6 +15,8 @@ from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.codec import Codec
 from fairway.sdk.hooks import Hooks
+from fairway.sdk.key_limits import KeyLimits
+from fairway.sdk.unique import UniqueKey
 from fairway.wire.messages import JobRequest, JobView, Reschedule
 from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleRequest
@@ -47,6 +49,8 @@ class JobType(Protocol):
     pool: str
     priority: int
     timeout_seconds: float | None
+    key_limits: KeyLimits
+    unique_key: UniqueKey
 
     @property
     def codec(self) -> Codec:

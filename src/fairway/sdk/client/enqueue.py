@@ -185,6 +185,8 @@ class Enqueuer(Generic[P, R]):
             timeout_seconds=self._timeout_seconds,
             tags=self._tags,
             metadata=self._metadata,
+            limits=self._job.key_limits.of(payload),
+            unique=self._job.unique_key.of(payload),
             **self._times,
         )
 

@@ -84,8 +84,8 @@ def text_of(submission: Submission) -> bytes:
             f"{name}: an idempotency_key is not taken inside a run: what a run starts is there once"
             " if the run succeeds, and not at all otherwise"
         )
-    if request.tags or request.metadata:
-        raise ValueError(f"{name}: tags and metadata are not taken inside a run")
+    if request.tags or request.metadata or request.limits or request.unique:
+        raise ValueError(f"{name}: tags, metadata, limits and unique are not taken inside a run")
     payload, text = bytes(request.payload), encode(request)
     if len(payload) > FOLLOW_UP_PAYLOAD_BYTES_MAX:
         raise InvalidArguments(

@@ -19,7 +19,7 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.partition_retirement import Retirement
 from fairway.services.store_clock import StoreClock
-from fairway.store import audit, events, flows, schedules, submissions
+from fairway.store import audit, events, flows, schedules, submissions, unique_jobs
 from fairway.store import dead_letter_actions as actions
 from fairway.store.connections.database import Connection, Database
 from fairway.store.schema import log_partitions, partition_retirement, partitions
@@ -141,7 +141,9 @@ class Pruner:
         until_us = self._clock.now_us() + KEYS_US
         while self._clock.now_us() < until_us:
             async with self._database.background() as connection:
-                if await submissions.forget_keys(connection, shard, KEYS_AT_ONCE) < KEYS_AT_ONCE:
+                gone = await submissions.forget_keys(connection, shard, KEYS_AT_ONCE)
+                unique = await unique_jobs.forget_unique(connection, shard, KEYS_AT_ONCE)
+                if max(gone, unique) < KEYS_AT_ONCE:
                     return REST_SECONDS
             await pause(KEYS_REST_SECONDS)
         return BUSY_SECONDS

@@ -197,7 +197,7 @@ class Outbox:
             timing = timing_of(new.wish, now_ms, self._random.random()).row
         return QueuedJob(
             id_, tenant, new.pool, type_, new.priority, new.lane,
-            NO_EPOCH, 0, 0, new.timeout_ms, new.payload, timing=timing,
+            NO_EPOCH, 0, 0, new.timeout_ms, new.payload, timing=timing, limits=new.limits,
         )  # fmt: skip
 
     async def _write(
@@ -207,7 +207,7 @@ class Outbox:
         ids = [job.id for job in jobs]
         now_ms = self._submissions.store_clock.unix_ms()
         later = {job.id for job in jobs if job.timing and (job.timing[0] or 0) > now_ms}
-        scheduled = later if any(job.timing for job in jobs) else None
+        scheduled = later if any(job.timing or job.limits for job in jobs) else None
         self._dispatcher.inserting(ids)
         try:
             async with self._database.hot() as connection, connection.transaction():

@@ -65,6 +65,7 @@ TABLES = tuple(
             "outbox",
             "sessions",
             "sql_logins",
+            "unique_jobs",
         )
     )
 )
