@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.postgres import connected
 
-from fairway.store.sql_logins import allow_login
+from fairway.store.registry.sql_logins import allow_login
 
 
 @asynccontextmanager

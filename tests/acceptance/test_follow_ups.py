@@ -17,7 +17,7 @@ from fairway import App, Conflict, Handle
 from fairway.core.lifecycle import State
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
-from fairway.store import tenants
+from fairway.store.registry import tenants
 
 APP = "tests.acceptance.flow_jobs:app"
 MODES = {"loop": 5, "inline": 3, "thread": 4, "process": 3, "isolated": 3}

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.program import fairway
 from tests.postgres import connected
 
-from fairway.store import tenants
+from fairway.store.registry import tenants
 
 REQUEST = '{"type": "a"}'
 

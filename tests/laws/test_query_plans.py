@@ -23,11 +23,11 @@ from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.store import arrays
 from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
+from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema import partitions
 from fairway.store.schema.migrate import migrate
 from fairway.store.schema.partitions import partition_at
 from fairway.store.sql import Statement, load
-from fairway.store.tenants import found_cluster
 
 NOW = datetime.now(UTC)
 TODAY, YESTERDAY = partition_at(NOW), partition_at(NOW - timedelta(days=1))

@@ -28,22 +28,29 @@ def names_used(module: str) -> list[str]:
 
 
 @every_file
+def module_of(file_name: str) -> str:
+    """Whose statements these are: of the same name, in whichever drawer of the store."""
+    end = f"/{file_name.removesuffix('.sql')}.py"
+    (module,) = (name for name in trees() if name.startswith("store/") and name.endswith(end))
+    return module
+
+
 def test_every_statement_is_used_once_and_every_name_exists(file_name: str) -> None:
-    used = names_used(f"store/{file_name.removesuffix('.sql')}.py")
+    used = names_used(module_of(file_name))
     assert sorted(used) == sorted(load(file_name))
 
 
 @every_file
 def test_a_file_belongs_to_the_module_of_its_name(file_name: str) -> None:
     users = [name for name, text in modules().items() if f'load("{file_name}")' in text]
-    assert users == [f"store/{file_name.removesuffix('.sql')}.py"]
+    assert users == [module_of(file_name)]
 
 
 @every_file
 def test_every_parameter_is_given_by_its_name(file_name: str) -> None:
     """A call `…(connection, _SQL["name"], a=…, b=…)` gives exactly what the statement asks for."""
     statements = load(file_name)
-    for function in functions(trees()[f"store/{file_name.removesuffix('.sql')}.py"]):
+    for function in functions(trees()[module_of(file_name)]):
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             name = _statement_of(call)
             if name is not None and all(keyword.arg for keyword in call.keywords):

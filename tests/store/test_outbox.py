@@ -11,8 +11,9 @@ from tests.logins import login_in, login_of
 from tests.postgres import connected
 
 from fairway.core.ids import JobId, ShardId, TenantId, parse_job_id, shard_of, unix_ms_of
-from fairway.store import outbox, sql_logins, tenants
+from fairway.store import outbox
 from fairway.store.connections.database import Connection
+from fairway.store.registry import sql_logins, tenants
 
 SHARD = ShardId(2)
 REQUEST = json.dumps({"type": "email.send", "payload": {"to": "ada"}})

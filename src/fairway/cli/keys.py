@@ -127,9 +127,9 @@ async def _make(dsn: str) -> str:
     import asyncpg
 
     from fairway.runtime.random_ids import new_api_key
-    from fairway.store import tenants
     from fairway.store.connections.hosts import connect_for_once
-    from fairway.store.tenants import StoredKey
+    from fairway.store.registry import tenants
+    from fairway.store.registry.tenants import StoredKey
 
     key = new_api_key("operator")
     connection = await connect_for_once(dsn, "fairway-keys")

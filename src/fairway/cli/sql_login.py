@@ -16,7 +16,7 @@ from fairway.core.errors import InvalidRequest, NotFound, Unavailable
 from fairway.runtime.settings import Settings, load
 from fairway.store.connections.hosts import connect_for_once
 from fairway.store.postgres.embedded import EmbeddedPostgres
-from fairway.store.sql_logins import allow_login, forbid_login
+from fairway.store.registry.sql_logins import allow_login, forbid_login
 
 
 def sql_login(

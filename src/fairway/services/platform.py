@@ -86,7 +86,7 @@ from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.object_storage.storage import Objects, Storage
-from fairway.store.tenants import Cluster, found_cluster
+from fairway.store.registry.tenants import Cluster, found_cluster
 
 log = logger("platform")
 

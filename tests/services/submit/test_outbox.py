@@ -23,8 +23,8 @@ from fairway.services.submit import outbox as outbox_service
 from fairway.services.submit.outbox_watch import OutboxWatch
 from fairway.services.submit.submission_group import NewJob
 from fairway.store import outbox as store
-from fairway.store import sql_logins
 from fairway.store.connections.database import Connection
+from fairway.store.registry import sql_logins
 
 Enqueue = Callable[..., Awaitable[list[JobId]]]
 SHARD = ShardId(0)

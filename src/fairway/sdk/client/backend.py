@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import FairwayError
 from fairway.sdk.client.flow_door import FlowDoor
-from fairway.sdk.client.sse import Event
+from fairway.sdk.client.http.sse import Event
 from fairway.sdk.handler.codec import Codec
 from fairway.sdk.hooks import Hooks
 from fairway.sdk.key_limits import KeyLimits

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from fairway.core.errors import Conflict, FairwayError
 from fairway.core.run.follow_up_ids import FOLLOW_UP_PAYLOAD_BYTES_MAX
 from fairway.sdk.client.backend import Backend, Submission
-from fairway.sdk.client.sse import Event
+from fairway.sdk.client.http.sse import Event
 from fairway.sdk.handler.codec import InvalidArguments
 from fairway.sdk.handler.follow_ups import RunFollowUps
 from fairway.wire.messages import JobView, Reschedule, encode

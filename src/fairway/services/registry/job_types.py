@@ -19,10 +19,11 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.transient_errors import told_if_away
-from fairway.store import audit, job_types
-from fairway.store import pools as pool_store
+from fairway.store import audit
 from fairway.store.connections.database import Database
-from fairway.store.tenants import store_now
+from fairway.store.registry import job_types
+from fairway.store.registry import pools as pool_store
+from fairway.store.registry.tenants import store_now
 
 REFRESH_SECONDS = 2.0
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)

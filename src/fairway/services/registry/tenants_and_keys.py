@@ -21,11 +21,11 @@ from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.transient_errors import told_if_away
-from fairway.store import tenants as store
-from fairway.store import tiers
 from fairway.store.audit import PLATFORM, add_audit
 from fairway.store.connections.database import Connection, Database
-from fairway.store.tenants import KeyFacts, StoredKey
+from fairway.store.registry import tenants as store
+from fairway.store.registry import tiers
+from fairway.store.registry.tenants import KeyFacts, StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000

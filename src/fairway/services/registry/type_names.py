@@ -27,9 +27,9 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import TenantId, TypeId
 from fairway.core.job_type import JobType
 from fairway.services.transient_errors import again, told_if_away
-from fairway.store import type_names as store
 from fairway.store.connections.database import Connection, Database
-from fairway.store.type_names import HOUSE, StoredName
+from fairway.store.registry import type_names as store
+from fairway.store.registry.type_names import HOUSE, StoredName
 
 SHARED_NAMES_MAX = 10_000  # that shared workers and operators may say
 TENANT_NAMES_MAX = 1_000  # of one tenant's jobs, schedules and pauses; and of its own workers

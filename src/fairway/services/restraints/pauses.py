@@ -15,9 +15,9 @@ from fairway.runtime.telemetry import logger
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.transient_errors import told_if_away
-from fairway.store import tiers as store
 from fairway.store.audit import add_audit
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.registry import tiers as store
 
 log = logger("pauses")
 

@@ -12,8 +12,8 @@ from fairway.core.backpressure.outbox_room import WAITING_JOBS_MAX, is_full
 from fairway.core.ids import ShardId, TenantId
 from fairway.runtime.telemetry import logger
 from fairway.store import outbox as store
-from fairway.store import sql_logins
 from fairway.store.connections.database import Database
+from fairway.store.registry import sql_logins
 
 log = logger("outbox")
 

@@ -20,11 +20,11 @@ import httpx2
 import msgspec
 
 from fairway.core.errors import Conflict, FairwayError
-from fairway.sdk.client.addresses import Addresses
 from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
 from fairway.sdk.client.failures import Unreachable
-from fairway.sdk.client.http_reply import HttpReply
-from fairway.sdk.client.proxies import is_proxied
+from fairway.sdk.client.http.addresses import Addresses
+from fairway.sdk.client.http.http_reply import HttpReply
+from fairway.sdk.client.http.proxies import is_proxied
 from fairway.sdk.client.settings import ClientSettings
 from fairway.wire.problems import error_of, naming_its_field
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from fairway.sdk.client.failures import Unreachable
-from fairway.sdk.client.http_reply import HttpReply, NotHttp, ReplyParser
-from fairway.sdk.client.transport import (
+from fairway.sdk.client.http.http_reply import HttpReply, NotHttp, ReplyParser
+from fairway.sdk.client.http.transport import (
     CONNECT_SECONDS,
     KEEP_ALIVE_SECONDS,
     NotNow,
