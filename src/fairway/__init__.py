@@ -19,7 +19,6 @@ from fairway.sdk.client.failures import (
     JobExpired,
     JobFailed,
     StillRunning,
-    Unreachable,
 )
 from fairway.sdk.client.flows import FlowHandle, Signature, chain, group
 from fairway.sdk.client.handle import Handle
@@ -40,6 +39,7 @@ from fairway.sdk.handler.outcomes import (
 )
 from fairway.sdk.handler.pauses import Exponential
 from fairway.sdk.hooks import Enqueueing, JobDeath, RunFailure
+from fairway.sdk.http.unreachable import Unreachable
 from fairway.sdk.job import Job
 from fairway.sdk.key_limits import Limit, Rate
 from fairway.sdk.limits import Limits

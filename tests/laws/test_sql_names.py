@@ -27,7 +27,6 @@ def names_used(module: str) -> list[str]:
     ]
 
 
-@every_file
 def module_of(file_name: str) -> str:
     """Whose statements these are: of the same name, in whichever drawer of the store."""
     end = f"/{file_name.removesuffix('.sql')}.py"
@@ -35,6 +34,7 @@ def module_of(file_name: str) -> str:
     return module
 
 
+@every_file
 def test_every_statement_is_used_once_and_every_name_exists(file_name: str) -> None:
     used = names_used(module_of(file_name))
     assert sorted(used) == sorted(load(file_name))

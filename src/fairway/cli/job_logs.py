@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from fairway.cli.remote import PLAIN, Options
 from fairway.sdk.client.blocking import iterate
 from fairway.sdk.client.client import Client
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.settings import ClientSettings
 from fairway.wire.run_logs import LogLine
 
 

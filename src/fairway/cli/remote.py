@@ -23,7 +23,7 @@ from fairway.cli.profiles import Profile, config_path, read_profiles
 from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.keys import ApiKey
-from fairway.sdk.client.settings import DEFAULT_URL, checked_url
+from fairway.sdk.http.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of, naming_its_field
 
 Role = Literal["tenant", "operator"]

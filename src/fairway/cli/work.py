@@ -25,7 +25,7 @@ from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.parent_death import die_with_parent
 from fairway.runtime.telemetry import log_as
-from fairway.sdk.client.settings import checked_url
+from fairway.sdk.http.settings import checked_url
 from fairway.sdk.limits import Limits
 from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS

@@ -19,10 +19,10 @@ from fairway.sdk.client.backend import Backend, testing_backend
 from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.client.run_door import RunDoor
-from fairway.sdk.client.settings import ClientSettings, find_settings
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.context import running
 from fairway.sdk.hooks import AroundEnqueue, AroundRun, Hooks, OnDeath, OnFailure, OnWorker
+from fairway.sdk.http.settings import ClientSettings, find_settings
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 
 from fairway import App, LimitReached, Unreachable
-from fairway.sdk.client.http.addresses import Addresses
+from fairway.sdk.http.addresses import Addresses
 
 AWAY = "http://127.0.0.1:1"  # nobody listens there
 BUSY = Reply(503, problem("UNAVAILABLE", 503, "Not now."), {"retry-after": "30"})

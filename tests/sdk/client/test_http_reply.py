@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.sdk.client.http.http_reply import BODY_BYTES_MAX, HttpReply, NotHttp, ReplyParser
+from fairway.sdk.http.http_reply import BODY_BYTES_MAX, HttpReply, NotHttp, ReplyParser
 
 CUTS = st.lists(st.integers(0, 400), max_size=6)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairway import App
-from fairway.sdk.client.settings import DEFAULT_URL, ClientSettings, find_settings
+from fairway.sdk.http.settings import DEFAULT_URL, ClientSettings, find_settings
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import FairwayError
 from fairway.sdk.client.flow_door import FlowDoor
-from fairway.sdk.client.http.sse import Event
 from fairway.sdk.handler.codec import Codec
 from fairway.sdk.hooks import Hooks
+from fairway.sdk.http.sse import Event
 from fairway.sdk.key_limits import KeyLimits
 from fairway.sdk.unique import UniqueKey
 from fairway.wire.messages import JobRequest, JobView, Reschedule

@@ -24,10 +24,6 @@ from fairway.sdk.client.blocking import is_driving, run
 from fairway.sdk.client.coalescer import Coalescer
 from fairway.sdk.client.flow_calls import FlowCalls
 from fairway.sdk.client.gathering import JOB_BYTES_MAX
-from fairway.sdk.client.http.lean_servers import LeanServers
-from fairway.sdk.client.http.proxies import is_proxied
-from fairway.sdk.client.http.sse import Event, EventParser
-from fairway.sdk.client.http.transport import NotNow, Question, RefusedRepeat, Transport
 from fairway.sdk.client.job_calls import (
     AGAIN_ON_SUBMIT,
     JSON,
@@ -37,7 +33,11 @@ from fairway.sdk.client.job_calls import (
     refusal_of,
 )
 from fairway.sdk.client.log_reader import follow_lines, read_lines
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.lean_servers import LeanServers
+from fairway.sdk.http.proxies import is_proxied
+from fairway.sdk.http.settings import ClientSettings
+from fairway.sdk.http.sse import Event, EventParser
+from fairway.sdk.http.transport import NotNow, Question, RefusedRepeat, Transport
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,

@@ -18,13 +18,13 @@ from itertools import islice
 
 from fairway.core.errors import FairwayError, InvalidRequest, LimitReached
 from fairway.sdk.client import blocking, gathering
-from fairway.sdk.client.backoff import pause_seconds
 from fairway.sdk.client.blocking import Driver
-from fairway.sdk.client.failures import Unreachable
-from fairway.sdk.client.http.addresses import Addresses
-from fairway.sdk.client.http.transport import NotNow
 from fairway.sdk.client.job_calls import Answer, JobCalls
 from fairway.sdk.client.ticket import Ticket, wake_all
+from fairway.sdk.http.addresses import Addresses
+from fairway.sdk.http.backoff import pause_seconds
+from fairway.sdk.http.transport import NotNow
+from fairway.sdk.http.unreachable import Unreachable
 
 SWEEP_SECONDS = 0.1
 GRACE_SECONDS = 2.0  # past its patience, until a thread stops waiting for the loop itself

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from fairway.sdk.client.flow_door import FlowIds, FlowPlan
 from fairway.sdk.client.flows import pages_of
-from fairway.sdk.client.http.transport import Question, Transport
+from fairway.sdk.http.transport import Question, Transport
 from fairway.wire.flows import (
     NULL,
     FlowAccepted,

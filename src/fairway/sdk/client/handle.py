@@ -18,10 +18,10 @@ from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.client.backend import Backend, HasDoor
 from fairway.sdk.client.failures import StillRunning, ended_without_result
-from fairway.sdk.client.http.sse import Event
 from fairway.sdk.client.status import JobStatus, status_of
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.outcomes import Cancel, Snooze
+from fairway.sdk.http.sse import Event
 from fairway.sdk.times import with_zone
 from fairway.wire.messages import JobView, Reschedule
 from fairway.wire.run_logs import LogLine

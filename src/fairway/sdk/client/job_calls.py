@@ -11,8 +11,8 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from fairway.core.errors import FairwayError
-from fairway.sdk.client.http.transport import NOT_NOW, NotNow, Question
 from fairway.sdk.client.ticket import Ticket
+from fairway.sdk.http.transport import NOT_NOW, NotNow, Question
 from fairway.wire.messages import BatchItem, BatchReply, JobAccepted, encode
 from fairway.wire.problems import error_of, naming_its_field
 

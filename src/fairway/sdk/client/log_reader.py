@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from fairway.core.errors import FairwayError
-from fairway.sdk.client.http.sse import Event, EventParser
-from fairway.sdk.client.http.transport import NotNow, Question, Transport
+from fairway.sdk.http.sse import Event, EventParser
+from fairway.sdk.http.transport import NotNow, Question, Transport
 from fairway.wire.run_logs import LogLine, decode_page
 
 LINES_AT_ONCE = 1000

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from fairway.core.errors import Conflict, FairwayError
 from fairway.core.run.follow_up_ids import FOLLOW_UP_PAYLOAD_BYTES_MAX
 from fairway.sdk.client.backend import Backend, Submission
-from fairway.sdk.client.http.sse import Event
 from fairway.sdk.handler.codec import InvalidArguments
 from fairway.sdk.handler.follow_ups import RunFollowUps
+from fairway.sdk.http.sse import Event
 from fairway.wire.messages import JobView, Reschedule, encode
 from fairway.wire.payload import check_carefully, is_plain
 from fairway.wire.run_logs import LogLine

@@ -17,8 +17,8 @@ from fairway.sdk.client.backend import Backend, Submission, testing_backend
 from fairway.sdk.client.calls import PlainCall, TypedCall
 from fairway.sdk.client.enqueue import Enqueuer
 from fairway.sdk.client.handle import Handle, blocking_run
-from fairway.sdk.client.http.sse import Event
 from fairway.sdk.client.sql_drivers import SqlCall, afetch, fetch
+from fairway.sdk.http.sse import Event
 from fairway.sdk.job import Job
 from fairway.wire.messages import JobView, Reschedule, encode
 from fairway.wire.run_logs import LogLine

@@ -20,11 +20,11 @@ from fairway.core.lifecycle import LIVE, State
 from fairway.core.run.outcome import Outcome, OutcomeKind
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
-from fairway.sdk.client.http.sse import Event
 from fairway.sdk.handler.context import Ctx
 from fairway.sdk.handler.follow_ups import Gathered
 from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
 from fairway.sdk.hooks import JobDeath, RunFailure
+from fairway.sdk.http.sse import Event
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock

@@ -17,10 +17,10 @@ from msgspec import Raw
 from fairway.core.failure.retry import NOTHING_YET, Decision, Tally
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
-from fairway.sdk.client.http.sse import Event
 from fairway.sdk.handler.checkpoint import already_saved
 from fairway.sdk.handler.context import Ctx, RunFacts
 from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
+from fairway.sdk.http.sse import Event
 from fairway.sdk.job import Job
 from fairway.wire import run_logs as wire
 from fairway.wire.messages import JobRequest, JobView

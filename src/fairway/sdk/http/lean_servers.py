@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairway.sdk.client.http.addresses import Addresses
-from fairway.sdk.client.http.lean_http import LeanHttp
-from fairway.sdk.client.http.transport import NotNow, Question
+from fairway.sdk.http.addresses import Addresses
+from fairway.sdk.http.lean_http import LeanHttp
+from fairway.sdk.http.transport import NotNow, Question
 
 
 class LeanServers:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from fairway.sdk.client.http.addresses import DEFAULT_URL as DEFAULT_URL
-from fairway.sdk.client.http.addresses import checked_urls
+from fairway.sdk.http.addresses import DEFAULT_URL as DEFAULT_URL
+from fairway.sdk.http.addresses import checked_urls
 
 
 class ClientSettings(msgspec.Struct, kw_only=True, frozen=True):

@@ -16,15 +16,15 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from fairway.sdk.client.failures import Unreachable
-from fairway.sdk.client.http.http_reply import HttpReply, NotHttp, ReplyParser
-from fairway.sdk.client.http.transport import (
+from fairway.sdk.http.http_reply import HttpReply, NotHttp, ReplyParser
+from fairway.sdk.http.transport import (
     CONNECT_SECONDS,
     KEEP_ALIVE_SECONDS,
     NotNow,
     Question,
     raise_for,
 )
+from fairway.sdk.http.unreachable import Unreachable
 
 LEFT_SECONDS_MIN = 0.1
 

@@ -20,12 +20,12 @@ import httpx2
 import msgspec
 
 from fairway.core.errors import Conflict, FairwayError
-from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
-from fairway.sdk.client.failures import Unreachable
-from fairway.sdk.client.http.addresses import Addresses
-from fairway.sdk.client.http.http_reply import HttpReply
-from fairway.sdk.client.http.proxies import is_proxied
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.addresses import Addresses
+from fairway.sdk.http.backoff import parse_retry_after, pause_seconds
+from fairway.sdk.http.http_reply import HttpReply
+from fairway.sdk.http.proxies import is_proxied
+from fairway.sdk.http.settings import ClientSettings
+from fairway.sdk.http.unreachable import Unreachable
 from fairway.wire.problems import error_of, naming_its_field
 
 CONNECT_SECONDS = 5.0
