@@ -320,6 +320,15 @@ async def fetch_payload(world: World, what: str) -> str:
     return "200" if reply.status_code == 200 else refusal(reply)
 
 
+async def keep_lines(world: World, what: str) -> str:
+    line = {"n": 1, "at_ms": 1, "level": 20, "text": what}
+    run = world.said_of(what) | {"attempt": 1, "lines": [line]}
+    reply = await world.caller.client.post("/v1/workers/w/logs", json={"runs": [run]})
+    if reply.status_code != 200:
+        return refusal(reply)
+    return "kept" if reply.json()["kept"] else "dropped"
+
+
 async def list_workers(world: World, what: str) -> str:
     reply = await world.caller.client.get("/v1/workers")
     return "200" if reply.status_code == 200 else refusal(reply)
@@ -364,6 +373,14 @@ BY_ROUTE: dict[tuple[str, str], Row | None] = {
         of_alice("404 200 200 200 403 200 403 200") | {
             "shared": "404 200 200 200 200 200 200 200",
             "other": "403 403 403 403 200 403 200 403",
+        },
+    ),
+    ("POST", "/v1/workers/{name}/logs"): Row(
+        "",
+        keep_lines,
+        of_alice("dropped dropped dropped dropped dropped kept 403 kept") | {
+            "shared": "dropped dropped dropped dropped dropped kept kept kept",
+            "other": "dropped dropped dropped dropped dropped 403 kept 403",
         },
     ),
     ("GET", "/v1/workers"): Row("", list_workers, OPERATORS),
