@@ -68,6 +68,7 @@ class Row(NamedTuple):
     epoch: int
     result: Any
     error: Any
+    crashes: int  # deliveries that ended with their worker
 
 
 class Verdict(NamedTuple):
@@ -96,7 +97,8 @@ class Book:
 
     async def rows(self) -> dict[str, Row]:
         sql = """SELECT jobs.id::text, job_types.name, state, attempts, deliveries, epoch, result,
-                        error FROM jobs JOIN job_types ON job_types.id = jobs.type"""
+                        error, coalesce(failures[5], 0)
+                 FROM jobs JOIN job_types ON job_types.id = jobs.type"""
         found = [Row(*row) for row in await self._ask(lambda c: c.fetch(sql))]
         return {
             row.id: row._replace(result=_json(row.result), error=_json(row.error)) for row in found
@@ -166,7 +168,7 @@ async def check(book: Book, ledger: Ledger, accepted: Iterable[str]) -> Verdict:
         jobs=len(rows),
         runs=sum(begun.values()),
         ran_twice=sum(count > 1 for count in begun.values()),
-        lost_leases=sum(row.deliveries - 1 for row in rows.values()),
+        lost_leases=sum(row.crashes for row in rows.values()),
     )
 
 

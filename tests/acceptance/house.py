@@ -18,7 +18,7 @@ from tests.acceptance.processes import Program
 
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
-from fairway.store import tenants
+from fairway.store.registry import tenants
 
 #: Everything in seconds rather than minutes, so that a lost lease is found while a test waits.
 QUICK = {"FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3", "FAIRWAY_TERM_SECONDS": "1.5"}

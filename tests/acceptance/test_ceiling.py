@@ -19,7 +19,7 @@ from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import load
 from fairway.services.memory_ceiling import ceiling_bytes
-from fairway.store import tenants
+from fairway.store.registry import tenants
 
 MB = 1 << 20
 #: A small server: less room for everything, so that a flood that fits into a test is too much.

@@ -25,7 +25,7 @@ async def test_long_jobs_hand_themselves_back_well_before_the_grace_is_over(hous
     assert time.monotonic() - began < 30
     for job in jobs:
         view = await house.view(job)
-        assert (view["state"], view["attempts"], view["deliveries"]) == ("queued", 0, 0), view
+        assert (view["state"], view["attempts"], view["deliveries"]) == ("queued", 0, 1), view
         said = [line["event"] for line in house.ledger.lines() if line["job"] == job]
         assert said == ["begin", "draining"]
 
@@ -34,7 +34,7 @@ async def test_an_operator_drains_a_worker_by_name(house: House, room: Path) -> 
     kept, drained = await house.open(workers=2, app=HARD, grace=20)
     name = drained.log.stem
     access = {"FAIRWAY_URL": house.urls[0], "FAIRWAY_OPERATOR_KEY": house.operator_key}
-    listed = await asyncio.to_thread(fairway, room, "worker", "ls", **access)
+    listed = await asyncio.to_thread(fairway, room, "worker", "ls", "--limits", **access)
     assert name in listed.out
     assert "processes:" in listed.out, "the level in force is shown"
     told = await asyncio.to_thread(fairway, room, "worker", "drain", name, **access)

@@ -27,7 +27,7 @@ from tests.acceptance.processes import ROOT, Program
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.plain_http import HttpClient, head_lines
 from fairway.runtime.random_ids import new_api_key
-from fairway.store import tenants
+from fairway.store.registry import tenants
 
 SECONDS = float(os.environ.get("FAIRWAY_HOSTILE_SECONDS", "3600"))
 QUIET_SECONDS = min(60.0, SECONDS / 2)

@@ -13,7 +13,7 @@ from tests.acceptance.jobs import echo
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.client import Client
 from fairway.sdk.client.handle import Handle
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.settings import ClientSettings
 
 TEXT = "abc" * 2_000_000
 

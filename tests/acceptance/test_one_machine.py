@@ -176,7 +176,7 @@ async def test_ctrl_c_in_the_middle_of_work(machine: Machine, figures: dict[str,
     await machine.start()
     await book.drained(30)
     verdict = await check(book, machine.ledger, load.accepted)
-    assert verdict.lost_leases == 0, "a clean stop cost a delivery"
+    assert verdict.lost_leases == 0, "a clean stop lost a lease"
     figures["Ctrl-C on `fairway up`"] = (
         f"{verdict.jobs} jobs, {unfinished} unfinished when it came, stopped in {seconds:.1f} s,"
         f" {verdict.ran_twice} jobs ran twice"
@@ -198,7 +198,7 @@ async def test_ctrl_c_while_postgresql_is_down(machine: Machine) -> None:
     book = machine.book
     await book.drained(30)
     verdict = await check(book, machine.ledger, load.accepted)
-    assert verdict.lost_leases == 0, "a clean stop cost a delivery"
+    assert verdict.lost_leases == 0, "a clean stop lost a lease"
 
 
 async def test_a_killed_up_leaves_no_worker_behind(machine: Machine) -> None:

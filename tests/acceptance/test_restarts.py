@@ -15,7 +15,7 @@ from tests.acceptance.house import House, Server
 
 from fairway.core.tenant import TenantSettings
 from fairway.runtime.random_ids import new_api_key
-from fairway.store import tenants
+from fairway.store.registry import tenants
 
 WORKERS, SLOTS = 60, 8
 PAYLOAD = {"text": "x" * 30_000}

@@ -10,7 +10,7 @@ from tests.api.house import House, problem
 from tests.api.worker import HandWorker
 
 from fairway.core.keys import ApiKey
-from fairway.store import tenants as store
+from fairway.store.registry import tenants as store
 
 JOB = {"type": "mail.send"}
 

@@ -109,7 +109,7 @@ async def test_a_payload_over_its_limit_is_413(tenant: httpx2.AsyncClient) -> No
         ("DELETE", "/v1/jobs/batch", "POST"),
         ("GET", "/v1/workers/w/exchange", "POST"),
         ("POST", "/livez", "GET, HEAD"),
-        ("GET", "/v1/tenants", "POST"),
+        ("DELETE", "/v1/tenants", "GET, HEAD, POST"),
         ("POST", "/docs", "GET, HEAD"),
         ("GET", "/v1/jobs/cancel", "POST"),
         ("PATCH", "/v1/jobs/cancel", "POST"),

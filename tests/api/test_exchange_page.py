@@ -15,7 +15,10 @@ from fairway.core.pools import BUILT_IN
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 
 PAGE = Path(__file__).parents[2] / "docs/EXCHANGE.md"
-MESSAGES = ("ExchangeRequest", "Hello", "TypeTerms", "Holding", "Report", "ExchangeReply", "Lease")
+MESSAGES = (
+    "ExchangeRequest", "Hello", "TypeTerms", "Holding", "Report", "FollowUps", "ExchangeReply",
+    "Lease",
+)  # fmt: skip
 
 
 def kind(field: dict[str, object]) -> str:

@@ -83,7 +83,13 @@ async def test_a_hello_holds_so_many_values(worker: HandWorker) -> None:
     problem(reply, 413, "TOO_MANY_VALUES")
 
 
-async def test_a_type_for_a_pool_that_is_not_there_is_named(worker: HandWorker) -> None:
-    reply = await greet(worker, {"name": worker.type, "pool": "not-there"})
-    said = problem(reply, 422, "INVALID_REQUEST", "/hello/types")["detail"]
-    assert said.startswith(f"The job type {worker.type} is for a pool that is not there. There is")
+async def test_a_type_for_a_pool_that_is_not_there_is_named_and_the_others_run(
+    worker: HandWorker, tenant: httpx2.AsyncClient
+) -> None:
+    lost = f"{worker.type}.lost"
+    reply = await greet(worker, {"name": lost, "pool": "not-there"}, {"name": worker.type})
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["refused_types"] == [lost]
+    assert reply.json()["refused_why"][lost].startswith("It is for the pool 'not-there'; there are")
+    await tenant.post("/v1/jobs", json={"type": worker.type})
+    assert (await worker.lease())["type"] == worker.type

@@ -16,7 +16,7 @@ from tests.postgres import Server, at_database, drop_database, in_thread, make_d
 from fairway.core.errors import LimitReached
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.client import Client
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.settings import ClientSettings
 from fairway.wire.messages import JobRequest
 from fairway.worker.keeper import Keeper
 from fairway.worker.options import WorkerOptions

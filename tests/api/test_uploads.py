@@ -22,7 +22,7 @@ from fairway.api.payloads import text_checks
 from fairway.core.object_storage import upload_quota
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.client import Client
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.settings import ClientSettings
 from fairway.services.object_storage.uploads import Uploads
 from fairway.wire.messages import JobRequest
 from fairway.wire.payload_scan import PayloadScan

@@ -7,6 +7,7 @@ change, every fact about everybody's jobs is compared with what it was before.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -80,6 +81,12 @@ async def report_a_failure(world: World, what: str) -> str:
     more = {"kind": "failed", "failure": "permanent", "error": {"message": "no"}, "delay_ms": 5}
     said = report_of(world, what, **more)
     del said["result"]
+    return await told(world.caller, said["n"], await world.caller.post(reports=[said]))
+
+
+async def report_that_starts_jobs(world: World, what: str) -> str:
+    at_ms = time.time_ns() // 1_000_000 + 1000
+    said = report_of(world, what, follow_ups={"at_ms": at_ms, "jobs": [{"type": "never.run"}]})
     return await told(world.caller, said["n"], await world.caller.post(reports=[said]))
 
 
@@ -180,6 +187,16 @@ EXCHANGE: dict[str, Row] = {
     "a report of a failure": Row(
         "Report.failure Report.error Report.delay_ms",
         report_a_failure,
+        SHUT_OUT | {
+            "shared": "refused refused refused refused refused recorded refused recorded",
+            "own": "refused refused refused refused refused recorded refused recorded",
+            "beside": "refused refused refused refused refused recorded refused refused",
+            "other": "refused",
+        },
+    ),
+    "a report that starts jobs": Row(
+        "Report.follow_ups FollowUps.at_ms FollowUps.jobs",
+        report_that_starts_jobs,
         SHUT_OUT | {
             "shared": "refused refused refused refused refused recorded refused recorded",
             "own": "refused refused refused refused refused recorded refused recorded",
@@ -303,6 +320,15 @@ async def fetch_payload(world: World, what: str) -> str:
     return "200" if reply.status_code == 200 else refusal(reply)
 
 
+async def keep_lines(world: World, what: str) -> str:
+    line = {"n": 1, "at_ms": 1, "level": 20, "text": what}
+    run = world.said_of(what) | {"attempt": 1, "lines": [line]}
+    reply = await world.caller.client.post("/v1/workers/w/logs", json={"runs": [run]})
+    if reply.status_code != 200:
+        return refusal(reply)
+    return "kept" if reply.json()["kept"] else "dropped"
+
+
 async def list_workers(world: World, what: str) -> str:
     reply = await world.caller.client.get("/v1/workers")
     return "200" if reply.status_code == 200 else refusal(reply)
@@ -349,6 +375,14 @@ BY_ROUTE: dict[tuple[str, str], Row | None] = {
             "other": "403 403 403 403 200 403 200 403",
         },
     ),
+    ("POST", "/v1/workers/{name}/logs"): Row(
+        "",
+        keep_lines,
+        of_alice("dropped dropped dropped dropped dropped kept 403 kept") | {
+            "shared": "dropped dropped dropped dropped dropped kept kept kept",
+            "other": "dropped dropped dropped dropped dropped 403 kept 403",
+        },
+    ),
     ("GET", "/v1/workers"): Row("", list_workers, OPERATORS),
     ("POST", "/v1/workers/{name}/drain"): Row("", drain_a_worker, OPERATORS),
 }  # fmt: skip
@@ -367,8 +401,9 @@ def fields_of(*structs: type[Struct]) -> set[str]:
 
 def test_every_field_that_a_worker_may_send_has_a_row() -> None:
     said = fields_of(
-        wire.ExchangeRequest, wire.Hello, wire.TypeTerms, wire.Holding, wire.Report, CheckpointSave
-    )
+        wire.ExchangeRequest, wire.Hello, wire.TypeTerms, wire.Holding, wire.Report,
+        wire.FollowUps, CheckpointSave,
+    )  # fmt: skip
     assert {field for row in ALL.values() for field in row.fields.split()} == said
 
 
@@ -377,6 +412,7 @@ def test_those_are_all_structs_of_a_workers_messages() -> None:
     here = {kind for kind in vars(wire).values() if isinstance(kind, type)}
     structs = {k for k in here if issubclass(k, Struct) and k.__module__ == wire.__name__}
     heard = {wire.ExchangeRequest, wire.Hello, wire.TypeTerms, wire.Holding, wire.Report}
+    heard |= {wire.FollowUps}
     assert structs - heard == {wire.ExchangeReply, wire.Lease}
 
 

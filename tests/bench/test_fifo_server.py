@@ -19,7 +19,10 @@ NAPS = 40
 DONE_SECONDS_MAX = 120.0
 
 
-@pytest.mark.parametrize(("command", "runs_last"), [(FIFO_SERVER, True), (SERVER, False)])
+@pytest.mark.parametrize(
+    ("command", "runs_last"),
+    [(FIFO_SERVER, True), pytest.param(SERVER, False, marks=pytest.mark.slow)],
+)
 async def test_who_came_second_waits_for_all_of_the_first(
     command: tuple[str, ...], runs_last: bool
 ) -> None:

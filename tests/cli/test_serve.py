@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.acceptance.house import free_port
@@ -26,3 +28,20 @@ def test_a_server_needs_a_database(tmp_path: Path) -> None:
     ended = fairway(tmp_path, "server")
     assert ended.status == 1
     assert ended.err.startswith("fairway: Set FAIRWAY_DATABASE_URL")
+
+
+def test_a_server_that_nobody_can_operate_says_what_to_do(
+    tmp_path: Path, database_url: str
+) -> None:
+    program = Path(sys.executable).parent / "fairway"
+    given = {"PATH": "/usr/bin:/bin", "FAIRWAY_DATABASE_URL": database_url}
+    words = [str(program), "server", "--port", str(free_port())]
+    server = subprocess.Popen(words, cwd=tmp_path, env=given, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    try:
+        said = next(line for line in server.stderr if "no operator's key" in line)
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+    assert "`fairway operator-key` makes one" in said
+    assert server.returncode == 0

@@ -6,26 +6,68 @@ from tests.cli.program import Run, said, sentence
 
 
 def test_a_tenant_is_added_shown_and_changed(run: Run) -> None:
-    added = said(run("tenants", "add", "umbrella", "tier=pro", "weight=50", "reserved.long=2"))
+    added = said(
+        run("tenants", "add", "umbrella", "tier=pro", "weight=50", "reserved.long=2", "--json")
+    )
     assert added["api_key"].startswith("fw_tenant_")
     assert (added["tier"], added["weight"], added["reserved"]) == ("pro", 50, {"long": 2})
-    changed = said(run("tenants", "set", "umbrella", "weight=", "cap=3", "reserved.long=0"))
+    changed = said(
+        run("tenants", "set", "umbrella", "weight=", "cap=3", "reserved.long=0", "--json")
+    )
     assert (changed["weight"], changed["cap"], changed["reserved"]) == (100, 3, {"long": 0})
-    assert said(run("tenants", "show", "umbrella")) == changed
+    assert said(run("tenants", "show", "umbrella", "--json")) == changed
 
 
 def test_tiers_and_limits_are_shown(run: Run) -> None:
     table = run("tiers")
     assert (table.status, table.err) == (0, "")
     (free,) = [line.split() for line in table.out.splitlines() if line.startswith("free")]
-    assert free == ["free", "1", "0", "–", "10", "100", "10000000"]
-    limits = said(run("limits"))
+    assert free == ["free", "1", "0", "–", "10", "100", "10000000", "free"]
+    limits = said(run("limits", "--json"))
     assert (limits["tier"], limits["rate_per_second"], limits["burst"]) == ("standard", 100, 1000)
+
+
+def test_tenants_and_keys_are_listed(run: Run, acme: tuple[str, str]) -> None:
+    assert acme[0] in [line.split()[0] for line in run("tenants", "ls").out.splitlines()]
+    made = said(run("keys", "add", "--tenant", acme[0], "--worker", "--json"))
+    listed = run("keys", "ls", "--tenant", acme[0]).out.splitlines()
+    assert [line.split()[:3] for line in listed if made["id"] in line] == [
+        [made["id"], "worker", acme[0]]
+    ]
+    asked = sentence(run("keys", "revoke", made["api_key"]))
+    assert f"This revokes the worker key {made['id']} of {acme[0]}" in asked
+    assert run("keys", "revoke", made["id"], "--yes").out == f"Revoked: {made['id']}\n"
+    assert made["id"] not in run("keys", "ls", "--tenant", acme[0]).out
+    assert "There is no such key" in sentence(run("keys", "revoke", made["id"], "--yes"))
+    assert "is no key's id" in sentence(run("keys", "revoke", "nonsense", "--yes"))
+    assert "Say for whom" in sentence(run("keys", "add"))
 
 
 def test_a_pause_and_its_end(run: Run, acme: tuple[str, str], job: str) -> None:
     what = [f"tenant={acme[0]}", "type=cli.work"]
     assert run("pause", *what).out == f"Paused: {' '.join(what)}\n"
-    assert run("jobs", "why", job).out.startswith("queued: It is paused,")
+    why = run("jobs", "why", job).out
+    assert why.startswith("queued: It is paused,")
+    assert "`fairway pauses` says what is paused" in why
+    assert "cli.work" in run("pauses").out
+    assert "cli.work" in run("pauses", "--mine").out
     assert run("resume", *what).out == f"Runs again: {' '.join(what)}\n"
     assert "This was not paused." in sentence(run("resume", *what))
+
+
+def test_a_pause_of_every_tenant_is_asked_for(run: Run, acme: tuple[str, str]) -> None:
+    asked = sentence(run("pause", "type=cli.other"))
+    assert asked.startswith("This holds type=cli.other of every tenant.")
+    done = run("pause", "type=cli.other", "--yes").out
+    assert done == "Paused: tenant=(every one) type=cli.other\n"
+    assert run("resume", "type=cli.other").status == 0
+    mine = run("pause", "type=cli.other", "--mine").out
+    assert mine == f"Paused: tenant={acme[0]} type=cli.other\n"
+    assert run("resume", "type=cli.other", FAIRWAY_OPERATOR_KEY="").status == 0
+
+
+def test_what_there_is_is_shown(run: Run) -> None:
+    assert "short" in run("pools").out
+    for words in (["types"], ["audit"], ["usage"], ["usage", "--since", "1h"], ["pauses"]):
+        ended = run(*words)
+        assert (ended.status, ended.err) == (0, ""), words

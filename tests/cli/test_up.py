@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from tests.cli.program import fairway
 
+from fairway.cli.companions import Sources
+
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -23,6 +25,10 @@ from tests.cli.program import fairway
         (["typo:app"], "there is no module 'typo' (looked from {folder})."),
         (["typo.py:app"], "there is no file typo.py (looked from {folder})."),
         (["typo"], "'typo' is not of the form 'module:name' or 'file.py:name'."),
+        (
+            ["--pool", "short=many", "sample:app"],
+            "--pool short=many: slots must be a number, as in short=8.",
+        ),
         (
             ["--beside", "json.tool", "sample:app"],
             "--beside sample:app: this is an app; name apps before --beside.",
@@ -54,11 +60,11 @@ def test_an_app_that_cannot_be_imported_ends_it(tmp_path: Path, database_url: st
 class Started:
     """`fairway up` in a session of its own, as from a terminal: Ctrl-C reaches all of it."""
 
-    def __init__(self, folder: Path, port: int, **environment: str) -> None:
+    def __init__(self, folder: Path, port: int, *words: str, **environment: str) -> None:
         self._log = folder / "up.log"
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fairway", "up", "--port", str(port)],
+                [sys.executable, "-m", "fairway", "up", *words, "--port", str(port)],
                 cwd=folder,
                 env={"PATH": "/usr/bin:/bin", **environment},
                 stdout=log,
@@ -81,6 +87,42 @@ class Started:
     def ctrl_c(self) -> int:
         os.killpg(self._process.pid, signal.SIGINT)
         return self._process.wait(120)
+
+
+APP = """
+from fairway import App
+
+app = App("shop")
+
+@app.job
+def {name}() -> None: ...
+"""
+
+
+def test_an_app_that_is_edited_is_started_again(tmp_path: Path, database_url: str) -> None:
+    """Also over a version that cannot be loaded; with the slots that were said."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    app = tmp_path / "shop.py"
+    app.write_text(APP.format(name="first"))
+    words = ("shop:app", "--reload", "--pool", "short=2")
+    started = Started(tmp_path, port, *words, FAIRWAY_DATABASE_URL=database_url)
+    started.says('"types": ["first"], "event": "worker ready"')
+    app.write_text("import a_library_that_is_not_there\n")
+    started.says("waiting for its sources to change")
+    app.write_text(APP.format(name="second"))
+    started.says('"types": ["second"], "event": "worker ready"')
+    (worker,) = json.loads(fairway(tmp_path, "worker", "ls", "--json").out)["workers"]
+    assert worker["slots"] == {"short": 2}
+    assert started.ctrl_c() == 0, started.said
+
+
+def test_sources_are_python_files_and_nothing_that_tools_leave(tmp_path: Path) -> None:
+    for name in ("app.py", "inside/part.py", ".git/x.py", "venv/y.py", "__pycache__/z.py", "a.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = {str(Path(name).relative_to(tmp_path)) for name in Sources(tmp_path).look()}
+    assert found == {"app.py", "inside/part.py"}
 
 
 def test_ctrl_c_while_the_database_is_made_leaves_a_folder_that_can_be_used(

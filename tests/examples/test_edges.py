@@ -26,7 +26,7 @@ from examples.scoring.settings import load
 from starlette.applications import Starlette
 from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.settings import ClientSettings
 
 LONG_DIGITS = base64.urlsafe_b64encode(b"9" * 30 + b":abc").decode().rstrip("=")
 

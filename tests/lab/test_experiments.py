@@ -89,6 +89,7 @@ async def test_workers_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     _is_whole(report, tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_small_pool_starves_and_fairway_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ async def test_a_small_pool_starves_and_fairway_does_not(
     _is_whole(report, tmp_path)
 
 
+@pytest.mark.slow
 async def test_people_learn_that_their_jobs_are_done_by_every_way_of_waiting() -> None:
     async with lab_platform() as platform:
         await platform.start_worker("worker", {POOL: 20})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fairway.core.ids import LOWEST_JOB_ID
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, unix_ms_of
 from fairway.core.job import QueuedJob
+from fairway.core.run.follow_up_ids import follow_up_ids
 from fairway.runtime.random_ids import session_key
 from fairway.store import arrays
 
@@ -25,6 +27,7 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "tokens": [session_key()] * count, "rans_us": [5] * count, "results": [b"1"] * count,
         "states": [4] * count, "attempts": [1] * count, "deliveries": [1] * count,
         "execute_ats": [None] * count, "errors": [None] * count, "workers": ["w"] * count,
+        "started_ats": [NOW] * count,
         "openers": ["k"] * count, "pools": [1] * count, "types": [job.type for job in jobs],
         "debts_us": [1] * count, "lanes": [job.lane for job in jobs],
         "priorities": [job.priority for job in jobs], "cursors": [LOWEST_JOB_ID] * count,
@@ -38,7 +41,21 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "lane": 0, "priority": 5,
         "second": -1, "bunch_seconds": [int(DUE.timestamp())], "bunch_tenants": [1],
         "execute_at": NOW, "error": b"{}", "light_bytes": 1000, "budget_bytes": 1 << 20,
-        "after": LOWEST_JOB_ID, "with_payloads": False,
+        "tag": None, "after": LOWEST_JOB_ID, "with_payloads": False, "in_flow": False,
+        "digests": [n.to_bytes(16, "big") for n in range(count)],
+        "withins": [timedelta(days=1)] * count,
+    } | _children(jobs)  # fmt: skip
+
+
+def _children(jobs: list[QueuedJob]) -> dict[str, Any]:
+    """One that each of them starts, if it ends well."""
+    count, at_ms = len(jobs), unix_ms_of(jobs[0].id)
+    born = [follow_up_ids(job.id, Epoch(random.getrandbits(40)), at_ms, 1)[0] for job in jobs]
+    return {
+        "children": [1] * count, "children_ms": [at_ms] * count, "child_ids": born,
+        "child_tenants": [job.tenant for job in jobs], "parents": [job.id for job in jobs],
+        "timeouts_ms": [None] * count, "child_states": [1] * count, "payloads": [b"{}"] * count,
+        "not_afters": [None] * count, "on_lates": [None] * count,
     }  # fmt: skip
 
 

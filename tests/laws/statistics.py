@@ -16,8 +16,8 @@ import asyncpg
 from tests.postgres import Server, at_database, drop_database, make_database
 
 from fairway.store.connections.database import Connection
+from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema.partitions import partition_at
-from fairway.store.tenants import found_cluster
 
 NOW = datetime.now(UTC)
 TODAY = partition_at(NOW)

@@ -18,10 +18,14 @@ FENCE = re.compile(
     r"EXISTS \(SELECT FROM shards WHERE shard = \$\d+ AND term = \$\d+ FOR KEY SHARE\)"
 )
 CHANGES_JOBS = re.compile(r"\b(UPDATE|DELETE FROM|MERGE INTO) jobs\b")
+#: Of jobs that no owner has in hand: they wait for others, and whoever hands jobs in may let them
+#: go; or of a column that no owner decides on. What ends a member before them is fenced.
+OF_ANY_SERVER = {"release", "give_up", "join_flow"}
 
 
 def test_every_change_of_a_job_has_the_fence() -> None:
     changes = {name for name, text in STATEMENTS.items() if CHANGES_JOBS.search(text)}
+    changes -= OF_ANY_SERVER
     assert len(changes) >= 11
     assert {name for name in changes if not FENCE.search(STATEMENTS[name])} == set()
 

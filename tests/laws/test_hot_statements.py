@@ -25,6 +25,7 @@ STATEMENTS = {
 
 #: Statements that mean everybody's rows. None of them answers a tenant.
 FOR_ALL = {
+    "old_flows": "flows past their time, in the upkeep of a shard",
     # An owner takes a shard over: what is queued, runs or is owed, whoever's it is.
     "streams_with_work": "which streams have work, to fill the window",
     "next_queued": "the same, where streams are shallow",
@@ -44,11 +45,14 @@ FOR_ALL = {
     "due_schedules": "which schedules have a tick; they are settled by name",
     "waiting_schedules": "the same for ticks that wait for the run before",
     "next_schedule": "when to look again for ticks",
+    "waiting_tenants": "which have committed jobs in transactions; they are moved by name",
+    "full_tenants": "whose transactions are refused for now; they are counted by name",
     "running_actions": "which replays and discards to go on with; each moves by name",
     # Upkeep: what is old goes.
     "forget_actions": "finished long ago",
     "forget_events": "happened long ago",
     "forget_keys": "idempotency keys whose day is over",
+    "forget_unique": "unique keys whose time is over",
     "forget_runs": "runs of schedules recorded long ago",
     "drop_finished_checkpoints": "of jobs that are over",
     # What every server knows by heart.
@@ -64,6 +68,9 @@ FOR_ALL = {
     "let_go_types": "job types that nobody names",
     "drop_types": "job types that nobody has named for long",
     "take_back_type": "an operator takes a type back; whether anything refers to it",
+    # The owner of the tables decides which login stands for which tenant.
+    "allow_login": "by the names of both",
+    "forbid_login": "by the names of both",
     # Who is asking is found out by these: a key says which tenant it is of.
     "read_key": "by the id of a key",
     "changed_keys": "keys made lately",
@@ -73,6 +80,8 @@ FOR_ALL = {
     "read_settings": "by its name",
     "change_tenant": "by its name",
     "revoke_key": "by its id",
+    "list_tenants": "page by page",
+    "list_keys": "page by page, without what is secret",
     # Reaches no row at all.
     "insert_nothing": "the lock alone",
 }

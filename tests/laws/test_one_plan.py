@@ -39,15 +39,18 @@ ALL: dict[str, Statement] = {
     for name, statement in load(path.name).items()
 }
 HOT = [
-    "record_successes", "record_successes_in_place", "settle", "write_leases", "read_ends",
+    "record_successes", "record_successes_in_place", "record_parents", "settle", "write_leases",
+    "read_ends",
     "read_held", "read_states", "read_jobs", "expire", "cancel_many", "cancel_waiting",
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
     "next_queued", "due_bunches", "end_refused", "next_second", "passed_last_moments",
-    "jobs_ahead", "read_running",
+    "jobs_ahead", "read_running", "read_members", "release", "give_up",
+    "claim_unique",
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",
-    "count_queued", "is_lease_in_force", "types_of_jobs",
+    "count_queued", "is_lease_in_force", "types_of_jobs", "list_children", "read_relatives",
+    "join_flow", "lock_needed", "read_result", "read_payloads",
 ]  # fmt: skip
 #: What must look at as many rows as there are: it is asked seldom, and counts or filters.
 WALKS = {
@@ -134,7 +137,7 @@ DEAD_LETTERS = ("replay", "discard")
 OTHERS: dict[str, Any] = {
     "payload": None, "entry": b"{}", "epoch": 1, "token": LOWEST_JOB_ID, "number": 1,
     "object": "o", "size_bytes": 1, "digest": b"d", "cursor": LOWEST_JOB_ID, "fingerprint": None,
-    "since": LOWEST_JOB_ID, "began": statistics.NOW, "limit": ASKED,
+    "since": LOWEST_JOB_ID, "began": statistics.NOW, "limit": ASKED, "flow": LOWEST_JOB_ID,
 }  # fmt: skip
 STREAMS_ASKED: dict[str, Any] = {
     "pools": [1] * ASKED, "tenants": [n % TENANTS + 1 for n in range(ASKED)],

@@ -23,11 +23,11 @@ from fairway.core.ids import LOWEST_JOB_ID
 from fairway.core.job import QueuedJob
 from fairway.store import arrays
 from fairway.store.connections.database import BACKGROUND_PLANS, PINNED_PLANS, Connection
+from fairway.store.registry.tenants import found_cluster
 from fairway.store.schema import partitions
 from fairway.store.schema.migrate import migrate
 from fairway.store.schema.partitions import partition_at
 from fairway.store.sql import Statement, load
-from fairway.store.tenants import found_cluster
 
 NOW = datetime.now(UTC)
 TODAY, YESTERDAY = partition_at(NOW), partition_at(NOW - timedelta(days=1))
@@ -111,6 +111,7 @@ async def plan_of(hot: Connection, filled: Filled, name: str, **changes: Any) ->
 
 BY_BATCH = [
     "record_successes",
+    "record_parents",
     "settle",
     "end_refused",
     "write_leases",
@@ -120,6 +121,8 @@ BY_BATCH = [
     "read_jobs",
     "expire",
     "cancel_many",
+    "list_children",
+    "read_relatives",
 ]
 BY_ID = ["cancel_waiting", "reschedule"]
 IN_PLACE = "record_successes_in_place"
@@ -133,6 +136,7 @@ ASIDE = [
     "read_debts",
     "claim_keys",
     "read_keys",
+    "release_keys",
     "see_sessions",
     "forget_sessions",
     "silent_sessions",

@@ -21,9 +21,9 @@ FILE_LINES_MAX = 400
 #: And the one place where all services are joined.
 LONGER = {
     "core/fair_share/queue.py": 410,
-    "services/dispatch/dispatcher.py": 550,
-    "services/platform.py": 420,
-    "services/sessions/sessions.py": 440,
+    "services/dispatch/dispatcher.py": 560,
+    "services/platform.py": 450,
+    "services/sessions/sessions.py": 450,
 }
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 6

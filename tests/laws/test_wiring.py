@@ -49,6 +49,7 @@ DATA = {
     "worker/pipe/run_messages.py": {"ended"},
     "worker/transfers.py": {"answer"},
     # errors on their way to somebody
+    "sdk/client/coalescer.py": {"own"},
     "sdk/handler/stacks.py": {"frame", "one"},
     "services/backpressure/body_memory.py": {"error"},
     "services/submit/submission.py": {"answer"},
@@ -57,7 +58,6 @@ DATA = {
     "api/app.py": {"self.router", "self.state"},
     "api/docs/schemas.py": {"twin"},
     "api/http/lean_protocol.py": {"answering", "cycle", "self.server_state"},
-    "cli/remote.py": {"console"},
     "runtime/log_lines.py": {"logging", "sys", "threading", "warnings"},
 }
 

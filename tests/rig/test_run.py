@@ -28,7 +28,12 @@ def temporary() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    "words", [("bench", "engine", "--tenants", "10"), ("lab", "front-door")], ids=lambda w: w[0]
+    "words",
+    [
+        pytest.param(("bench", "engine", "--tenants", "10"), marks=pytest.mark.slow),
+        ("lab", "front-door"),
+    ],
+    ids=lambda w: w[0],
 )
 def test_sigterm_ends_its_programs_and_their_folder(
     words: tuple[str, ...], temporary: Path

@@ -6,7 +6,9 @@ from typing import TypedDict
 
 import pytest
 
+from fairway import App
 from fairway.sdk.options import refuse_unknown
+from fairway.testing import inline
 
 
 class Options(TypedDict, total=False):
@@ -27,3 +29,16 @@ def test_another_is_refused_with_what_was_meant(name: str, hint: str) -> None:
     with pytest.raises(TypeError) as told:
         refuse_unknown(["timeout", name], Options, "@app.job")
     assert str(told.value) == f"@app.job has no option {name!r}; {hint}"
+
+
+def test_tags_are_a_list_of_words() -> None:
+    app = App("tagged")
+
+    @app.job(name="t", pool="short")
+    async def job() -> None: ...
+
+    with inline():
+        status = job.options(tags=("a", "b"), metadata={"k": "v"}).enqueue().status()
+        assert (status.tags, status.metadata) == (["a", "b"], {"k": "v"})
+        with pytest.raises(ValueError, match="list of words"):
+            job.options(tags="nightly")

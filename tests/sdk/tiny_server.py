@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 import threading
 from collections import deque
 from dataclasses import dataclass, field
@@ -49,7 +50,10 @@ def problem(code: str, status: int, detail: str = "", **extra: Any) -> dict[str,
 
 @dataclass
 class TinyServer:
-    """`moods` spoils the next replies, in order: a Reply before the work, "drop" after it."""
+    """`moods` spoils the next replies, in order: a Reply before the work, "drop" after it.
+
+    With "hold" the work is done, and the reply waits for `let_go`.
+    """
 
     port: int = 0
     requests: list[Request] = field(default_factory=list)
@@ -64,10 +68,11 @@ class TinyServer:
     refuse: str = ""  # jobs of a batch with this text in their payload are kept out
     connections: int = 0
     waits: bool = True  # else `Prefer: wait` is not honoured
+    tls: ssl.SSLContext | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         ready = threading.Event()
@@ -85,6 +90,10 @@ class TinyServer:
         self.jobs[job_id].update(state=state, **fields)
         self._loop.call_soon_threadsafe(self._changed.set)
 
+    def let_go(self) -> None:
+        """Send the replies that are held."""
+        self._loop.call_soon_threadsafe(self._let_go.set)
+
     def paths(self) -> list[str]:
         return [f"{request.method} {request.path}" for request in self.requests]
 
@@ -94,7 +103,10 @@ class TinyServer:
 
     async def _serve(self, ready: threading.Event) -> None:
         self._stopping, self._changed = asyncio.Event(), asyncio.Event()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", self.port)
+        self._let_go = asyncio.Event()
+        server = await asyncio.start_server(
+            self._connection, "127.0.0.1", self.port, ssl=self.tls, limit=1 << 20
+        )
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         await self._stopping.wait()
@@ -129,6 +141,8 @@ class TinyServer:
         reply = await self._work(request)
         if mood == "drop":
             raise Dropped
+        if mood == "hold":
+            await self._let_go.wait()
         return reply
 
     async def _work(self, request: Request) -> Reply:
@@ -188,8 +202,11 @@ class TinyServer:
         jobs = request.json["jobs"]
         if len(jobs) > self.batch_max:
             return Reply(413, problem(self.batch_code, 413))
-        key = request.headers["idempotency-key"]
-        items = [self._batch_item(job, f"{key}#{place}") for place, job in enumerate(jobs)]
+        keys = request.json.get("idempotency_keys")
+        if keys is None:
+            key = request.headers["idempotency-key"]
+            keys = [f"{key}#{place}" for place in range(len(jobs))]
+        items = [self._batch_item(job, key) for job, key in zip(jobs, keys, strict=True)]
         accepted = sum(item["status"] == 202 for item in items)
         return Reply(200, {"accepted": accepted, "items": items})
 

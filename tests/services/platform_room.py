@@ -17,6 +17,7 @@ from fairway.core.ids import Epoch, JobId, PoolId, TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.lifecycle import State
 from fairway.core.pools import PoolTable
+from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import Outcome
 from fairway.core.tenant import Tenant, TenantSettings
 from fairway.runtime.clock import SystemClock
@@ -148,6 +149,7 @@ class Word:
     outcome: Outcome | None = None
     ran_us: int = 1000
     result: bytes = b"null"
+    wants: WantedFollowUps | None = None
     kind: str = field(init=False)
 
     @property
@@ -195,6 +197,7 @@ class Hand:
                 [word for word in reports if word.outcome is None],
                 [(word, word.outcome) for word in reports if word.outcome is not None],
                 wait_seconds, draining, goodbye, self.names_all, api_key=self.api_key,
+                follow_ups={one.n: one.wants for one in reports if one.wants is not None},
             )
         )  # fmt: skip
 

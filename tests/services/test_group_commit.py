@@ -14,7 +14,7 @@ from fairway.services.group_commit import (
     BYTES_MAX,
     FULL_JOBS,
     JOBS_MAX,
-    LINGER_JOBS_MIN,
+    LINGER_MIN,
     PATIENCE_SECONDS,
     GroupCommit,
     ShardCommits,
@@ -79,7 +79,7 @@ async def busy_group_to(disk: Disk, *, linger_seconds: float) -> GroupCommit[int
     """One whose last group was large, so that company is likely; the disk has forgotten it."""
     group = group_to(disk, linger_seconds=linger_seconds)
     disk.let_through()
-    group.add_many(list(range(4 * LINGER_JOBS_MIN)))  # a quarter of it counts
+    group.add_many(list(range(4 * LINGER_MIN)))  # a quarter of it counts
     await group.drain()
     disk.groups.clear()
     return group
@@ -184,14 +184,28 @@ async def test_company_is_waited_for_only_when_it_is_likely(disk: Disk) -> None:
     """Where groups were small lately, an item goes at once, however long others would linger."""
     quiet = group_to(disk, linger_seconds=30)
     disk.let_through()
-    for item in range(LINGER_JOBS_MIN):
+    for item in range(LINGER_MIN):
         quiet.add(item)
         await quiet.drain()
-    assert disk.groups == [[item] for item in range(LINGER_JOBS_MIN)]
+    assert disk.groups == [[item] for item in range(LINGER_MIN)]
     disk.groups.clear()
     quiet.add(1)
     await turn()
     assert disk.groups == [[1]]
+
+
+async def test_an_item_of_many_jobs_is_no_company_where_items_are_counted(disk: Disk) -> None:
+    sizes = Sizes[int](lambda _: 50, lambda _: 1)
+    instruments = Instruments(SystemClock(), Metrics())
+    group = GroupCommit(
+        "test", disk.write, instruments=instruments, sizes=sizes, linger_seconds=30,
+        linger_counts="items",
+    )  # fmt: skip
+    disk.let_through()
+    for item in range(3):
+        group.add(item)
+        await turn()
+    assert disk.groups == [[0], [1], [2]]
 
 
 async def test_where_company_is_likely_an_item_waits_for_it_once(disk: Disk) -> None:

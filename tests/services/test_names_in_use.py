@@ -26,7 +26,7 @@ from fairway.services.registry import type_name_expiry as module
 from fairway.services.registry.type_name_expiry import BUSY_SECONDS, TypeNameExpiry
 from fairway.services.registry.type_names import ABSENT_SECONDS
 from fairway.services.sessions.sessions import Holding, Session
-from fairway.store import job_types, type_names
+from fairway.store.registry import job_types, type_names
 
 
 @pytest.fixture

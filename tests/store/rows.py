@@ -16,7 +16,7 @@ from fairway.runtime.random_ids import JobIdFactory, lease_tokens, session_key
 from fairway.store import history, leadership, leases, promotion, submissions
 from fairway.store.connections.database import Connection
 from fairway.store.leases import LeaseRow
-from fairway.store.tenants import found_cluster
+from fairway.store.registry.tenants import found_cluster
 
 SHARD = ShardId(0)
 _ids = JobIdFactory(SystemClock())

@@ -27,9 +27,10 @@ from tests.store.rows import (
 
 from fairway.core.backlog.streams import key_of
 from fairway.core.failure.dead_letter import Action, DeadFilter
-from fairway.core.ids import LOWEST_JOB_ID, Epoch, PoolId, TenantId, Term
+from fairway.core.ids import LOWEST_JOB_ID, Epoch, JobId, PoolId, TenantId, Term, unix_ms_of
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.core.run.follow_ups import Children
 from fairway.runtime.random_ids import session_key
 from fairway.store import (
     dead_letter_actions,
@@ -37,6 +38,7 @@ from fairway.store import (
     fair_share,
     leadership,
     leases,
+    outbox,
     outcomes,
     promotion,
     schedules,
@@ -65,6 +67,7 @@ class Scene(NamedTuple):
     late: QueuedJob  # queued, and past its last moment
     dead: QueuedJob
     action: Action  # on dead letters
+    committed: str  # a job that waits in the outbox
 
 
 async def succeed(connection: Connection, term: Term, scene: Scene) -> Any:
@@ -79,6 +82,13 @@ async def succeed_in_place(connection: Connection, term: Term, scene: Scene) -> 
     epoch = lease_for(scene.queued, term).epoch
     done = [Success(TenantId(1), scene.queued.id, epoch, 1, b"1", scene.place)]
     return not await outcomes.record_successes(connection, SHARD, term, done)
+
+
+async def start_others(connection: Connection, term: Term, scene: Scene) -> Any:
+    success = Success(TenantId(1), scene.running.id, Epoch(scene.epoch), 1, b"1")
+    at_ms = unix_ms_of(scene.running.id)
+    parent = outcomes.Parent(success, Children(at_ms, [new_job()]))
+    return 1 - len(await outcomes.record_parents(connection, SHARD, term, [parent]))
 
 
 async def settle(connection: Connection, term: Term, scene: Scene) -> Any:
@@ -160,10 +170,16 @@ async def tick(connection: Connection, term: Term, scene: Scene) -> Any:
     return now
 
 
+async def take_committed(connection: Connection, term: Term, scene: Scene) -> Any:
+    ids = [JobId(scene.committed)]
+    return await outbox.take_waiting(connection, SHARD, term, TenantId(1), ids)
+
+
 #: By the statement that each is about.
 WRITES: dict[str, list[Write]] = {
     "record_successes": [succeed],
     "record_successes_in_place": [succeed_in_place],
+    "record_parents": [start_others],
     "settle": [settle],
     "end_refused": [end_refused],
     "write_leases": [write_leases],
@@ -179,6 +195,7 @@ WRITES: dict[str, list[Write]] = {
     "write_debts": [owe],
     "forget_debts": [pay],
     "hold_shard": [tick],
+    "take_waiting": [take_committed],
 }
 each_write = pytest.mark.parametrize(
     "write",
@@ -214,7 +231,13 @@ async def scene(connection: Connection) -> Scene:
     await fair_share.write_debts(connection, SHARD, Term(term), [Debt(PoolId(1), TenantId(1), 5)])
     place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", queued.id)
     action = await act(connection)
-    return Scene(Term(term), queued, place, running, lease.epoch, due, late, dead, action)
+    committed = new_job().id
+    await connection.execute(
+        "INSERT INTO outbox (shard, tenant, id, request) VALUES ($1, 1, $2, '{}')", SHARD, committed
+    )
+    return Scene(
+        Term(term), queued, place, running, lease.epoch, due, late, dead, action, committed
+    )
 
 
 async def act(connection: Connection) -> Action:
@@ -228,7 +251,7 @@ async def act(connection: Connection) -> Action:
 
 async def rows(connection: Connection, scene: Scene) -> list[Any]:
     """All that an owner writes."""
-    tables = ("jobs", "fair_share", "dead_letter_actions")
+    tables = ("jobs", "fair_share", "dead_letter_actions", "outbox")
     found = [await connection.fetch(f"SELECT * FROM {name} ORDER BY {name}") for name in tables]
     return [tuple(row) for table in found for row in table]
 

@@ -23,8 +23,8 @@ from fairway.store.leadership import (
     release_shards,
     renew_shards,
 )
+from fairway.store.registry.tenants import found_cluster
 from fairway.store.schedules import hold_shard
-from fairway.store.tenants import found_cluster
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from fairway.store.leases import (
     whose_sessions,
     write_leases,
 )
-from fairway.store.tenants import StoredKey, add_key
+from fairway.store.registry.tenants import StoredKey, add_key
 
 
 async def test_a_lease_becomes_a_fact(connection: Connection) -> None:

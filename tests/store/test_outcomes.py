@@ -72,6 +72,22 @@ async def test_a_success_of_a_written_lease_gives_up_the_lease(connection: Conne
     assert tuple(row) == (State.SUCCEEDED, None, None)
 
 
+@pytest.mark.parametrize("knows_place", [False, True], ids=["by key", "in place"])
+async def test_the_beginning_of_an_earlier_run_is_not_the_last_ones(
+    connection: Connection, knows_place: bool
+) -> None:
+    term, job = await own(connection), await add_job(connection)
+    first = await start(connection, job, term)
+    began = (await look(connection, job)).started_at
+    again = end(job, first.epoch, State.QUEUED)
+    assert await settle(connection, SHARD, Term(term), [again]) == set()
+    assert (await look(connection, job)).started_at == began
+    place = await connection.fetchval("SELECT ctid::text FROM jobs WHERE id = $1", job.id)
+    short = success(job, first.epoch + 1)._replace(place=place if knows_place else None)
+    assert await record_successes(connection, SHARD, Term(term), [short]) == set()
+    assert (await look(connection, job)).started_at is None
+
+
 async def test_another_epoch_than_the_lease_in_force_writes_nothing(
     connection: Connection,
 ) -> None:
@@ -206,7 +222,7 @@ async def test_a_row_is_found_where_it_was_read(connection: Connection) -> None:
     done = await in_place(connection, job, lease_for(job, term).epoch)
     statement = load("outcomes.sql")["record_successes_in_place"]
     touched = await execute(
-        connection, statement, shard=SHARD, term=term, tenants=f"{{{job.tenant}}}",
+        connection, statement, shard=SHARD, term=term, in_flow=False, tenants=f"{{{job.tenant}}}",
         ids=f"{{{job.id}}}", epochs=f"{{{done.epoch}}}", rans_us="{7}", results=[None],
         places=f'{{"{done.place}"}}',
     )  # fmt: skip

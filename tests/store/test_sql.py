@@ -33,6 +33,7 @@ def test_a_file_is_loaded_by_name() -> None:
     assert set(statements) == {
         "record_successes",
         "record_successes_in_place",
+        "record_parents",
         "settle",
         "end_refused",
         "read_ends",

@@ -10,7 +10,7 @@ import pytest
 
 from fairway.core.tenant import TenantSettings
 from fairway.store.connections.database import Connection
-from fairway.store.tenants import (
+from fairway.store.registry.tenants import (
     Cluster,
     StoredKey,
     add_key,

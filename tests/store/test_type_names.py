@@ -9,8 +9,8 @@ import pytest
 from tests.postgres import connected
 
 from fairway.core.ids import TenantId, TypeId
-from fairway.store import type_names as store
 from fairway.store.connections.database import Connection
+from fairway.store.registry import type_names as store
 from fairway.store.schema import migrate as module
 from fairway.store.schema.migrate import all_migrations, migrate
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fairway.runtime.log_options import LogOptions
 from fairway.sdk.handler.context import Ctx, RunFacts
 from fairway.worker.job_log import (
     LINE_CHARACTERS,
@@ -20,10 +21,11 @@ from fairway.worker.job_log import (
 class Log:
     """The worker's log, and a clock."""
 
-    def __init__(self, *, is_json: bool = True) -> None:
+    def __init__(self, *, is_json: bool = True, level: int = logging.INFO) -> None:
         self.text: list[str] = []
         self.now = 100.0
-        self.lines = JobLines(self.text.append, is_json=is_json, seconds=lambda: self.now)
+        options = LogOptions(level, is_json)
+        self.lines = JobLines(options, self.text.append, seconds=lambda: self.now)
 
     def say(self, line: str, level: int = logging.INFO, tenant: str = "acme") -> None:
         self.lines.tell(Ctx(RunFacts("j1", "order.pay", tenant)), level, line)
@@ -56,6 +58,9 @@ def test_details_are_not_for_the_workers_log() -> None:
     log = Log()
     log.say("row 17", logging.DEBUG)
     assert log.text == []
+    wordy = Log(level=logging.DEBUG)
+    wordy.say("row 17", logging.DEBUG)
+    assert wordy.events == ["row 17"]
 
 
 def test_a_loud_tenant_is_cut_short_and_the_others_are_heard() -> None:
@@ -64,11 +69,11 @@ def test_a_loud_tenant_is_cut_short_and_the_others_are_heard() -> None:
         log.say("again")
     log.say("mine", tenant="small")
     log.now += 1
+    log.lines.tell_dropped()
     log.say("later")
     rest = 1000 - LINES_PER_SECOND_OF_A_TENANT
     told = ["again"] * LINES_PER_SECOND_OF_A_TENANT
-    assert log.events == [*told, "mine", "more lines of jobs were left out", "later"]
-    assert json.loads(log.text[-2])["count"] == str(rest)
+    assert log.events == [*told, "mine", f"… {rest} lines of jobs dropped", "later"]
 
 
 def test_many_tenants_together_have_an_end_too() -> None:

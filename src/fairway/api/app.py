@@ -30,10 +30,12 @@ from fairway.api.http.asgi import (
     give_back_room,
     problem_reply,
     read_body,
+    send_bytes,
     send_problem,
 )
 from fairway.api.http.page_streams import page_slots
 from fairway.api.jobs import events
+from fairway.api.jobs.submit_outbox import OutboxDoor
 from fairway.api.operators import health
 from fairway.api.relay import Edge, Relay
 from fairway.api.routes import ENDPOINTS, NAMED, allowed_methods
@@ -44,7 +46,9 @@ from fairway.services.transient_errors import may_pass
 
 log = logger("api")
 
-HINT_BYTES_MAX = 4 << 20
+HINT, RUNS = "/internal/hint", "/internal/runs"
+INTERNAL = (HINT, RUNS)  # between servers
+PEER_BYTES_MAX = 4 << 20
 
 
 class Api:
@@ -55,6 +59,12 @@ class Api:
         self._directory = platform.directory
         self._hot = HotPaths(Edge(platform, self.relay))
         self._cold_routes = _ColdRoutes(platform, self.relay)
+        self._outbox = OutboxDoor(platform)
+
+    async def close(self) -> None:
+        """What goes on beside requests ends."""
+        self.relay.close()
+        await self._outbox.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,15 +95,20 @@ class Api:
             call, keys, words = found
             caller = await admit(scope, self._directory, keys)
             await call(scope, receive, send, caller, *words)
-        elif method == "POST" and path == "/internal/hint":
-            await self._hint(scope, receive, send)
+        elif method == "POST" and path in INTERNAL:
+            await self._hear_peer(scope, receive, send)
         else:
             await self._cold_routes(scope, receive, send)
 
-    async def _hint(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _hear_peer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
         if not self.relay.is_peer(scope):
-            raise NotFound("POST /internal/hint: Not Found.")  # as if it were not there
-        self.relay.receive_hint(await read_body(scope, receive, HINT_BYTES_MAX))
+            raise NotFound(f"POST {path}: Not Found.")  # as if it were not there
+        body = await read_body(scope, receive, PEER_BYTES_MAX)
+        if path == RUNS:
+            await send_bytes(send, 200, self.relay.tell_runs(body))
+            return
+        self.relay.receive_hint(body)
         await Response(status_code=204)(scope, receive, send)
 
 

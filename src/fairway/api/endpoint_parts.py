@@ -36,7 +36,11 @@ JOB_EXAMPLE: dict[str, Any] = {
     "result": {"message_id": "m-8841"},
     "error": None,
     "failures": {},
+    "parent_id": None,
+    "children": 0,
     "fingerprint": None,
+    "tags": ["welcome"],
+    "metadata": {"request": "r-17"},
     "history": [],
 }
 WHOLE_ONLY = ("payload", "history")

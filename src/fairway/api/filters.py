@@ -23,6 +23,7 @@ from fairway.core.pools import PoolTable
 from fairway.core.unix_time import to_unix_ms
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import NO_TYPE
+from fairway.wire.messages import TAG_PATTERN
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
@@ -39,6 +40,7 @@ FILTERS = (
     ),
     query("type", "A job type.", "email.send", schema={"type": "string", "minLength": 1}),
     query("pool", "A pool.", "short"),
+    query("tag", "A tag that it has.", "nightly"),
     query(
         "since",
         "Submitted at or after this moment, with its zone.",
@@ -112,6 +114,13 @@ async def job_type(name: str | None, directory: Directory, asker: TenantId) -> T
         return None
     found = await directory.find_type(name, asker)
     return NO_TYPE if found is None else found
+
+
+def tag(text: str | None) -> str | None:
+    """Empty is a variable that was not set: it must not mean all of them."""
+    if text is not None and not re.match(TAG_PATTERN, text):
+        raise InvalidRequest("tag is a word that a job can be tagged with.", field="tag")
+    return text
 
 
 def fingerprint(text: str | None) -> int | None:

@@ -16,6 +16,8 @@ from fairway.api.jobs import (
     dead_letters,
     events,
     explain,
+    flows,
+    job_logs,
     jobs,
     listing,
     restraints,
@@ -26,7 +28,7 @@ from fairway.api.jobs import (
 )
 from fairway.api.operators import health, keys, pauses, pools_and_types, tenants
 from fairway.api.operators import workers as workers_list
-from fairway.api.workers import checkpoints, exchange, payloads
+from fairway.api.workers import checkpoints, exchange, payloads, run_logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,12 @@ GROUPS = (
     Group(
         "Jobs",
         "Submit work and hear what became of it. These need a tenant's key.",
-        (submit, submit_batch, listing, jobs, uploads, bulk, events, explain),
+        (submit, submit_batch, listing, jobs, uploads, bulk, events, explain, job_logs),
+    ),
+    Group(
+        "Flows",
+        "Jobs that wait for others: chains, groups with a callback. These need a tenant's key.",
+        (flows,),
     ),
     Group(
         "Schedules",
@@ -61,7 +68,7 @@ GROUPS = (
     Group(
         "Workers",
         "Run jobs in any language, with a worker's key; look after workers, with the operator's.",
-        (exchange, checkpoints, payloads, workers_list),
+        (exchange, checkpoints, payloads, run_logs, workers_list),
     ),
     Group(
         "Operators",

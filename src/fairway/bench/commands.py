@@ -113,3 +113,19 @@ def depth(
     from fairway.bench import depth as command
 
     return command.run(json_output=json, tenants=tenants, seconds=seconds, jobs=jobs)
+
+
+@app.command
+def client(*, json: bool = False, seconds: float = 5.0) -> int:
+    """What one process hands in through the SDK: 50 callers by asyncio, 50 threads, many a call.
+
+    Parameters
+    ----------
+    json
+        Print one JSON object instead of a table.
+    seconds
+        Length of each timed part.
+    """
+    from fairway.bench import client as command
+
+    return command.run(json_output=json, seconds=seconds)

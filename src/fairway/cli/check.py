@@ -26,7 +26,15 @@ PROBE = "check/probe"
 
 
 def check(*, database_url: str | None = None, data_dir: Path | None = None) -> int:
-    """Say what is wrong with the settings and the database, and what to do. Exit 1 on errors."""
+    """Say what is wrong with the settings and the database, and what to do. Exit 1 on errors.
+
+    Parameters
+    ----------
+    database_url
+        postgresql://… of the database to look at (default FAIRWAY_DATABASE_URL).
+    data_dir
+        The data folder, when it brings its own PostgreSQL (default .fairway).
+    """
     settings = load(os.environ, database_url=database_url, data_dir=data_dir)
     findings = [Finding(level="error", what=sentence, remedy="") for sentence in settings.check()]
     findings += asyncio.run(_inspect(settings))

@@ -10,8 +10,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from fairway.cli.local_keys import LocalKeys
 from fairway.cli.work import APP_NOT_LOADED
@@ -26,31 +29,89 @@ log = logger("up")
 PAUSE_FIRST_SECONDS = 0.2
 PAUSE_MAX_SECONDS = 10.0
 LONG_LIFE_SECONDS = 30.0  # whoever lived this long starts again without a grudge
+RELOADED = -1000  # no status of a process: it was ended because its sources changed
+LOOK_SECONDS = 0.5  # between two looks at the sources
+RELOAD_GRACE_SECONDS = 2.0  # who edits wants to see; jobs that run are handed back
+SOURCES_MAX = 10_000
+NOT_SOURCES = {"__pycache__", "node_modules", "venv", "site-packages"}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWishes:
+    """What is said of the workers that start with everything."""
+
+    words: tuple[str, ...] = ()  # flags of `fairway worker`
+    reloads: bool = False  # start them again when their sources change
+
+
+class Sources:
+    """The Python files of an app's folder: when one changes, another program is meant."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen = self.look()
+
+    def look(self) -> dict[str, int]:
+        """By name, when each was last written; so many at most."""
+        found: dict[str, int] = {}
+        for folder, folders, files in os.walk(self._folder):
+            folders[:] = [one for one in folders if one[0] != "." and one not in NOT_SOURCES]
+            for name in files:
+                path = os.path.join(folder, name)
+                if name.endswith(".py") and os.path.exists(path):
+                    found[path] = os.stat(path).st_mtime_ns
+            if len(found) >= SOURCES_MAX:
+                break
+        return found
+
+    async def changed(self) -> None:
+        """Returns once something is different, and has been quiet since the look before."""
+        while (now := await asyncio.to_thread(self.look)) == self._seen:
+            await pause(LOOK_SECONDS)
+        while now != self._seen:
+            self._seen = now
+            await pause(LOOK_SECONDS)
+            now = await asyncio.to_thread(self.look)
+
+
+def folder_of(target: str) -> Path:
+    """Of `file.py:app` where the file is; of a module where it is looked for."""
+    place = target.partition(":")[0]
+    return Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
 
 
 class Companions:
     """`start` once the server is ready; it stops the server when all have ended."""
 
     def __init__(
-        self, settings: Settings, stopping: asyncio.Event, server_stop: asyncio.Event
+        self,
+        settings: Settings,
+        stopping: asyncio.Event,
+        server_stop: asyncio.Event,
+        wishes: WorkerWishes,
     ) -> None:
         self._settings = settings
+        self._wishes = wishes
         self._stopping = stopping
         self._tasks: list[asyncio.Task[None]] = []
         self.problem = ""  # why nothing can come of it, in a sentence: then all stops
         self._finisher = asyncio.create_task(self._finish(server_stop), name="finisher")
 
     def start(self, targets: Sequence[str], beside: Sequence[str], keys: LocalKeys) -> None:
-        grace = str(self._settings.drain_seconds)
-        workers = [("fairway", "worker", target, "--grace", grace) for target in targets]
-        environment = self._environment(keys)
-        for words in (*workers, *((module,) for module in beside)):
-            keeping = self._keep(words, environment if words[0] == "fairway" else self._plain())
-            self._tasks.append(asyncio.create_task(keeping, name=" ".join(words)))
-
+        grace_seconds = self._settings.drain_seconds
+        if self._wishes.reloads:
+            grace_seconds = min(grace_seconds, RELOAD_GRACE_SECONDS)
+        flags = ("--grace", str(grace_seconds), *self._wishes.words)
         for target in targets:
-            syncing = self._sync(target)
-            self._tasks.append(asyncio.create_task(syncing, name=f"schedules of {target}"))
+            words = ("fairway", "worker", target, *flags)
+            sources = Sources(folder_of(target)) if self._wishes.reloads else None
+            self._add(self._keep(words, self._environment(keys), sources), " ".join(words))
+            self._add(self._sync(target), f"schedules of {target}")
+        for module in beside:
+            self._add(self._keep((module,), self._plain()), module)
+
+    def _add(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(asyncio.create_task(work, name=name))
 
     async def _sync(self, target: str) -> None:
         """Once: the schedules that an app declares are the default tenant's from now on."""
@@ -78,13 +139,19 @@ class Companions:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         server_stop.set()
 
-    async def _keep(self, words: Sequence[str], environment: dict[str, str]) -> None:
+    async def _keep(
+        self, words: Sequence[str], environment: dict[str, str], sources: Sources | None = None
+    ) -> None:
         failures = 0
         while not self._stopping.is_set():
             began = asyncio.get_running_loop().time()
-            status = await self._run(words, environment)
+            status = await self._run(words, environment, sources)
             if self._stopping.is_set():
                 return
+            if sources is not None and status in (RELOADED, APP_NOT_LOADED):
+                await self._reloaded(words[2], sources, is_broken=status == APP_NOT_LOADED)
+                failures = 0
+                continue
             if status == 0:
                 log.warning("program ended as it was asked to; no other is started", program=words)
                 return
@@ -102,7 +169,17 @@ class Companions:
             )
             await pause(seconds)
 
-    async def _run(self, words: Sequence[str], environment: dict[str, str]) -> int:
+    async def _reloaded(self, target: str, sources: Sources, *, is_broken: bool) -> None:
+        """Go on with what the sources say now; those that cannot be loaded are being edited."""
+        if is_broken:
+            log.error("the app cannot be loaded; waiting for its sources to change", target=target)
+            await self._first_of(sources.changed(), self._stopping.wait())
+        log.info("sources changed; starting the worker again", target=target)
+        self._add(self._sync(target), f"schedules of {target}")
+
+    async def _run(
+        self, words: Sequence[str], environment: dict[str, str], sources: Sources | None = None
+    ) -> int:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -112,9 +189,18 @@ class Companions:
             preexec_fn=partial(die_with_parent, signal.SIGTERM),
         )
         ended = asyncio.create_task(process.wait())
-        asked = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait({ended, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
+        changes = [] if sources is None else [sources.changed()]
+        first = await self._first_of(asyncio.shield(ended), self._stopping.wait(), *changes)
         if not ended.done():
             process.terminate()
-        return await ended
+        status = await ended
+        return RELOADED if first == 2 else status
+
+    async def _first_of(self, *waits: Awaitable[object]) -> int:
+        """Which of these was done first; the others are given up."""
+        tasks = [asyncio.ensure_future(one) for one in waits]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        first = next(place for place, task in enumerate(tasks) if task.done())
+        for task in tasks:
+            task.cancel()
+        return first

@@ -1,128 +1,344 @@
-"""`fairway jobs …`: look at jobs, ask why one waits, cancel one."""
+"""`fairway jobs …`: hand one in, look, follow, ask why one waits, move or cancel some."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from cyclopts import App
+import msgspec
+from cyclopts import App, Parameter
 
-from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
+from fairway.cli.remote import PLAIN, Options, Remote
+from fairway.cli.terminal.job_text import compact, details, error_lines, json_lines, ran, told
+from fairway.cli.terminal.moments import age, future, local, past, seconds
+from fairway.cli.terminal.output import Column, Yes, agreed, painted, say, show_lines, show_table
+from fairway.cli.terminal.tables import visible
 from fairway.core.errors import InvalidRequest
 
-app = App(name="jobs", help="Look at jobs, ask why one waits, cancel one.")
+app = App(name="jobs", help="Hand one in, look, follow, ask why one waits, move or cancel.")
+app.command("fairway.cli.job_logs:logs", name="logs", help="What a job said; -f until it ends.")
+
+LIST_MAX = 10_000
+LOOK_SECONDS = 1.0
+WAIT_SECONDS = 20  # less than a client's patience for one answer
+PATIENCE = 30  # times in a row that a server may say: not now
+FINAL = ("succeeded", "dead", "cancelled", "expired")
+EXAMPLES = 5  # of what a bulk act would meet
+
+COLUMNS = (
+    Column("id", "id"),
+    Column("type", "type"),
+    Column("state", "state"),
+    Column("age", lambda job: age(job["created_at"])),
+    Column("pool", "pool", "spare"),
+    Column("attempts", "attempts", "spare"),
+    Column("ran", ran, "spare"),
+    Column("due", lambda job: age(job["execute_at"]) if job["execute_at"] else "–", "spare"),
+)
 
 
-@app.command(name="list")
-def list_(
-    *, state: str | None = None, type: str | None = None, limit: int = 20, json: Json = False
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Which:
+    """Which jobs: what is not given does not narrow."""
+
+    state: Annotated[str | None, Parameter(help="One or more states, with commas between.")] = None
+    type: Annotated[str | None, Parameter(help="A job type.")] = None
+    pool: Annotated[str | None, Parameter(help="A pool.")] = None
+    tag: Annotated[str | None, Parameter(help="A tag.")] = None
+    since: Annotated[
+        str | None, Parameter(help="Submitted since then: 30m, 2h, 1d, yesterday, or a time.")
+    ] = None
+    until: Annotated[str | None, Parameter(help="Submitted before then.")] = None
+
+    def query(self) -> dict[str, str | None]:
+        now = datetime.now(UTC)
+        moments = {name: past(getattr(self, name), name, now) for name in ("since", "until")}
+        return asdict(self) | moments
+
+
+ALL = Which()
+
+
+@app.command(name=("ls", "list"))
+def list_(*, which: Which = ALL, limit: int = 20, options: Options = PLAIN) -> None:
+    """The newest jobs that these filters match.
+
+    Parameters
+    ----------
+    limit
+        So many at most.
+    """
+    if not 1 <= limit <= LIST_MAX:
+        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
+    found = options.tenant().pages("/v1/jobs", "jobs", limit, **which.query())
+    options.rows({"jobs": found}, found, COLUMNS, "No jobs.")
+
+
+@app.command
+def show(id: str, *, options: Options = PLAIN) -> None:
+    """One job: its times, its error with the stack, its arguments and what became of its runs."""
+    job = options.tenant().get(f"/v1/jobs/{id}")
+    options.record(job, lambda: "\n".join(told(job)))
+
+
+@app.command
+def submit(
+    type: str,
+    *arguments: str,
+    payload: str | None = None,
+    pool: str | None = None,
+    priority: int | None = None,
+    delay: str | None = None,
+    at: str | None = None,
+    idempotency_key: str | None = None,
+    wait: bool = False,
+    options: Options = PLAIN,
+) -> int:
+    """Hand in a job and print its id.
+
+    Parameters
+    ----------
+    type
+        The job type.
+    arguments
+        The handler's arguments as name=value; a value that is JSON is taken as that.
+    payload
+        All arguments instead, as a JSON object, or as @file.
+    pool
+        The pool to run in (default: the type's own).
+    priority
+        Order among your own jobs: 9 goes before 0.
+    delay
+        Not before this long from now: 30s, 10m, 2h.
+    at
+        Not before this moment.
+    idempotency_key
+        A name for this wish: a second submission with it makes no second job.
+    wait
+        Follow it to its end; the exit status is 1 if it did not succeed.
+    """
+    body: dict[str, Any] = {
+        "type": type,
+        "payload": _payload(payload, arguments),
+        "pool": pool,
+        "priority": priority,
+        "delay_seconds": seconds(delay, "delay"),
+        "execute_at": future(at, "at", datetime.now(UTC)),
+    }
+    wish = {name: value for name, value in body.items() if value is not None}
+    remote = options.tenant()
+    headers = {"idempotency-key": idempotency_key} if idempotency_key else {}
+    job = remote.call("POST", "/v1/jobs", wish, headers=headers)
+    if wait:
+        return _follow(remote, job["id"], options)
+    options.record(job, job["id"])
+    return 0
+
+
+@app.command
+def watch(id: str, *, options: Options = PLAIN) -> int:
+    """Follow one job to its end, a line for each change. Exit status 1 if it did not succeed."""
+    return _follow(options.tenant(), id, options)
+
+
+@app.command
+def tail(*, which: Which = ALL, limit: int = 10, options: Options = PLAIN) -> None:
+    """Jobs as they come and change state, until Ctrl-C.
+
+    Parameters
+    ----------
+    limit
+        How many of those that are there already are shown first.
+    """
+    remote, first = options.tenant(), True
+    seen: dict[str, str] = {}
+    while True:
+        found = remote.get("/v1/jobs", **which.query(), limit=100)["jobs"]
+        fresh = [job for job in reversed(found) if seen.get(job["id"]) != job["state"]]
+        for job in fresh[max(0, len(fresh) - limit) :] if first else fresh:
+            _line_of(job, options)
+        seen, first = {job["id"]: job["state"] for job in found}, False
+        time.sleep(LOOK_SECONDS)
+
+
+@app.command
+def move(
+    id: str, *, delay: str | None = None, at: str | None = None, options: Options = PLAIN
 ) -> None:
-    """The newest jobs, of these states (comma-separated) and this type."""
-    found = Remote("tenant").get("/v1/jobs", state=state, type=type, limit=limit)
-    rows = [
-        (
-            job["id"],
-            job["type"],
-            job["pool"],
-            job["state"],
-            str(job["attempts"]),
-            job["created_at"][:19],
-        )
-        for job in found["jobs"]
-    ]
-    lines = table(("id", "type", "pool", "state", "attempts", "created"), rows)
-    show_list(found, lines, "No jobs.", json=json)
+    """Give a job that waits for its time another time.
+
+    Parameters
+    ----------
+    delay
+        This long from now: 30s, 10m, 2h.
+    at
+        A moment.
+    """
+    if (delay is None) == (at is None):
+        raise InvalidRequest("Say when: --delay 10m, or --at 2026-01-31T12:00.")
+    when = {
+        "delay_seconds": seconds(delay, "delay"),
+        "execute_at": future(at, "at", datetime.now(UTC)),
+    }
+    body = {name: value for name, value in when.items() if value is not None}
+    job = options.tenant().call("PATCH", f"/v1/jobs/{id}", body)
+    options.record(job, f"Due {local(job['execute_at'])}, {age(job['execute_at'])}.")
 
 
 @app.command
-def show(id: str) -> None:
-    """One job, whole, as JSON."""
-    show_json(Remote("tenant").get(f"/v1/jobs/{id}"))
+def cancel(id: str, *, children: bool = False, options: Options = PLAIN) -> None:
+    """Cancel a job: at once while it waits, else its worker is asked to stop.
 
-
-@app.command
-def cancel(id: str) -> None:
-    """Cancel a job: at once while it waits, else its worker is asked to stop."""
-    job = Remote("tenant").call("DELETE", f"/v1/jobs/{id}")
-    screen.print(job["state"] if job["finished_at"] else "It runs; its worker was asked to stop.")
+    Parameters
+    ----------
+    children
+        Also what its run started, and what came of that.
+    """
+    query = {"children": "true"} if children else {}
+    job = options.tenant().call("DELETE", f"/v1/jobs/{id}", query=query)
+    options.record(
+        job, job["state"] if job["finished_at"] else "It runs; its worker was asked to stop."
+    )
 
 
 @app.command
 def cancel_all(
     *,
     all: bool = False,
-    state: str | None = None,
-    type: str | None = None,
-    pool: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    which: Which = ALL,
     dry_run: bool = False,
+    yes: Yes = False,
+    options: Options = PLAIN,
 ) -> None:
-    """Cancel every job that has not ended and matches; with --dry-run, only count them.
+    """Cancel every job that has not ended and matches. Shows what would go, and asks.
 
     Parameters
     ----------
     all
         Every job that has not ended; needed when no filter is given.
+    dry_run
+        Only count.
     """
-    query = {"state": state, "type": type, "pool": pool, "since": since, "until": until}
+    query: dict[str, Any] = which.query()
     if not (all or dry_run or any(query.values())):
         raise InvalidRequest("Say which: a filter such as --type, or --all.")
-    remote, cancelled, asked = Remote("tenant"), 0, 0
-    while True:
-        done = remote.call("POST", "/v1/jobs/cancel", {"dry_run": dry_run}, query)
-        cancelled, asked = cancelled + done["cancelled"], asked + done["asked_to_stop"]
-        query["cursor"] = done["next_cursor"]
-        if query["cursor"] is None:
-            break
+    remote = options.tenant()
+    counted = remote.call("POST", "/v1/jobs/cancel", {"dry_run": True}, query)
     if dry_run:
-        screen.print(f"{done['matched']} jobs match.")
-    else:
-        screen.print(f"{cancelled} cancelled, {asked} asked to stop.")
+        options.record(counted, f"{counted['matched']} jobs match.")
+        return
+    if counted["matched"] and not yes:
+        _preview(remote, query, counted["matched"])
+        agreed(f"This cancels {counted['matched']} jobs.", yes=yes)
+    done = _cancel_pages(remote, query, everything=all)
+    options.record(done, f"{done['cancelled']} cancelled, {done['asked_to_stop']} asked to stop.")
 
 
 @app.command
-def why(id: str, *, json: Json = False) -> None:
+def why(id: str, *, options: Options = PLAIN) -> None:
     """Say why a job waits, its place in line and when it may start."""
-    found = Remote("tenant").get(f"/v1/jobs/{id}/explain")
-    if json:
-        show_json(found)
+    found = options.tenant().get(f"/v1/jobs/{id}/explain")
+
+    def text() -> str:
+        said = (f"  {line}" for line in details(found, datetime.now(UTC)))
+        return "\n".join([f"{painted(found['state'], 'bold')}: {found['detail']}", *said])
+
+    options.record(found, text)
+
+
+# -- many ----------------------------------------------------------------------------------------
+
+
+def _preview(remote: Remote, query: dict[str, Any], matched: int) -> None:
+    states = query["state"] or "scheduled,queued,running"
+    examples = remote.get("/v1/jobs", **query | {"state": states, "limit": EXAMPLES})["jobs"]
+    show_table(COLUMNS, examples)
+    if matched > len(examples):
+        say(painted(f"… and {matched - len(examples)} more", "dim"))
+
+
+def _cancel_pages(remote: Remote, query: dict[str, Any], *, everything: bool) -> dict[str, int]:
+    done, cursor = {"cancelled": 0, "asked_to_stop": 0}, None
+    while True:
+        page = remote.call(
+            "POST", "/v1/jobs/cancel", {"all": everything}, query | {"cursor": cursor}
+        )
+        done = {name: count + page[name] for name, count in done.items()}
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return done
+
+
+# -- one -----------------------------------------------------------------------------------------
+
+
+def _payload(payload: str | None, arguments: tuple[str, ...]) -> Any:
+    if payload is not None and arguments:
+        raise InvalidRequest("Give the arguments as name=value or as --payload, not both.")
+    if payload is not None:
+        text = Path(payload[1:]).read_text("utf-8") if payload.startswith("@") else payload
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise InvalidRequest(f"--payload is no JSON: {error}.") from None
+    found = {}
+    for text in arguments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidRequest(f"{text!r}: write an argument as name=value.")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _follow(remote: Remote, id_: str, options: Options) -> int:
+    job: dict[str, Any] = {}
+    for job in _changes(remote, id_):
+        _line_of(job, options)
+    if options.form == "table":
+        for line in (*error_lines(job), *json_lines("result", job.get("result"))):
+            say(line)
+    return 0 if job["state"] == "succeeded" else 1
+
+
+def _changes(remote: Remote, id_: str) -> Iterator[dict[str, Any]]:
+    """The job as it stands, and again at every change, until its end."""
+    known, failures = "", 0
+    while True:
+        headers = {"prefer": f"wait={WAIT_SECONDS}", "if-none-match": known} if known else {}
+        reply = remote.reply("GET", f"/v1/jobs/{id_}", headers=headers)
+        if reply.status == 503 and failures < PATIENCE:  # a server that is being replaced
+            failures += 1
+            time.sleep(LOOK_SECONDS)
+            continue
+        failures = 0
+        if reply.status != 304:
+            job = remote.read(reply)
+            yield job
+            if job["state"] in FINAL:
+                return
+        known = reply.etag or known
+
+
+def _line_of(job: dict[str, Any], options: Options) -> None:
+    if options.form != "table":
+        show_lines([job])
         return
-    screen.print(f"[bold]{found['state']}[/]: {found['detail']}")
-    for line in details(found, datetime.now(UTC)):
-        screen.print(f"  {line}")
-
-
-def details(found: dict[str, Any], now: datetime) -> list[str]:
-    """What an explanation says beyond its reason; only what has a meaning for its state."""
-    said = []
-    if found["position"] is not None:
-        beyond = "" if found["position_is_exact"] else " or further back"
-        said.append(f"place       {found['position']}{beyond} among your own of this kind")
-        said.append(f"tenants     about {found['tenants_ahead']} have their turn first")
-        said.append(
-            f"slots       {found['running']} of yours run, {found['fair_slots']:g} are fair"
-        )
-    if found["start"] is not None:
-        first, likely, last = (
-            _in_seconds(found["start"][name], now)
-            for name in ("earliest_at", "likely_at", "latest_at")
-        )
-        said.append(f"start       in about {likely} ({first} to {last})")
-    if found["share"] is not None:
-        share = found["share"]
-        got, due = share["received_slot_seconds"], share["entitled_slot_seconds"]
-        of = f", {got / due:.0%} of it" if due else ""
-        said.append(
-            f"share       {got:.1f} slot-seconds of {due:.1f} due{of},"
-            f" in the last {share['window_seconds']:.0f} s"
-        )
-    return said
-
-
-def _in_seconds(moment: str, now: datetime) -> str:
-    seconds = max((datetime.fromisoformat(moment) - now).total_seconds(), 0)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s"
+    progress = job.get("progress")
+    so_far = "" if progress is None else f"  {compact(progress)}"
+    state = f"{job['state']:<9}"
+    styles = {"succeeded": "green", "dead": "red", "running": "cyan"}
+    said = painted(state, styles[job["state"]]) if job["state"] in styles else state
+    now = datetime.now(UTC).astimezone()
+    say(f"{now:%T}  {job['id']}  {said}  {visible(job['type'] + so_far)}")

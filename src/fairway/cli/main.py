@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
 try:
-    from cyclopts import App
+    from cyclopts import App, Group
 except ModuleNotFoundError as missing:
     if missing.name != "cyclopts":
         raise
@@ -29,78 +30,156 @@ app = App(
     help="Accept now, process later, at each tenant's fair share of worker time.",
 )
 
+START = Group("Start", sort_key=1)
+LOOK = Group("Look after your jobs", sort_key=2)
+OPERATE = Group("Look after the platform", sort_key=3)
+MEASURE = Group("Measure", sort_key=4)
+
 #: Imported when they run: what each is for must be said here.
-COMMANDS = {
-    "up": (
-        "cli.up:up",
-        "Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.",
-    ),
-    "server": (
-        "cli.serve:server",
-        "Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as you"
-        " like.",
-    ),
-    "worker": ("cli.work:app", "Run an app's jobs; or look after workers that run."),
-    "postgres": (
-        "cli.postgres:postgres",
-        "Start the embedded PostgreSQL alone and print where to connect. Ctrl-C stops it.",
-    ),
-    "check": (
-        "cli.check:check",
-        "Say what is wrong with the settings and the database, and what to do. Exit 1 on errors.",
-    ),
-    "operator-key": (
-        "cli.keys:operator_key",
-        "Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it,"
-        " once.",
-    ),
-    "jobs": ("cli.jobs:app", "Look at jobs, ask why one waits, cancel one."),
-    "dead": ("cli.dead:app", "Look at dead letters, replay or discard them."),
-    "schedules": ("cli.schedules:app", "Recurring schedules: make, look, pause, run now, make up."),
-    "limits": (
-        "cli.tenants:limits",
-        "What this tenant may do, how much is used, what was refused.",
-    ),
-    "events": ("cli.dead:events", "What the platform did on this tenant's account, newest first."),
-    "restraints": ("cli.dead:restraints", "Circuits, quarantines and throttles in force."),
-    "pause": ("cli.tenants:pause", "Keep jobs of a tenant, type or pool from starting."),
-    "resume": ("cli.tenants:resume", "End a pause."),
-    "tenants": ("cli.tenants:app", "Add and change tenants (operator)."),
-    "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to (operator)."),
+COMMANDS: dict[Group, dict[str, tuple[str, str]]] = {
+    START: {
+        "up": (
+            "cli.up:up",
+            "Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.",
+        ),
+        "server": (
+            "cli.serve:server",
+            "Start one server on an existing PostgreSQL (FAIRWAY_DATABASE_URL). Start as many as"
+            " you like.",
+        ),
+        "worker": ("cli.work:app", "Run an app's jobs; or look after workers that run."),
+        "postgres": (
+            "cli.postgres:postgres",
+            "Start the embedded PostgreSQL alone and print where to connect. Ctrl-C stops it.",
+        ),
+    },
+    LOOK: {
+        "jobs": (
+            "cli.jobs:app",
+            "Hand one in, look, follow, ask why one waits, move or cancel.",
+        ),
+        "dead": ("cli.dead:app", "Look at dead letters, replay or discard them."),
+        "schedules": (
+            "cli.schedules:app",
+            "Recurring schedules: make, look, pause, run now, make up.",
+        ),
+        "limits": (
+            "cli.tenants:limits",
+            "What this tenant may do, how much is used, what was refused.",
+        ),
+        "usage": ("cli.operators:usage", "What this tenant's jobs used, by pool."),
+        "events": (
+            "cli.dead:events",
+            "What the platform did on this tenant's account, newest first.",
+        ),
+        "restraints": ("cli.dead:restraints", "Circuits and quarantines in force."),
+    },
+    OPERATE: {
+        "doctor": ("cli.doctor:doctor", "What is wrong now, the worst first, and what helps."),
+        "check": (
+            "cli.check:check",
+            "Say what is wrong with the settings and the database, and what to do. Exit 1 on"
+            " errors.",
+        ),
+        "tenants": ("cli.tenants:app", "List, add and change tenants."),
+        "tiers": ("cli.tenants:tiers", "All tiers and what their tenants are entitled to."),
+        "keys": ("cli.keys:app", "List, make and revoke keys of tenants and workers."),
+        "operator-key": (
+            "cli.keys:operator_key",
+            "Make a key for operators on your own PostgreSQL (FAIRWAY_DATABASE_URL) and print it,"
+            " once.",
+        ),
+        "sql-login": (
+            "cli.sql_login:sql_login",
+            "Let a login of your PostgreSQL hand in a tenant's jobs with its transactions.",
+        ),
+        "pause": ("cli.operators:pause", "Keep jobs of a tenant, type or pool from starting."),
+        "resume": ("cli.operators:resume", "End a pause."),
+        "pauses": ("cli.operators:pauses", "What is paused."),
+        "pools": ("cli.operators:pools", "Every pool there is."),
+        "types": ("cli.operators:types", "Job types, as declared and as measured."),
+        "audit": ("cli.operators:audit", "Who changed what."),
+        "profiles": ("cli.profiles:app", "Platforms by name, for --profile."),
+    },
     # What measures is above all of this; servers and workers never load it.
-    "bench": (
-        "bench.commands:app",
-        "Measure this machine with this version; ratios within one run.",
-    ),
-    "lab": ("lab.commands:app", "Experiments through the front door, with plots and a page."),
+    MEASURE: {
+        "bench": (
+            "bench.commands:app",
+            "Measure this machine with this version; ratios within one run.",
+        ),
+        "lab": ("lab.commands:app", "Experiments through the front door, with plots and a page."),
+    },
 }
-for _name, (_target, _help) in COMMANDS.items():
-    app.command(f"fairway.{_target}", name=_name, help=_help)
+for _group, _commands in COMMANDS.items():
+    for _name, (_target, _help) in _commands.items():
+        app.command(f"fairway.{_target}", name=_name, help=_help, group=_group)
+app.register_install_completion_command(help="Let your shell complete these commands.")
 
 
+SAID_MAX = 500
 INTERRUPTED = 130  # what a shell expects after Ctrl-C
+
+
+PIPE_CLOSED = 141  # as if by SIGPIPE: who read along has seen enough
 
 
 def main() -> None:
     """Entry point: errors are sentences, not stacks."""
-    from fairway.core.errors import FairwayError
-
-    status: int | str | None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter is no mistake
+            stream.reconfigure(errors="backslashreplace")
+    status = _status()
     try:
-        status = app() or 0
-    except FairwayError as error:
-        status = f"fairway: {error.message}"
-    except OSError as error:
-        if error.filename is None:
-            raise  # not about a file that somebody named: a mistake of ours
-        status = f"fairway: {error.filename}: {error.strerror}."
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    except SystemExit as ended:
-        status = ended.code
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = _let_go_of_the_pipe()
     if "obstore" in sys.modules:
         _leave_at_once(status)
     sys.exit(status)
+
+
+def _let_go_of_the_pipe() -> int:
+    """`fairway jobs ls | head`: what is left goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PIPE_CLOSED
+
+
+def _status() -> int | str | None:
+    from fairway.core.errors import FairwayError
+
+    try:
+        return app() or 0
+    except FairwayError as error:
+        return f"fairway: {error.message}"
+    except BrokenPipeError:
+        return _let_go_of_the_pipe()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as ended:
+        return ended.code
+    except OSError as error:
+        if error.filename is not None:
+            return f"fairway: {error.filename}: {error.strerror}."
+        return _unexpected(error)
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> str:
+    """A mistake of ours, most likely: a sentence for who sees it, the stack for who mends it."""
+    import tempfile
+    import traceback
+
+    said = " ".join(str(error).split())[:SAID_MAX]
+    words = f"fairway: {type(error).__name__}: {said or 'no more was said'}."
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="fairway-", suffix=".txt", delete=False
+        ) as file:
+            traceback.print_exception(error, file=file)
+    except OSError:
+        return words
+    return f"{words} This should have been told better; the stack is in {file.name}."
 
 
 def _leave_at_once(status: int | str | None) -> None:

@@ -1,97 +1,222 @@
 """Commands that ask a running server: where it is, which key to show, and what its refusals say.
 
-Keys come from the environment, else from the `client.json` that `fairway up` left in this folder.
+First what the command line says (`--url`, `--key`, `--profile`), then the environment, then the
+`client.json` that `fairway up` left in this folder, then the default profile. An address and a key
+belong together: the key of a file is shown to the address of that file only.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-import httpx2
 import msgspec
-from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table
+from cyclopts import Group, Parameter
 
-from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys
+from fairway.cli.local_keys import FILE_NAME, read_keys
+from fairway.cli.profiles import Profile, config_path, read_profiles
+from fairway.cli.terminal.output import Output
 from fairway.core.errors import InvalidRequest, Unavailable
-from fairway.sdk.client.settings import DEFAULT_URL, checked_url
+from fairway.core.keys import ApiKey
+from fairway.sdk.http.settings import DEFAULT_URL, checked_url
 from fairway.wire.problems import error_of, naming_its_field
 
-Json: TypeAlias = Annotated[bool, Parameter(help="Print the server's JSON.")]
 Role = Literal["tenant", "operator"]
 
 VARIABLES: dict[Role, str] = {"tenant": "FAIRWAY_API_KEY", "operator": "FAIRWAY_OPERATOR_KEY"}
-
-#: As wide as need be where nobody looks: a pipe that cuts states and ids off finds nothing.
-PIPE_COLUMNS = 10_000
-
-
-def _screen() -> Console:
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPE_COLUMNS
-    return console
+WHERE = Group("Server", sort_key=9)
+WAIT_SECONDS = 30.0
 
 
-screen = _screen()
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options(Output):
+    """What every command that asks a server takes."""
+
+    url: Annotated[
+        str | None, Parameter(group=WHERE, help="Where the server is (default FAIRWAY_URL).")
+    ] = None
+    key: Annotated[
+        str | None,
+        Parameter(
+            group=WHERE, help="The key to show (default FAIRWAY_API_KEY or FAIRWAY_OPERATOR_KEY)."
+        ),
+    ] = None
+    profile: Annotated[
+        str | None,
+        Parameter(group=WHERE, help="A platform by name; see `fairway profiles`."),
+    ] = None
+
+    def tenant(self) -> Remote:
+        return self._remote("tenant")
+
+    def operator(self) -> Remote:
+        return self._remote("operator")
+
+    def has_key(self, role: Role) -> bool:
+        return bool(self._found(role).key)
+
+    def _remote(self, role: Role) -> Remote:
+        found = self._found(role)
+        if not found.key:
+            raise InvalidRequest(
+                f"No {role}'s key: set {VARIABLES[role]} or --key, or run this where `fairway up`"
+                " was started."
+            )
+        return Remote(_checked(found.url), found.key)
+
+    def _found(self, role: Role) -> Address:
+        """The first place that names an address decides; a key may be said apart from it."""
+        given = self.key or (None if self.profile else os.environ.get(VARIABLES[role]))
+        url = self.url or (None if self.profile else os.environ.get("FAIRWAY_URL"))
+        known = [] if url and given else [one for one in self._known(role) if one.url]
+        if url:
+            here = _plain(url)
+            kept = next((one.key for one in known if _plain(one.url) == here), "")
+            return Address(url, given or kept)
+        return next(
+            (Address(one.url, given or one.key) for one in known), Address(DEFAULT_URL, given or "")
+        )
+
+    def _known(self, role: Role) -> list[Address]:
+        """Addresses with their keys: of the profile that was named, or of this folder's platform
+        and the default profile."""
+        profiles = read_profiles(config_path())
+        name = self.profile or os.environ.get("FAIRWAY_PROFILE")
+        if name:
+            return [_address(profiles.named(name), role)]
+        keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
+        here = [] if keys is None else [Profile(keys.url, keys.api_key, keys.operator_key)]
+        usual = [profiles.named(profiles.default)] if profiles.default else []
+        return [_address(one, role) for one in (*here, *usual)]
 
 
-def table(names: Sequence[str], rows: Iterable[Iterable[str]]) -> Table:
-    """For a list. Ids are never broken; what else does not fit goes on in the next line, whole."""
-    made = Table(box=None, pad_edge=False)
-    for name in names:
-        made.add_column(name, no_wrap=name == "id", overflow="fold")
-    for row in rows:
-        made.add_row(*row)
-    return made
+class Address(NamedTuple):
+    url: str
+    key: str
 
 
-def show_list(found: Any, lines: Table, if_none: str, *, json: bool) -> None:
-    """What the server said, as a table or as JSON."""
-    if json:
-        show_json(found)
-    else:
-        screen.print(lines if lines.row_count else if_none)
+def _address(profile: Profile, role: Role) -> Address:
+    return Address(profile.url, profile.key if role == "tenant" else profile.operator_key)
+
+
+def _plain(url: str) -> str:
+    return url.split(",")[0].strip().rstrip("/")
+
+
+PLAIN = Options()
+
+
+class Reply(NamedTuple):
+    status: int
+    etag: str
+    content: bytes
 
 
 class Remote:
-    """One server, spoken to with one key."""
+    """One server, spoken to with one key.
 
-    def __init__(self, role: Role) -> None:
-        keys = read_keys(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway") / FILE_NAME)
-        self.url = _checked(os.environ.get("FAIRWAY_URL") or (keys.url if keys else DEFAULT_URL))
-        self._headers = {"authorization": f"Bearer {_key(role, keys)}"}
+    By the standard library: a general client costs more to import than all else that a command
+    does.
+    """
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url = url
+        self.key = key
+        parsed = ApiKey.parse(key)
+        self.scope = parsed.scope if parsed else ""  # what the key says of itself
 
     def get(self, path: str, **query: Any) -> Any:
         return self.call("GET", path, query=query)
 
     def call(
-        self, method: str, path: str, body: Any = None, query: dict[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Any:
         """The reply's JSON; a problem becomes an error with the server's own words."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        try:
-            reply = httpx2.request(
-                method,
-                self.url + path,
-                params=given,
-                json=body,
-                headers=self._headers,
-                timeout=30,
-                trust_env=False,
-            )
-        except httpx2.HTTPError as error:
-            raise Unavailable(f"No server answers at {self.url}: {error}") from error
-        except UnicodeEncodeError:
-            raise InvalidRequest("The key has characters that no key has; copy it anew.") from None
-        if reply.status_code >= 400:
-            problem = _json(reply.content) or {"status": reply.status_code}
-            raise naming_its_field(error_of(problem))
+        return self.read(self.reply(method, path, body, query, headers))
+
+    def read(self, reply: Reply) -> Any:
+        if reply.status >= 400:
+            problem = _json(reply.content)
+            is_ours = isinstance(problem, dict) and "code" in problem
+            raise naming_its_field(error_of(problem)) if is_ours else _stranger(self.url, reply)
         return _json(reply.content)
+
+    def reply(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Reply:
+        if not self.key.isascii():
+            raise InvalidRequest("The key has characters that no key has; copy it anew.")
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        where = quote(path, safe="/%") + (f"?{urlencode(given)}" if given else "")
+        said = {"authorization": f"Bearer {self.key}", **(headers or {})}
+        content = None if body is None else msgspec.json.encode(body)
+        if content is not None:
+            said["content-type"] = "application/json"
+        try:
+            return self._exchange(method, where, content, said)
+        except (HTTPException, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise Unavailable(f"No server answers at {self.url}: {why}") from error
+        except ValueError as error:  # what no header may hold
+            raise InvalidRequest(f"This cannot be sent: {error}.") from None
+
+    def _exchange(
+        self, method: str, where: str, content: bytes | None, headers: dict[str, str]
+    ) -> Reply:
+        parts = _split(self.url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=WAIT_SECONDS)
+        with closing(connection):
+            connection.request(method, parts.path + where, content, headers)
+            reply = connection.getresponse()
+            etag = reply.headers.get("etag", "")
+            return Reply(reply.status, etag, reply.read())
+
+    def pages(self, path: str, name: str, most: int, **query: Any) -> list[dict[str, Any]]:
+        """The items of a list over as many pages as it takes, so many at most."""
+        found: list[dict[str, Any]] = []
+        cursor = None
+        while len(found) < most:
+            limit = min(most - len(found), 200)
+            page = self.get(path, **query, limit=limit, cursor=cursor)
+            found += page[name]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        return found[:most]
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # is read here
+    except ValueError as error:
+        raise InvalidRequest(f"{url!r} is no address of a server: {error}.") from None
+    return parts
+
+
+def _stranger(url: str, reply: Reply) -> Unavailable:
+    """Something between us answered, or something else listens there."""
+    return Unavailable(
+        f"{url} answered {reply.status}, and not as a Fairway does: is the address right, and"
+        " does a proxy before it reach a server?"
+    )
 
 
 def _checked(url: str) -> str:
@@ -106,17 +231,3 @@ def _json(content: bytes) -> Any:
         return msgspec.json.decode(content) if content else None
     except msgspec.DecodeError:
         return None
-
-
-def _key(role: Role, keys: LocalKeys | None) -> str:
-    local = {"tenant": keys.api_key, "operator": keys.operator_key} if keys else {}
-    key = os.environ.get(VARIABLES[role]) or local.get(role)
-    if not key:
-        raise InvalidRequest(
-            f"No {role}'s key: set {VARIABLES[role]}, or run this where `fairway up` was started."
-        )
-    return key
-
-
-def show_json(value: Any) -> None:
-    screen.print_json(msgspec.json.encode(value).decode())

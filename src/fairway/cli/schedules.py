@@ -8,30 +8,42 @@ from typing import Any, Literal
 import msgspec
 from cyclopts import App
 
-from fairway.cli.remote import Json, Remote, screen, show_json, show_list, table
+from fairway.cli.remote import PLAIN, Options
+from fairway.cli.terminal.moments import past
+from fairway.cli.terminal.output import Column, say
 from fairway.core.errors import InvalidRequest
 
 app = App(name="schedules", help="Recurring schedules: make, look, pause, run now, make up.")
 
 PATH = "/v1/schedules/"
+LIST_MAX = 10_000
 
 
-@app.command(name="list")
-def list_(*, json: Json = False) -> None:
+SCHEDULES = (
+    Column("name", "name"),
+    Column("when", "description", "fold"),
+    Column("next run", lambda one: _next(one)),
+    Column("job", "type", "spare"),
+)
+RUNS = (
+    Column("tick", lambda run: _local(run["tick"])),
+    Column("job", "job"),
+    Column("outcome", "outcome"),
+    Column("cause", "cause", "spare"),
+)
+
+
+@app.command(name=("ls", "list"))
+def list_(*, options: Options = PLAIN) -> None:
     """All schedules, in plain English, with their next run."""
-    found, rows = _all(), []
-    for one in found:
-        mark = "paused" if one["paused"] else "" if one["next_runs"] else "over"
-        following = _local(one["next_runs"][0]) if one["next_runs"] else "–"
-        rows.append((one["name"], one["description"], one["type"], following, mark))
-    lines = table(("name", "when", "job", "next run", ""), rows)
-    show_list({"schedules": found}, lines, "No schedules.", json=json)
+    found = options.tenant().pages("/v1/schedules", "schedules", LIST_MAX)
+    options.rows({"schedules": found}, found, SCHEDULES, "No schedules.")
 
 
 @app.command
-def show(name: str) -> None:
-    """One schedule, whole, as JSON."""
-    show_json(Remote("tenant").get(PATH + name))
+def show(name: str, *, options: Options = PLAIN) -> None:
+    """One schedule, whole."""
+    options.record(options.tenant().get(PATH + name))
 
 
 @app.command
@@ -49,6 +61,7 @@ def put(
     overlap: Literal["allow", "skip", "queue_one", "cancel_running"] = "skip",
     catch_up: Literal["none", "last", "all"] = "last",
     dry_run: bool = False,
+    options: Options = PLAIN,
 ) -> None:
     """Make or replace a schedule; prints it in plain English with its next runs.
 
@@ -64,6 +77,8 @@ def put(
         The time zone that the expression means.
     payload
         The handler's arguments, as a JSON object.
+    pool
+        The pool to run in (default: the type's own).
     tick
         The handler's argument that gets the tick.
     jitter
@@ -88,52 +103,64 @@ def put(
         "catch_up": catch_up,
     }
     where = ("POST", "/v1/schedule-preview") if dry_run else ("PUT", PATH + name)
-    _tell(Remote("tenant").call(*where, body))
+    _tell(options.tenant().call(*where, body), options)
 
 
-@app.command
-def delete(name: str) -> None:
+@app.command(name=("delete", "rm"))
+def delete(name: str, *, options: Options = PLAIN) -> None:
     """Delete a schedule; jobs that it made stay."""
-    Remote("tenant").call("DELETE", PATH + name)
-    screen.print(f"Deleted: {name}")
+    options.tenant().call("DELETE", PATH + name)
+    options.record({"name": name, "deleted": True}, f"Deleted: {name}")
 
 
 @app.command
-def pause(name: str) -> None:
+def pause(name: str, *, options: Options = PLAIN) -> None:
     """No tick makes a job until it is resumed."""
-    Remote("tenant").call("POST", f"{PATH}{name}/pause")
-    screen.print(f"Paused: {name}")
+    found = options.tenant().call("POST", f"{PATH}{name}/pause")
+    options.record(found, f"Paused: {name}")
 
 
 @app.command
-def resume(name: str) -> None:
+def resume(name: str, *, options: Options = PLAIN) -> None:
     """Go on from the next tick."""
-    _tell(Remote("tenant").call("POST", f"{PATH}{name}/resume"))
+    _tell(options.tenant().call("POST", f"{PATH}{name}/resume"), options)
 
 
 @app.command
-def trigger(name: str) -> None:
+def trigger(name: str, *, options: Options = PLAIN) -> None:
     """Run it once, now; prints the job's id."""
-    screen.print(Remote("tenant").call("POST", f"{PATH}{name}/trigger")["id"])
+    job = options.tenant().call("POST", f"{PATH}{name}/trigger")
+    options.record(job, job["id"])
 
 
 @app.command
-def backfill(name: str, *, since: str, until: str) -> None:
-    """Run the ticks of a past range that have no run, e.g. --since 2026-01-01T00:00:00Z."""
-    body = {"since": since, "until": until}
-    found = Remote("tenant").call("POST", f"{PATH}{name}/backfill", body)
-    screen.print(f"{found['made']} runs made, {found['already']} ticks had theirs.")
+def backfill(name: str, *, since: str, until: str = "0s", options: Options = PLAIN) -> None:
+    """Run the ticks of a past range that have no run.
+
+    Parameters
+    ----------
+    since
+        From then on: 2d (ago), yesterday, or a time as in 2026-01-01T00:00Z.
+    until
+        Up to then (default: now).
+    """
+    now = datetime.now(UTC)
+    body = {"since": past(since, "since", now), "until": past(until, "until", now)}
+    found = options.tenant().call("POST", f"{PATH}{name}/backfill", body)
+    options.record(found, f"{found['made']} runs made, {found['already']} ticks had theirs.")
 
 
 @app.command
-def runs(name: str, *, limit: int = 20, json: Json = False) -> None:
-    """What became of its newest ticks."""
-    found = Remote("tenant").get(f"{PATH}{name}/runs", limit=limit)
-    rows = [
-        (_local(run["tick"]), run["outcome"], run["cause"], run["job"] or "–")
-        for run in found["runs"]
-    ]
-    show_list(found, table(("tick", "outcome", "cause", "job"), rows), "No runs yet.", json=json)
+def runs(name: str, *, limit: int = 20, options: Options = PLAIN) -> None:
+    """What became of its newest ticks.
+
+    Parameters
+    ----------
+    limit
+        So many at most.
+    """
+    found = options.tenant().get(f"{PATH}{name}/runs", limit=limit)
+    options.rows(found, found["runs"], RUNS, "No runs yet.")
 
 
 @app.command
@@ -155,23 +182,18 @@ def sync(target: str, *, prune: bool = False) -> None:
     except LoadError as error:  # what the app itself raises keeps its stack
         raise InvalidRequest(f"{error}.") from None
     for line in program.sync_schedules(prune=prune):
-        screen.print(line)
+        say(line)
 
 
-def _all() -> list[dict[str, Any]]:
-    remote, found, cursor = Remote("tenant"), [], None
-    while True:
-        page = remote.get("/v1/schedules", limit=200, cursor=cursor)
-        found += page["schedules"]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return found
+def _tell(found: dict[str, Any], options: Options) -> None:
+    lines = [found["description"], *(f"  {_local(moment)}" for moment in found["next_runs"])]
+    options.record(found, "\n".join(lines))
 
 
-def _tell(found: dict[str, Any]) -> None:
-    screen.print(found["description"])
-    for moment in found["next_runs"]:
-        screen.print(f"  {_local(moment)}")
+def _next(one: Any) -> str:
+    if one["paused"]:
+        return "paused"
+    return _local(one["next_runs"][0]) if one["next_runs"] else "over"
 
 
 def _local(text: str) -> str:

@@ -20,9 +20,10 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.runtime.clock import SystemClock
 from fairway.runtime.gc_tuning import OldObjects, tune_gc
+from fairway.runtime.log_options import LogOptions
 from fairway.runtime.loops import Loop
 from fairway.runtime.settings import Settings, load
-from fairway.runtime.telemetry import configure_logging, logger
+from fairway.runtime.telemetry import log_as, logger
 from fairway.services.platform import Platform
 
 log = logger("server")
@@ -102,7 +103,7 @@ async def serve(
         await serving
     finally:
         await collecting.stop()
-        api.relay.close()
+        await api.close()
         await platform.stop()
 
 
@@ -124,6 +125,10 @@ def server(
 
     Parameters
     ----------
+    port
+        Where it listens (default 8700).
+    host
+        The address it listens on (default 127.0.0.1).
     database_url
         postgresql://… of a database that Fairway may use for itself.
     advertised_url
@@ -134,7 +139,7 @@ def server(
 
 def run(scheduler: type[PoolShare] = PoolShare, **flags: str | int | None) -> None:
     """`scheduler` is for measurements against another one; there is no setting for it."""
-    configure_logging(json_lines=not sys.stderr.isatty())
+    log_as(LogOptions.of(os.environ))
     settings = checked(load(os.environ, **flags))
     if settings.database_url is None:
         raise InvalidRequest(
@@ -150,5 +155,7 @@ async def _main(dsn: str, settings: Settings, scheduler: type[PoolShare]) -> Non
 
     async def ready(platform: Platform) -> None:
         log.info("server ready", url=settings.url)
+        if not await platform.directory.list_keys("", 1, "operator", None):
+            log.warning("there is no operator's key yet; `fairway operator-key` makes one")
 
     await serve(dsn, settings, listener, stopping, ready, scheduler)

@@ -1,4 +1,4 @@
-"""`fairway tenants …`, `tiers`, `pause`, `resume`, `limits`: who gets what, and what must wait."""
+"""`fairway tenants …`, `tiers`, `limits`: who gets what."""
 
 from __future__ import annotations
 
@@ -6,16 +6,53 @@ from typing import Any
 
 from cyclopts import App
 
-from fairway.cli.remote import Remote, screen, show_json, table
+from fairway.cli.remote import PLAIN, Options
+from fairway.cli.terminal.output import Column, fields_of
 from fairway.core.errors import InvalidRequest
 
-app = App(name="tenants", help="Add and change tenants (operator).")
+app = App(name="tenants", help="List, add and change tenants (operator).")
 
 NUMBERS = ("weight", "cap", "rate_per_second", "burst", "depth_limit")
+LIST_MAX = 100_000
+TENANTS = (
+    Column("name", "name"),
+    Column("tier", "tier"),
+    Column("weight", "weight"),
+    Column("rate/s", "rate_per_second"),
+    Column("burst", "burst", "spare"),
+    Column("depth limit", "depth_limit"),
+    Column("cap", "cap", "spare"),
+    Column("reserved", "reserved", "spare"),
+)
+TIERS = (
+    Column("name", "name"),
+    Column("weight", "weight"),
+    Column("floor ‰", "floor_per_mille"),
+    Column("cap", "cap"),
+    Column("rate/s", "rate_per_second"),
+    Column("burst", "burst"),
+    Column("depth limit", "depth_limit"),
+    Column("group", "group", "spare"),
+)
+
+
+@app.command(name=("ls", "list"))
+def list_(*, limit: int = 1000, options: Options = PLAIN) -> None:
+    """All tenants by name, with the values in force.
+
+    Parameters
+    ----------
+    limit
+        So many at most.
+    """
+    if not 1 <= limit <= LIST_MAX:
+        raise InvalidRequest(f"--limit is a number from 1 to {LIST_MAX}.")
+    found = options.operator().pages("/v1/tenants", "tenants", limit)
+    options.rows({"tenants": found}, found, TENANTS, "No tenants: `fairway tenants add` makes one.")
 
 
 @app.command
-def add(name: str, *settings: str) -> None:
+def add(name: str, *settings: str, options: Options = PLAIN) -> None:
     """Add a tenant and print its first key.
 
     Parameters
@@ -23,17 +60,24 @@ def add(name: str, *settings: str) -> None:
     settings
         As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10
     """
-    show_json(Remote("operator").call("POST", "/v1/tenants", {"name": name} | parsed(settings)))
+    wanted = {"name": name} | parsed(settings)
+    added = options.operator().call("POST", "/v1/tenants", wanted)
+
+    def text() -> str:
+        facts = "\n".join(fields_of(added))
+        return f"{facts}\n\nThe key is shown this once: keep it, or make another."
+
+    options.record(added, text)
 
 
 @app.command
-def show(name: str) -> None:
+def show(name: str, *, options: Options = PLAIN) -> None:
     """A tenant with the values in force."""
-    show_json(Remote("operator").get(f"/v1/tenants/{name}"))
+    options.record(options.operator().get(f"/v1/tenants/{name}"))
 
 
 @app.command(name="set")
-def set_(name: str, *settings: str) -> None:
+def set_(name: str, *settings: str, options: Options = PLAIN) -> None:
     """Change a tenant; holds at once, also for what is queued.
 
     Parameters
@@ -43,38 +87,18 @@ def set_(name: str, *settings: str) -> None:
     """
     if not settings:
         raise InvalidRequest("Say what to change, as in `fairway tenants set acme tier=pro`.")
-    show_json(Remote("operator").call("PATCH", f"/v1/tenants/{name}", parsed(settings)))
+    options.record(options.operator().call("PATCH", f"/v1/tenants/{name}", parsed(settings)))
 
 
-def tiers() -> None:
+def tiers(*, options: Options = PLAIN) -> None:
     """All tiers and what their tenants are entitled to."""
-    found = Remote("operator").get("/v1/tiers")["tiers"]
-    names = ("name", "weight", "floor_per_mille", "cap", "rate_per_second", "burst", "depth_limit")
-    rows = [["–" if tier[name] is None else str(tier[name]) for name in names] for tier in found]
-    screen.print(table(names, rows))
+    found = options.operator().get("/v1/tiers")
+    options.rows(found, found["tiers"], TIERS, "No tiers.")
 
 
-def limits() -> None:
+def limits(*, options: Options = PLAIN) -> None:
     """What this tenant may do, how much is used, and what was refused."""
-    show_json(Remote("tenant").get("/v1/limits"))
-
-
-def pause(*what: str) -> None:
-    """Keep jobs from starting; what runs, runs on.
-
-    Parameters
-    ----------
-    what
-        As field=value: tenant=acme, type=email.send, pool=long, or several of them.
-    """
-    Remote("operator").call("POST", "/v1/pauses", parsed(what))
-    screen.print(f"Paused: {' '.join(what)}")
-
-
-def resume(*what: str) -> None:
-    """End a pause: name what was named when it was made."""
-    Remote("operator").call("DELETE", "/v1/pauses", query=parsed(what))
-    screen.print(f"Runs again: {' '.join(what)}")
+    options.record(options.tenant().get("/v1/limits"))
 
 
 def parsed(settings: tuple[str, ...]) -> dict[str, Any]:

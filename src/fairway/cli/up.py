@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,19 +19,21 @@ import uvloop
 from cyclopts import Parameter
 from rich.console import Console
 
-from fairway.cli.companions import Companions
+from fairway.cli.companions import Companions, WorkerWishes
 from fairway.cli.data_folder import OWNER_ONLY, is_ours, make_data_folder
 from fairway.cli.local_keys import FILE_NAME, LocalKeys, read_keys, write_keys
 from fairway.cli.serve import checked, listen, serve
 from fairway.cli.signals import stop_on_signals
+from fairway.cli.work import parse_pools
 from fairway.core.errors import InvalidRequest
 from fairway.core.ids import TenantId
 from fairway.core.keys import ApiKey
 from fairway.core.tenant import TenantSettings
+from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.loops import pause
 from fairway.runtime.random_ids import new_api_key
 from fairway.runtime.settings import Settings, load
-from fairway.runtime.telemetry import configure_logging, logger
+from fairway.runtime.telemetry import log_as, logger
 from fairway.sdk.loading import LoadError, look_for
 from fairway.services.platform import Platform
 from fairway.store.postgres.embedded import EmbeddedPostgres
@@ -51,6 +52,11 @@ def up(
     host: str | None = None,
     data_dir: Path | None = None,
     worker: bool = True,
+    pool: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
+    slots: int | None = None,
+    reload: Annotated[bool, Parameter(negative="")] = False,
+    log_level: LevelName | None = None,
+    log_format: FormatName | None = None,
 ) -> int:
     """Start everything: PostgreSQL, server and workers. Ctrl-C drains and stops.
 
@@ -68,12 +74,33 @@ def up(
         Where all state lives (default .fairway).
     worker
         Start workers too.
+    pool
+        Pools that the workers serve, each as name or name=slots (default: short, medium and long).
+    slots
+        Slots of each worker in each pool that was named without a number.
+    reload
+        Start workers again when the Python files beside their app change.
+    log_level
+        The least that is logged, by server, workers and jobs (default info).
+    log_format
+        Lines for people (text) or for programs (json); default: text on a terminal.
     """
-    apps, programs = targets if worker else (), beside or ()
-    configure_logging(json_lines=not sys.stderr.isatty())
+    behind = tuple(word for word in pool or () if ":" in word)  # no pool has a colon
+    apps, programs = (*targets, *behind) if worker else (), beside or ()
+    pools = [word for word in pool or () if word not in behind]
+    wishes = worker_wishes(pools, slots, reload)
+    log_as(choose(os.environ, log_level, log_format))
     check_words(apps, programs)
     settings = checked(load(os.environ, port=port, host=host, data_dir=data_dir))
-    return uvloop.run(_main(apps, programs, settings))
+    return uvloop.run(_main(apps, programs, settings, wishes))
+
+
+def worker_wishes(pools: list[str], slots: int | None, reloads: bool) -> WorkerWishes:
+    """Said once, to every worker; a slip is better said before anything is started."""
+    parse_pools(pools, slots)
+    words = [word for pool in pools for word in ("--pool", pool)]
+    words += [] if slots is None else ["--slots", str(slots)]
+    return WorkerWishes(tuple(words), reloads)
 
 
 def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
@@ -88,7 +115,9 @@ def check_words(targets: Sequence[str], beside: Sequence[str]) -> None:
             raise InvalidRequest(f"--beside {module}: this is an app; name apps before --beside.")
 
 
-async def _main(targets: Sequence[str], beside: Sequence[str], settings: Settings) -> int:
+async def _main(
+    targets: Sequence[str], beside: Sequence[str], settings: Settings, wishes: WorkerWishes
+) -> int:
     stopping = asyncio.Event()
 
     def stop() -> None:
@@ -109,7 +138,7 @@ async def _main(targets: Sequence[str], beside: Sequence[str], settings: Setting
             return 0  # somebody changed their mind: nobody waits for the rest of it
         guard = asyncio.create_task(_guard(postgres))
         server_stop = asyncio.Event()
-        companions = Companions(settings, stopping, server_stop)
+        companions = Companions(settings, stopping, server_stop, wishes)
 
         async def ready(platform: Platform) -> None:
             if stopping.is_set():

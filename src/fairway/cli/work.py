@@ -22,9 +22,10 @@ from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
+from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.parent_death import die_with_parent
-from fairway.runtime.telemetry import configure_logging
-from fairway.sdk.client.settings import checked_url
+from fairway.runtime.telemetry import log_as
+from fairway.sdk.http.settings import checked_url
 from fairway.sdk.limits import Limits
 from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
@@ -39,7 +40,9 @@ LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
 Several: TypeAlias = Annotated[list[str] | None, Parameter(consume_multiple=True)]
 
 app = App(name="worker", help="Run an app's jobs; or look after workers that run.")
-app.command("fairway.cli.workers:ls", name="ls", help="The live workers and what they do.")
+app.command(
+    "fairway.cli.workers:ls", name=("ls", "list"), help="The live workers and what they do."
+)
 app.command("fairway.cli.workers:drain", name="drain", help="Let one finish and leave.")
 
 
@@ -57,6 +60,8 @@ def worker(
     journal: Path | None = None,
     label: Several = None,
     warm: Several = None,
+    log_level: LevelName | None = None,
+    log_format: FormatName | None = None,
 ) -> int:
     """Run an app's jobs. SIGTERM or Ctrl-C finishes or hands back what runs, then exits 0.
 
@@ -85,29 +90,28 @@ def worker(
         What this machine has, such as gpu; some pools ask for labels.
     warm
         What is ready here (images, models): job types with that warm_key are preferred.
+    log_level
+        The least that is logged here, of the worker and of what jobs say (default info).
+    log_format
+        Lines for people (text) or for programs (json); default: text on a terminal.
     """
+    log_as(choose(os.environ, log_level, log_format))
     target, pools = named_app(target, pool)
     found_urls, api_key = find_platform(os.environ)
-    options = WorkerOptions(
-        target=target,
-        name=name or f"{socket.gethostname()}-{os.getpid()}",
-        urls=checked_urls(url or found_urls),
-        api_key=api_key,
-        slots=parse_pools(pools, slots),
-        grace_seconds=grace,
-        build=os.environ.get("FAIRWAY_BUILD", ""),
-        ceiling=parse_limits(limit or []),
-        cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
-        journal=journal or _journal_at(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")),
-        owns_process=True,
-        labels=label or [],
-        warm_keys=warm or [],
-    )
-    return _run(options)
+    return _run(
+        WorkerOptions(
+            target=target, name=name or f"{socket.gethostname()}-{os.getpid()}",
+            urls=checked_urls(url or found_urls), api_key=api_key,
+            slots=parse_pools(pools, slots), grace_seconds=grace,
+            build=os.environ.get("FAIRWAY_BUILD", ""), ceiling=parse_limits(limit or []),
+            cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
+            journal=journal or _journal_at(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")),
+            owns_process=True, labels=label or [], warm_keys=warm or [],
+        )
+    )  # fmt: skip
 
 
 def _run(options: WorkerOptions) -> int:
-    configure_logging(json_lines=not sys.stderr.isatty())
     if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
         die_with_parent(signal.SIGTERM)
     try:

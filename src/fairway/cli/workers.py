@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
-from fairway.cli.remote import Remote, screen, table
+from fairway.cli.remote import PLAIN, Options
+from fairway.cli.terminal.output import Column, Record
 
 
-def ls() -> None:
-    """List the workers that the platform hears. Needs the operator's key."""
-    names = ("name", "life", "running / slots", "draining", "silent", "limits are held by")
-    rows = [
-        (
-            one["name"],
-            one["life"],
-            ", ".join(f"{p} {one['running'].get(p, 0)}/{n}" for p, n in one["slots"].items()),
-            "yes" if one["draining"] else "",
-            f"{one['silent_seconds']:.1f} s",
-            "; ".join(f"{limit}: {means}" for limit, means in one["limits"].items()),
-        )
-        for one in Remote("operator").get("/v1/workers")["workers"]
-    ]
-    screen.print(table(names, rows))
+def _busy(one: Record) -> str:
+    return ", ".join(
+        f"{pool} {one['running'].get(pool, 0)}/{n}" for pool, n in one["slots"].items()
+    )
 
 
-def drain(name: str) -> None:
+def _state(one: Record) -> str:
+    if one["draining"]:
+        return "draining"
+    return "silent" if one["silent_seconds"] >= SILENT_SECONDS else "ok"
+
+
+def _limits(one: Record) -> str:
+    return "; ".join(f"{limit}: {means}" for limit, means in one["limits"].items())
+
+
+SILENT_SECONDS = 5.0  # a heartbeat comes at least every second or two
+
+COLUMNS = (
+    Column("name", "name"),
+    Column("life", "life"),
+    Column("state", _state),
+    Column("running / slots", _busy, "fold"),
+    Column("silent", lambda one: f"{one['silent_seconds']:.1f} s", "spare"),
+    Column("tenant", lambda one: one["tenant"] or "all", "spare"),
+    Column("build", "build", "spare"),
+)
+WITH_LIMITS = (*COLUMNS[:2], Column("limits are held by", _limits, "fold"))
+
+
+def ls(*, limits: bool = False, options: Options = PLAIN) -> None:
+    """List the workers that the platform hears. Needs the operator's key.
+
+    Parameters
+    ----------
+    limits
+        Show what holds jobs to their limits on each machine, instead.
+    """
+    found = options.operator().get("/v1/workers")
+    columns = WITH_LIMITS if limits else COLUMNS
+    options.rows(found, found["workers"], columns, "No workers: start one with `fairway worker`.")
+
+
+def drain(name: str, *, options: Options = PLAIN) -> None:
     """Ask a worker to hand back or finish what it runs, and to end. Needs the operator's key.
 
     Parameters
@@ -32,7 +60,10 @@ def drain(name: str) -> None:
     name
         The worker's name, or one life of it, as `fairway worker ls` shows it.
     """
-    asked = Remote("operator").call("POST", f"/v1/workers/{quote(name, safe='')}/drain")
-    for one in asked["workers"]:
-        running = sum(one["running"].values())
-        screen.print(f"{one['name']} ({one['life']}) was asked to drain; it runs {running} jobs.")
+    asked = options.operator().call("POST", f"/v1/workers/{quote(name, safe='')}/drain")
+    options.record(asked, lambda: "\n".join(map(_asked, asked["workers"])))
+
+
+def _asked(one: dict[str, Any]) -> str:
+    running = sum(one["running"].values())
+    return f"{one['name']} ({one['life']}) was asked to drain; it runs {running} jobs."

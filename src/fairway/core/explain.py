@@ -9,10 +9,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from fairway.core.backlog.key_limits import KeyLimit
 from fairway.core.fair_share.standings import Waiting
 from fairway.core.lifecycle import State
 
 AHEAD_MAX = 10_000  # jobs of the stream that are counted; a place further back is only "beyond"
+#: Later than any time that a job may have (`flows.NEVER`).
+NO_TIME_US = 1000 * 365 * 86_400 * 1_000_000
 SPREAD = 2  # a start is likely between half of the estimate and twice of it
 
 
@@ -22,12 +25,14 @@ class Reason(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     NOT_DUE = "not_due"
+    AFTER_OTHERS = "after_others"
     RATE = "rate"
     CHECKPOINT_STORE = "checkpoint_store"
     NO_WORKER = "no_worker"
     LABELS = "labels"
     CAPPED = "capped"
     FAIR_SHARE = "fair_share"
+    KEY_LIMIT = "key_limit"
     SLOT = "slot"
 
 
@@ -35,12 +40,14 @@ SENTENCES = {
     Reason.RUNNING: "It runs now.",
     Reason.FINISHED: "It has ended.",
     Reason.NOT_DUE: "It is scheduled for later.",
+    Reason.AFTER_OTHERS: "It waits for other jobs of its flow.",
     Reason.RATE: "It is due and waits to be put into the queue, which happens so many a second.",
     Reason.NO_WORKER: "No live worker runs this job type in this pool.",
     Reason.LABELS: "Workers offer this pool, but none has all the labels that it asks for.",
     Reason.CHECKPOINT_STORE: "It goes on from a checkpoint, and object storage does not answer.",
     Reason.CAPPED: "The tenant runs as many jobs in this pool as its cap allows.",
     Reason.FAIR_SHARE: "The tenant holds its fair slots; others have not got theirs yet.",
+    Reason.KEY_LIMIT: "It waits for a place under a limit of your own.",
     Reason.SLOT: "All slots are busy; it starts when its turn comes.",
     "paused": "It is paused, by an operator or by the tenant.",
     "circuit_open": "Something its job type leans on is away; it waits, and nothing is"
@@ -66,6 +73,7 @@ class Facts(NamedTuple):
     lacking: tuple[str, ...] = ()  # labels that the nearest worker of the pool has not
     storage_failure: str | None = None  # why a checkpoint it has cannot be read
     result_waits: str | None = None  # why its result, which is there, cannot be stored yet
+    full: KeyLimit | None = None  # the first of its own limits that has no place now
 
 
 class Start(NamedTuple):
@@ -86,14 +94,22 @@ def reason_of(facts: Facts) -> str:
     if facts.storage_failure is not None:
         return Reason.CHECKPOINT_STORE
     if facts.state is State.SCHEDULED:
-        return Reason.NOT_DUE if (facts.due_in_us or 0) > 0 else Reason.RATE
+        return _reason_to_sleep(facts.due_in_us or 0)
     if facts.hold is not None:
         return facts.hold
     if not facts.has_worker:
         return Reason.LABELS if facts.lacking else Reason.NO_WORKER
+    if facts.full is not None:
+        return Reason.KEY_LIMIT
     if facts.waiting is Waiting.CAP:
         return Reason.CAPPED
     return Reason.FAIR_SHARE if facts.waiting is Waiting.FAIR_SLOTS else Reason.SLOT
+
+
+def _reason_to_sleep(due_in_us: int) -> str:
+    if due_in_us > NO_TIME_US:
+        return Reason.AFTER_OTHERS
+    return Reason.NOT_DUE if due_in_us > 0 else Reason.RATE
 
 
 def start_of(facts: Facts) -> Start | None:
@@ -113,16 +129,25 @@ def start_of(facts: Facts) -> Start | None:
 
 
 def note_of(facts: Facts) -> str:
-    """What a sentence for all cannot say: which labels, which failure."""
+    """What a sentence for all cannot say: which labels, which failure, which key."""
     match reason_of(facts):
         case Reason.LABELS:
             return f"Missing: {', '.join(facts.lacking)}."
         case Reason.CHECKPOINT_STORE:
             return facts.storage_failure or ""
+        case Reason.KEY_LIMIT if facts.full is not None:
+            return _said(facts.full)
         case Reason.RUNNING if facts.result_waits is not None:
             return f"It has a large result, which waits to be stored. {facts.result_waits}"
         case _:
             return ""
+
+
+def _said(full: KeyLimit) -> str:
+    if full.per_ms:
+        seconds = full.per_ms / 1000
+        return f"Of key {full.key!r}, {full.most} may start in any {seconds:g} s."
+    return f"Of key {full.key!r}, {full.most} may run at once."
 
 
 def sentence_of(reason: str) -> str:

@@ -20,6 +20,7 @@ Term = NewType("Term", int)  # of a shard's owner
 Epoch = NewType("Epoch", int)  # of a lease
 
 FIRST_SHARD = ShardId(0)  # its owner does what is done once for all
+FIRST_TERM = Term(1)  # nobody owned the shard before
 NO_TERM = Term(0)  # no owner has it
 NO_EPOCH = Epoch(0)  # of a job that no lease was ever written for
 

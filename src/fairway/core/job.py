@@ -40,12 +40,20 @@ class QueuedJob(Struct, frozen=True, order=True, gc=False):
     failures: Sequence[int] | None = None  # counts by class, as `retry.Counters`; None: no failure
     timing: list[int | None] | None = None  # for `Timing.of`; None for a job that is due at once
     place: str | None = None  # where the store keeps its row, if it said so; a hint, no more
+    limits: bytes | None = None  # of its tenant's own, packed (`key_limits.py`); None: it has none
 
 
 def due_ms_of(job: QueuedJob) -> int:
     """Since when it may run: since it was accepted, or since its own time came."""
     timing = job.timing
     return timing[0] or 0 if timing else unix_ms_of(job.id)
+
+
+class JobMarks(NamedTuple):
+    """Words of a tenant's own on a job: to find it by, and to be shown with it."""
+
+    tags: list[str] | None
+    metadata: bytes | None  # JSON text
 
 
 class JobRecord(NamedTuple):
@@ -75,7 +83,13 @@ class JobRecord(NamedTuple):
     on_late: int | None = None
     billed_us: int | None = None  # slot-time of the runs before a success; None while none
     unbilled_us: int | None = None  # of runs that the platform cut short
+    parent: JobId | None = None  # whose run started it
+    children: int | None = None  # how many its success started
+    children_ms: int | None = None  # the moment in their ids
+    tags: Sequence[str] | None = None
+    metadata: bytes | None = None  # JSON text
     history: Sequence[bytes] | None = None  # ends of runs but the first success, as JSON texts
+    limits: bytes | None = None  # of its tenant's own, packed
 
 
 def payload_bytes(jobs: Sequence[QueuedJob]) -> int:
@@ -98,3 +112,4 @@ class JobFilter(NamedTuple):
     type: TypeId | None
     pool: PoolId | None
     limit: int
+    tag: str | None = None

@@ -28,6 +28,7 @@ FOREIGN = frozenset(
         "API_KEY",
         "WORKER_KEY",
         "OPERATOR_KEY",
+        "PROFILE",
         "BUILD",
         "BENCH_DELAYS",
         "BENCH_RUNS",
@@ -97,6 +98,8 @@ class Settings:
     waits_per_tenant: int = 500  # requests with `Prefer: wait`
     drain_seconds: float = 25.0
     metrics_name_types: bool = False  # whether /metrics tells job types to who has no key
+    log_level: str = "info"  # read by `log_options.py`, and by workers
+    log_format: str | None = None  # text or json; text on a terminal unless told otherwise
     postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
 
     def lease_seconds_of(self, pool: Pool) -> float:

@@ -23,6 +23,7 @@ from prometheus_client.core import (
 
 from fairway.runtime.clock import Clock
 from fairway.runtime.log_lines import write_unclaimed_as_json
+from fairway.runtime.log_options import LogOptions
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 TYPES_MAX = 500  # job types with a label of their own
@@ -240,8 +241,8 @@ class Instruments(NamedTuple):
     metrics: Metrics
 
 
-def configure_logging(*, json_lines: bool) -> None:
-    """Lines for people on a terminal, JSON otherwise; to stderr, so that stdout stays data."""
+def configure_logging(*, json_lines: bool, level: int = logging.INFO) -> None:
+    """Lines for people, or JSON; to stderr, so that stdout stays data."""
     renderer: Any = (
         structlog.processors.JSONRenderer()
         if json_lines
@@ -255,11 +256,15 @@ def configure_logging(*, json_lines: bool) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     if json_lines:
         write_unclaimed_as_json()
+
+
+def log_as(options: LogOptions) -> None:
+    configure_logging(json_lines=options.is_json, level=options.level)
 
 
 def logger(name: str) -> Any:

@@ -9,14 +9,20 @@ worker reads `app.jobs`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 
+from fairway.core.errors import Conflict
 from fairway.sdk.client.backend import Backend, testing_backend
+from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.client.handle import blocking_run
-from fairway.sdk.client.settings import ClientSettings, find_settings
+from fairway.sdk.client.run_door import RunDoor
 from fairway.sdk.durations import Duration, seconds_of
+from fairway.sdk.handler.context import running
+from fairway.sdk.hooks import AroundEnqueue, AroundRun, Hooks, OnDeath, OnFailure, OnWorker
+from fairway.sdk.http.settings import ClientSettings, find_settings
 from fairway.sdk.job import AsyncJob, Job, JobOptions, SyncJob
 from fairway.sdk.loading import NotAnApp, load_object
 from fairway.sdk.options import refuse_unknown
@@ -28,6 +34,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 AnyJob = TypeVar("AnyJob", bound=Job[..., Any])
+
+
+AroundRunT = TypeVar("AroundRunT", bound=AroundRun)
+AroundEnqueueT = TypeVar("AroundEnqueueT", bound=AroundEnqueue)
+OnFailureT = TypeVar("OnFailureT", bound=OnFailure)
+OnDeathT = TypeVar("OnDeathT", bound=OnDeath)
+OnWorkerT = TypeVar("OnWorkerT", bound=OnWorker)
 
 
 class App:
@@ -45,6 +58,7 @@ class App:
         self.name = name
         self.jobs: dict[str, Job[..., Any]] = {}
         self.schedules: dict[str, Declared] = {}
+        self.hooks = Hooks()
         self._url = url
         self._api_key = api_key
         self._patience_seconds = seconds_of(patience)
@@ -53,6 +67,38 @@ class App:
     def job(self) -> JobDecorator:
         """`@app.job` or `@app.job(pool=…, timeout=…)` on a function makes it a job type."""
         return JobDecorator(self, {})
+
+    # -- hooks: each is called with one value, and is given back as it is -------------------------
+
+    def around_run(self, hook: AroundRunT) -> AroundRunT:
+        """A generator function of a Ctx that yields once: what is before it and after it."""
+        self.hooks.around_run.append(hook)
+        return hook
+
+    def around_enqueue(self, hook: AroundEnqueueT) -> AroundEnqueueT:
+        """A generator function of an `Enqueueing` that yields once."""
+        self.hooks.around_enqueue.append(hook)
+        return hook
+
+    def on_failure(self, hook: OnFailureT) -> OnFailureT:
+        """Called with a `RunFailure` after each run that failed, where it ran."""
+        self.hooks.on_failure.append(hook)
+        return hook
+
+    def on_death(self, hook: OnDeathT) -> OnDeathT:
+        """Called with a `JobDeath` by the worker whose report made the job a dead one."""
+        self.hooks.on_death.append(hook)
+        return hook
+
+    def on_worker_start(self, hook: OnWorkerT) -> OnWorkerT:
+        """Called in each process that runs jobs, before the first one."""
+        self.hooks.on_worker_start.append(hook)
+        return hook
+
+    def on_worker_stop(self, hook: OnWorkerT) -> OnWorkerT:
+        """Called in each process that runs jobs, when it is told to end."""
+        self.hooks.on_worker_stop.append(hook)
+        return hook
 
     def schedule(
         self,
@@ -76,10 +122,17 @@ class App:
     async def async_schedules(self, *, prune: bool = False) -> list[str]:
         """Bring the declared schedules to the server; `prune` deletes those no longer declared.
 
-        Answers what was done, a line each.
+        Answers what was done, a line each. Under a testing mode that is open here they fire when
+        its clock is turned.
         """
         source = f"app:{self.name}"
         done = []
+        if (mode := testing_backend.get()) is not None:
+            for declared in self.schedules.values():
+                is_new = mode.keep_schedule(declared.name, declared.request(source), declared.job)
+                done.append(f"{'made' if is_new else 'updated'} {declared.name}")
+            gone = mode.drop_schedules(source, self.schedules) if prune else []
+            return done + [f"deleted {name}" for name in gone]
         for declared in self.schedules.values():
             request = declared.request(source)
             is_new = await self.client.put_schedule(declared.name, request)
@@ -119,7 +172,22 @@ class App:
         )
 
     def door(self) -> Backend:
-        """The testing mode that is open here, else the client."""
+        """The run that goes on here; else the testing mode that is open here, else the client."""
+        ctx = running()
+        return self._door_below() if ctx is None else RunDoor(ctx.follow_ups, self._door_below)
+
+    def flow_door(self) -> FlowDoor:
+        """Where chains and groups are handed in: over HTTP, by whoever has a tenant's key."""
+        if running() is not None:
+            raise Conflict(
+                "chains, groups and after= cannot be handed in inside a run; start a follow-up"
+                " job with enqueue, or hand the flow in from where the run was enqueued"
+            )
+        if testing_backend.get() is not None:
+            raise Conflict("chains, groups and after= need a server; testing modes know none")
+        return self.client.flows
+
+    def _door_below(self) -> Backend:
         return testing_backend.get() or self.client
 
     def register(self, job: Job[..., Any]) -> None:
@@ -131,6 +199,14 @@ class App:
         """Close the connections of this event loop."""
         if "client" in vars(self):
             await self.client.aclose()
+
+    @asynccontextmanager
+    async def lifespan(self, web: object = None) -> AsyncIterator[None]:
+        """`FastAPI(lifespan=app.lifespan)`, or Starlette's: connections end with the program."""
+        try:
+            yield
+        finally:
+            await self.aclose()
 
     def close(self) -> None:
         """Close the connections of the synchronous half."""

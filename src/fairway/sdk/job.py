@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property
+from math import inf
 from typing import (
     Any,
     Generic,
@@ -25,18 +26,21 @@ from typing import (
 from fairway.core.pools import BY_NAME
 from fairway.core.run.process_limits import CANCEL_GRACE_MS, UNLIMITED
 from fairway.sdk.client.backend import HasDoor
+from fairway.sdk.client.calls import PlainCall, TypedCall
 from fairway.sdk.client.enqueue import (
-    Call,
     EnqueueOptions,
     Enqueuer,
     checked_pool,
     checked_priority,
 )
+from fairway.sdk.client.flows import Signature
 from fairway.sdk.client.handle import Handle
 from fairway.sdk.durations import Duration, milliseconds_of, seconds_of
-from fairway.sdk.handler.codec import Codec, refuse_unnamed_parameters
+from fairway.sdk.handler.codec import Codec, ForgetfulCodec, refuse_unnamed_parameters
 from fairway.sdk.handler.outcomes import Retry
+from fairway.sdk.key_limits import KeyLimits, Limit, Rate
 from fairway.sdk.limits import Limits
+from fairway.sdk.unique import Unique, UniqueKey
 from fairway.wire.job_type import TypeTerms
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
 
@@ -53,6 +57,7 @@ class JobOptions(TypedDict, total=False):
     name: str  # the job type; the function's name unless told otherwise
     pool: str
     timeout: Duration
+    soft_timeout: Duration  # when SoftTimeLimit is raised in the handler, before the timeout
     mode: RunMode
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     #: Short for retry=Retry(attempts): how often the handler may raise. No bound for runs that end
@@ -64,7 +69,11 @@ class JobOptions(TypedDict, total=False):
     runaway_after: Duration  # processor time without progress or checkpoint; 0 for never
     depends_on: str  # what it leans on, such as stripe
     warm_key: str  # workers that keep this ready are preferred: an image, a model
+    ignore_result: bool  # nothing that it returns is kept: `result()` is None
     version: str
+    concurrency: Limit | list[Limit]  # so many runs at once, of the type or of a key
+    rate: Rate | list[Rate]  # so many starts in a while, likewise
+    unique: Unique  # one job of its kind at a time
     schema: dict[str, Any]  # JSON Schema of the arguments, checked when a job is submitted
 
 
@@ -82,12 +91,18 @@ class Job(Generic[P, R]):
         self.pool = checked_pool(options.get("pool", "short"))
         self.priority = checked_priority(options.get("priority", 5))
         self.timeout_seconds = seconds_of(options["timeout"]) if "timeout" in options else None
+        self.soft_timeout_seconds = _checked_soft(options, self.timeout_seconds)
         self.retry = _chosen_retry(options)
         self.limits = options["limits"].terms if "limits" in options else UNLIMITED
         self.run_mode = _chosen_mode(options, self.pool, self.is_async)
         self.is_mode_chosen = "mode" in options or "limits" in options
+        self.ignores_result = options.get("ignore_result", False)
         self.cancel_grace_ms = _milliseconds(options.get("cancel_grace"), CANCEL_GRACE_MS)
         self.runaway_after_ms = _milliseconds(options.get("runaway_after"), None)
+        self.key_limits = KeyLimits(
+            self.name, function, options.get("concurrency"), options.get("rate")
+        )
+        self.unique_key = UniqueKey(self.name, function, options.get("unique"))
         self.terms = self._terms(options)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function
@@ -110,7 +125,8 @@ class Job(Generic[P, R]):
     @cached_property
     def codec(self) -> Codec:
         """Made on first use; a TypeError here means that the annotations cannot be resolved."""
-        return Codec(self.function, self.name)
+        kind = ForgetfulCodec if self.ignores_result else Codec
+        return kind(self.function, self.name)
 
     @property
     def wants_ctx(self) -> str | None:
@@ -133,17 +149,30 @@ class Job(Generic[P, R]):
         """The same job with another word about where, when and how it runs."""
         return Enqueuer(self, options)
 
+    @cached_property
+    def _as_declared(self) -> Enqueuer[P, R]:
+        """Kept: to look at no options again for every job takes as long as to hand one in."""
+        return self.options()
+
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return self.options().enqueue(*args, **kwargs)
+        return self._as_declared.enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return await self.options().aenqueue(*args, **kwargs)
+        return await self._as_declared.aenqueue(*args, **kwargs)
 
-    def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> TypedCall[P]:
+        """The arguments of one job, for `enqueue_many`; `.keyed(…)` gives it a key of its own."""
+        return TypedCall(args, kwargs)
+
+    def enqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         return self.options().enqueue_many(calls)
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         return await self.options().aenqueue_many(calls)
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """A call for a chain or a group, which is not made yet."""
+        return self.options().s(*args, **kwargs)
 
     def handle(self, job_id: str) -> Handle[R]:
         """The handle of a job of this type that was enqueued before."""
@@ -181,6 +210,17 @@ def _milliseconds(duration: Duration | None, default: int) -> int: ...
 def _milliseconds(duration: Duration | None, default: None) -> int | None: ...
 def _milliseconds(duration: Duration | None, default: int | None) -> int | None:
     return default if duration is None else milliseconds_of(duration)
+
+
+def _checked_soft(options: JobOptions, timeout_seconds: float | None) -> float | None:
+    if "soft_timeout" not in options:
+        return None
+    seconds = seconds_of(options["soft_timeout"])
+    if not 0 < seconds < (timeout_seconds or inf):
+        raise ValueError(
+            f"soft_timeout must be longer than nothing and shorter than timeout, not {seconds:g} s"
+        )
+    return seconds
 
 
 def _chosen_retry(options: JobOptions) -> Retry:

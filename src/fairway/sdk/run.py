@@ -7,13 +7,17 @@ raises for what a handler does. It neither reports nor retries: the caller does.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Coroutine
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.handler.alarm import alarm
 from fairway.sdk.handler.context import Ctx, enter, leave
-from fairway.sdk.handler.outcomes import TimeLimitPassed, outcome_of
+from fairway.sdk.handler.outcomes import SoftTimeLimit, TimeLimitPassed, outcome_of
+from fairway.sdk.handler.soft_limit import WarnedInTime
 from fairway.sdk.handler.threads import ThreadRun
 from fairway.sdk.job import Job
 
@@ -30,7 +34,7 @@ async def run_job(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
         try:
-            if job.is_async and ctx.timeout_seconds is None:
+            if job.is_async and _is_bare(job, ctx):
                 value = await job.function(**arguments)  # the hot way: no frame in between
             else:
                 value = await _within_limit(_called(job, arguments, ctx), ctx)
@@ -51,12 +55,11 @@ def run_job_here(job: Job[..., Any], payload: bytes, ctx: Ctx) -> Outcome:
         arguments = with_ctx(job, job.decode_arguments(payload), ctx)
         entered = enter(ctx)
         try:
-            if ctx.timeout_seconds is None:
+            if _is_bare(job, ctx):
                 value = job.function(**arguments)
+                value = asyncio.run(value) if job.is_async else value
             else:
-                with alarm(ctx.time_left(), limit_passed(ctx)):
-                    value = job.function(**arguments)
-            value = asyncio.run(value) if job.is_async else value
+                value = _called_here(job, arguments, ctx)
         finally:
             leave(entered)
     except (Exception, SystemExit, asyncio.CancelledError) as error:
@@ -68,7 +71,13 @@ def conclude(
     job: Job[..., Any], ctx: Ctx, value: Any = None, error: BaseException | None = None
 ) -> Outcome:
     """What this value or error means for this job at this attempt."""
-    end = outcome_of(value, error, job.encode_result, job.retry, ctx.attempt)
+    if error is not None and job.app.hooks.on_failure:
+        ctx.note_error(error)
+    if error is None:
+        end = outcome_of(value, None, job.encode_result)
+    else:
+        sample = random.random() if ctx.sample is None else ctx.sample
+        end = outcome_of(None, error, job.encode_result, job.retry, ctx.attempt, sample)
     return _handed_back(ctx, end) if end.kind is OutcomeKind.RETURNED else end
 
 
@@ -88,14 +97,52 @@ def with_ctx(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> dict[st
     return arguments
 
 
+def _is_bare(job: Job[..., Any], ctx: Ctx) -> bool:
+    """Nothing stands around its call."""
+    return (
+        ctx.timeout_seconds is None
+        and job.soft_timeout_seconds is None
+        and not job.app.hooks.around_run
+    )
+
+
+def _called_here(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    is_limited = ctx.timeout_seconds is not None or job.soft_timeout_seconds is not None
+    limit = alarm(ctx.time_left(), limit_passed(ctx), _soft(job)) if is_limited else nullcontext()
+    with limit, job.app.hooks.run(ctx):
+        value = job.function(**arguments)
+        return asyncio.run(value) if job.is_async else value
+
+
 async def _called(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    if not job.app.hooks.around_run:
+        return await _called_bare(job, arguments, ctx)
+    with job.app.hooks.run(ctx):
+        return await _called_bare(job, arguments, ctx)
+
+
+async def _called_bare(job: Job[..., Any], arguments: dict[str, Any], ctx: Ctx) -> Any:
+    soft_seconds = job.soft_timeout_seconds
     if job.is_async:
-        return await job.function(**arguments)
+        work = job.function(**arguments)
+        return await (work if soft_seconds is None else WarnedInTime(work, soft_seconds))
     if job.run_mode == "loop":
-        with alarm(ctx.time_left(), limit_passed(ctx)):
+        with alarm(ctx.time_left(), limit_passed(ctx), _soft(job)):
             return job.function(**arguments)
     ctx.thread = ThreadRun(job.function, arguments)
-    return await ctx.thread.call()
+    if soft_seconds is None:
+        return await ctx.thread.call()
+    warn = partial(ctx.thread.warn, SoftTimeLimit)
+    timer = asyncio.get_running_loop().call_later(soft_seconds, warn)
+    try:
+        return await ctx.thread.call()
+    finally:
+        timer.cancel()
+
+
+def _soft(job: Job[..., Any]) -> tuple[float, SoftTimeLimit] | None:
+    seconds = job.soft_timeout_seconds
+    return None if seconds is None else (seconds, SoftTimeLimit())
 
 
 async def _within_limit(work: Coroutine[Any, Any, T], ctx: Ctx) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from fairway.core.ids import ShardId
 from fairway.runtime.telemetry import Instruments, logger
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 JOBS_MAX = 2000  # in one commit
 BYTES_MAX = 4 << 20  # in one commit, unless one item has more: all in it wait for all of it
 FULL_JOBS = 400  # a group of this size need not wait for more
-LINGER_JOBS_MIN = 8  # linger only if recent groups were at least this large
+LINGER_MIN = 8  # linger only if recent groups were at least this large, in jobs or in items
 PATIENCE_SECONDS = 0.25  # a group that is under way for longer is not waited for
 log = logger("group_commit")
 
@@ -41,7 +41,10 @@ class GroupCommit(Generic[Item]):
         sizes: Sizes[Item] | None = None,
         writes_max: int = 1,
         linger_seconds: float = 0.0,
+        linger_counts: Literal["jobs", "items"] = "jobs",
     ) -> None:
+        """`linger_counts` is what a group's size is counted in when it is asked whether more is
+        likely to come: an item of many jobs that comes alone need not wait for others."""
         self.kind = kind
         self._flush = flush
         self._clock = instruments.clock
@@ -50,9 +53,10 @@ class GroupCommit(Generic[Item]):
         self._sizes = sizes  # None: one small job each
         self._writes_max = writes_max
         self._linger_seconds = linger_seconds
+        self._counts_items = linger_counts == "items"
         self._items: list[Item] = []
         self._jobs_gathered = 0  # in items, not under way yet
-        self._recent_jobs = 0.0  # how many jobs a group had lately
+        self._recent = 0.0  # how large groups were lately
         self._pump_due = False
         self._look_due = False
         self._begun_us = 0  # when the last group went on its way
@@ -82,7 +86,7 @@ class GroupCommit(Generic[Item]):
         if not self._may_begin():
             self._look_later()
             return
-        if self._recent_jobs < LINGER_JOBS_MIN:
+        if self._recent < LINGER_MIN:
             self._pump()  # a turn of the event loop may take longer than the commit
             return
         self._pump_due = True
@@ -126,7 +130,7 @@ class GroupCommit(Generic[Item]):
             group = self._take()
             jobs = self._jobs_in(group)
             self._jobs_gathered -= jobs
-            self._recent_jobs += (jobs - self._recent_jobs) / 4
+            self._recent += ((len(group) if self._counts_items else jobs) - self._recent) / 4
             self._begun_us = self._clock.now_us()
             task = asyncio.create_task(self._commit(group, jobs), name=f"commit:{self.kind}")
             self._busy.add(task)

@@ -36,6 +36,9 @@ from fairway.services.jobs.control import Control
 from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
+from fairway.services.jobs.families import Families
+from fairway.services.jobs.flows import Flows
+from fairway.services.jobs.job_logs import JobLogs
 from fairway.services.jobs.lookup import JobLookup
 from fairway.services.jobs.waiting import JobWaits
 from fairway.services.jobs.watchers import Watchers
@@ -69,17 +72,21 @@ from fairway.services.schema import make_partitions, opened
 from fairway.services.store_clock import StoreClock
 from fairway.services.store_watch import StoreWatch
 from fairway.services.submit.admission import Admission
+from fairway.services.submit.flow_intake import FlowIntake
+from fairway.services.submit.follow_ups import FollowUpIntake
 from fairway.services.submit.hints import Hints
+from fairway.services.submit.outbox import Outbox
 from fairway.services.submit.submission import SubmissionPorts, Submissions
 from fairway.services.workers.exchange import Exchange, Intake
 from fairway.services.workers.rescuer import Rescuer
 from fairway.services.workers.revocation import Revocation
+from fairway.services.workers.run_logs import RunLogs
 from fairway.services.workers.time_limits import TimeLimitWatch
 from fairway.services.workers.worker_list import WorkerList
 from fairway.store import leadership
 from fairway.store.connections.database import DISCONNECTED, Database
 from fairway.store.object_storage.storage import Objects, Storage
-from fairway.store.tenants import Cluster, found_cluster
+from fairway.store.registry.tenants import Cluster, found_cluster
 
 log = logger("platform")
 
@@ -187,16 +194,23 @@ class Platform:
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.hints = Hints()
+        ports = SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints)
         self.submissions = Submissions(
-            self.database,
+            self.database, self.directory, self.dispatcher, self.admission, self.instruments,
+            self.store_clock, ports, shard_count=self.cluster.shard_count,
+        )  # fmt: skip
+        self.flow_intake = FlowIntake(
+            self.turns,
             self.directory,
             self.dispatcher,
-            self.admission,
-            self.instruments,
-            self.store_clock,
-            SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints),
+            self.submissions,
+            self.hints,
             shard_count=self.cluster.shard_count,
         )
+        self.outbox = Outbox(
+            self.database, self.directory, self.dispatcher, self.submissions, self.admission,
+            self.metrics,
+        )  # fmt: skip
 
     def _join_storage(self) -> None:
         """Where large data lies."""
@@ -236,7 +250,7 @@ class Platform:
             ),
         )
         self.lease_writer = LeaseWriter(
-            self.database, self.dispatcher, self.watchers, self.instruments,
+            self.database, self.dispatcher, self.watchers, self.instruments, self.store_clock,
             shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
         )  # fmt: skip
         self._late_ports.record_ends.bind(self.recorder.record)
@@ -245,6 +259,13 @@ class Platform:
             has_room=self.recorder.large_results.has_room,
             is_behind=self.recorder.is_behind,
             is_aside=self.recorder.refused_ends.is_aside,
+            take_parent=FollowUpIntake(
+                self.directory,
+                self.dispatcher,
+                self.admission,
+                self.store_clock,
+                self.recorder.large_results.give_back,
+            ).take,
         )
         self.exchange = Exchange(
             self.turns, self.registry, self.dispatcher, self.watchers, self.metrics, settings,
@@ -260,6 +281,7 @@ class Platform:
             before_open=self.fair_share_loop.take_over,
             on_revoked=self.revocation.revoked,
             on_news=self.wakeups.of("ownership"),
+            on_committed=self.outbox.news.set,
         )
         self.ownership = Ownership(
             self.database, self.dispatcher, self.store_clock, self.settings, ports,
@@ -269,10 +291,7 @@ class Platform:
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
         self.job_lookup = JobLookup(
-            self.database,
-            self.dispatcher,
-            self.store_clock,
-            shard_count=self.cluster.shard_count,
+            self.database, self.dispatcher, self.store_clock, shard_count=self.cluster.shard_count
         )
         self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
         self.explainer = Explainer(
@@ -283,11 +302,16 @@ class Platform:
             self.database, self.turns, self.dispatcher, self.job_lookup, self.watchers,
             self.store_clock, self.wakeups.of("promoter"),
         )  # fmt: skip
+        self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
         self.tenant_events = TenantEvents(self.database)
+        self.log_watchers = Watchers()  # apart: who waits for a job need not look at every line
+        self.job_logs = JobLogs(self.database, self.log_watchers)
+        self.run_logs = RunLogs(self.database, self.log_watchers, self.instruments)
         self.dead_letters = DeadLetters(
             self.database, self.dispatcher, self.watchers, self.store_clock,
             shard_count=self.cluster.shard_count,
         )  # fmt: skip
+        self.flows = Flows(self.database, self.job_lookup, self.control, self.dead_letters)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
         self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
 
@@ -396,6 +420,7 @@ class Platform:
         """The server is about to stop: another goes on, and every call held open is answered."""
         await shutdown.hand_over(self.ownership, self.lease_writer, self.recorder)
         self.watchers.close()
+        self.log_watchers.close()
         for session in self.dispatcher.all_sessions():
             session.wake()
 

@@ -14,6 +14,7 @@ from fairway.store.connections import row_security_proof
 from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.hosts import identity_of
 from fairway.store.schema import partitions
+from fairway.store.schema.log_partitions import make_log_days
 from fairway.store.schema.migrate import migrate_at
 
 log = logger("schema")
@@ -77,5 +78,6 @@ async def make_partitions(connection: Connection, now: datetime) -> None:
     """A server need not wait for them: jobs find a place, and the pruner tries again."""
     try:
         await partitions.make_ahead(connection, now)
+        await make_log_days(connection, now)
     except partitions.NOT_NOW as error:
         log.warning("jobs in use, partitions are made later", error=repr(error))

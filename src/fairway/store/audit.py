@@ -1,4 +1,4 @@
-"""Who changed what, for operators: pools, job types, and what the platform decided by itself."""
+"""Who changed what, for operators: what they did by hand, and what the platform decided."""
 
 from __future__ import annotations
 

@@ -55,6 +55,44 @@ def is_cut(page: Sequence[JobRecord]) -> bool:
     return sum(len(job.result or b"") + len(job.error or b"") for job in page) >= PAGE_BYTES
 
 
+async def list_children(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[JobId]
+) -> list[JobRecord]:
+    """Those of these that are there, as `list_jobs` shows them."""
+    return await fetch_as(
+        JobRecord, connection, _SQL["list_children"], shard=shard, tenant=tenant, ids=ids
+    )
+
+
+class Relative(NamedTuple):
+    """A job of a family: where it stands, and where its children are."""
+
+    id: JobId
+    tenant: TenantId
+    pool: PoolId
+    type: TypeId
+    priority: int
+    lane: int
+    state: int
+    epoch: Epoch
+    children: int | None
+    children_ms: int | None
+
+    @property
+    def live(self) -> LiveJob:
+        key = StreamKey(self.tenant, self.pool, self.type, self.priority, self.lane)
+        return LiveJob(self.id, key)
+
+
+async def read_relatives(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[JobId]
+) -> list[Relative]:
+    """Those of these that are there."""
+    return await fetch_as(
+        Relative, connection, _SQL["read_relatives"], shard=shard, tenant=tenant, ids=ids
+    )
+
+
 class IdRange(NamedTuple):
     since: str
     before: str

@@ -7,7 +7,7 @@ replaced can write nothing, however late its statement arrives.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
@@ -26,6 +26,7 @@ class LeaseRow(NamedTuple):
     epoch: Epoch
     session: str
     token: str
+    started_at: datetime | None = None  # when it was granted; now unless told otherwise
 
 
 class HeldJob(NamedTuple):
@@ -70,7 +71,7 @@ async def write_leases(
 ) -> set[str]:
     """Answers the ids whose lease was written; the others are no longer free to run."""
     # Rows are locked in one order by all: batches must not deadlock.
-    rows = columns(sorted(leases), "tenants", "ids", "epochs", "sessions", "tokens")
+    rows = columns(sorted(leases), "tenants", "ids", "epochs", "sessions", "tokens", "started_ats")
     return set(await fetch_values(connection, _SQL["write_leases"], shard=shard, term=term, **rows))
 
 

@@ -11,7 +11,10 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from fairway.core.ids import Epoch, JobId, ShardId, TenantId, Term
+from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
+from fairway.core.run.follow_ups import Children
+from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
 from fairway.store.connections.database import Connection, execute, fetch, is_found
 from fairway.store.sql import load
@@ -30,6 +33,13 @@ class Success(NamedTuple):
 
 # A Success, or as plain as one.
 SuccessRow: TypeAlias = tuple[TenantId, str, Epoch, int, bytes | None, str | None]
+
+
+class Parent(NamedTuple):
+    """A success that starts others."""
+
+    success: Success
+    children: Children
 
 
 class Settlement(NamedTuple):
@@ -59,14 +69,23 @@ class RefusedEnd(NamedTuple):
 
 
 async def record_successes(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[SuccessRow]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[SuccessRow],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
-    """Answers the ids that are not recorded under their epoch: refused by the guard."""
+    """Answers the ids that are not recorded under their epoch: refused by the guard.
+
+    Here and below, those that are in a flow are among them, unless their ends are counted now.
+    """
     done = sorted(done)  # rows are locked in one order by all: batches must not deadlock
     tenants, ids, epochs, rans_us, results, places = zip(*done, strict=True)
     values = {
         "shard": shard,
         "term": term,
+        "in_flow": in_flow,
         "tenants": arrays.numbers(tenants),
         "ids": arrays.ids(ids),
         "epochs": arrays.numbers(epochs),
@@ -93,8 +112,56 @@ def _without_nulls(results: Sequence[bytes | None]) -> list[bytes | None]:
     return sent if any(sent) else []
 
 
+async def record_parents(
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[Parent],
+    *,
+    in_flow: bool = False,
+) -> set[str]:
+    """As `record_successes`; what each of them starts is there from then on, or it is not."""
+    done = sorted(done, key=lambda item: item.success[:2])
+    ends = [item.success for item in done]
+    values = arrays.columns(ends, "tenants", "ids", "epochs", "rans_us", "results")
+    values["children"] = [len(item.children.jobs) for item in done]
+    values["children_ms"] = [item.children.at_ms for item in done]
+    rows = [_child(item, job) for item in done for job in item.children.jobs]
+    values |= arrays.columns(rows, *_OF_CHILD)
+    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    ended = await fetch(connection, _SQL["record_parents"], **given, **values)
+    if len(ended) == len(done):
+        return set()
+    expected = {str(one.job): (State.SUCCEEDED, one.epoch) for one in ends}
+    return await _not_recorded(connection, shard, values["tenants"], expected)
+
+
+_OF_CHILD = (
+    "child_tenants", "parents", "child_ids", "types", "pools", "priorities", "lanes",
+    "child_states", "timeouts_ms", "payloads", "execute_ats", "not_afters", "on_lates",
+)  # fmt: skip
+
+
+def _child(parent: Parent, job: QueuedJob) -> tuple[object, ...]:
+    state = State.SCHEDULED if job.id in parent.children.scheduled else State.QUEUED
+    due_ms, last_ms, on_late = job.timing or (None, None, None)
+    return (
+        job.tenant, parent.success.job, job.id, job.type, job.pool, job.priority, job.lane,
+        state.value, job.timeout_ms, job.payload, _moment(due_ms), _moment(last_ms), on_late,
+    )  # fmt: skip
+
+
+def _moment(unix_ms: int | None) -> datetime | None:
+    return None if unix_ms is None else from_unix_ms(unix_ms)
+
+
 async def settle(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[Settlement]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[Settlement],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
     """As `record_successes`, for every other end."""
     done = sorted(done)
@@ -104,6 +171,7 @@ async def settle(
         _SQL["settle"],
         shard=shard,
         term=term,
+        in_flow=in_flow,
         tenants=tenants,
         ids=[item.job for item in done],
         epochs=[item.epoch for item in done],
@@ -125,12 +193,18 @@ async def settle(
 
 
 async def end_refused(
-    connection: Connection, shard: ShardId, term: Term, done: Sequence[RefusedEnd]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    done: Sequence[RefusedEnd],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
     """As `settle`, and nothing of the run is written."""
     done = sorted(done)
     values = arrays.columns(done, "tenants", "ids", "epochs", "errors", "fingerprints")
-    touched = await execute(connection, _SQL["end_refused"], shard=shard, term=term, **values)
+    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    touched = await execute(connection, _SQL["end_refused"], **given, **values)
     if touched == len(done):
         return set()
     expected = {str(item.job): (State.DEAD, item.epoch) for item in done}

@@ -169,6 +169,13 @@ CREATE TABLE jobs (
     on_late      smallint,                                -- and what is done after it
     billed_us    bigint,                                  -- slot-time of runs before a success; NULL while none
     unbilled_us  bigint,                                  -- of runs that the platform cut short
+    parent       uuid,                                    -- whose run started it; NULL: none did
+    children     int,                                     -- how many its success started; NULL: none
+    children_ms  bigint,                                  -- the moment in their ids (core/run/follow_ups.py)
+    tags         text[],                                  -- to find it by; NULL while none, as is the next
+    metadata     bytea,                                   -- JSON text of an object, of the tenant's own words
+    flows        uuid[],                                  -- which flows count how it ends; NULL: it is in none
+    limits       bytea,                                   -- of its tenant's own, by key, as JSON; NULL: it has none
     PRIMARY KEY (shard, tenant, id),                      -- every caller knows its tenant; also the list of a tenant's jobs
     CONSTRAINT state_is_known CHECK (state BETWEEN 0 AND 6),
     CONSTRAINT scheduled_has_a_time CHECK (state <> 0 OR execute_at IS NOT NULL),
@@ -226,6 +233,21 @@ CREATE TABLE idempotency (
     autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
 );
 CREATE INDEX idempotency_expiry ON idempotency (shard, expires_at);
+
+-- Which job holds a key that its tenant wants to be unique. Written only by jobs that want that.
+CREATE TABLE unique_jobs (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    digest       bytea       NOT NULL,                    -- of the tenant's key, 16 bytes
+    job          uuid        NOT NULL,                    -- who holds it
+    states       smallint    NOT NULL,                    -- in which it does, as bits
+    expires_at   timestamptz NOT NULL,                    -- and until when
+    PRIMARY KEY (shard, tenant, digest)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000,
+    autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX unique_jobs_expiry ON unique_jobs (shard, expires_at);
 
 -- What must not start for now: all that matches the numbers given.
 CREATE TABLE pauses (
@@ -364,6 +386,69 @@ CREATE TABLE checkpoints (
     PRIMARY KEY (shard, tenant, job, epoch, number)
 );
 
+-- What runs said: chunks of lines, in days of their own by when they were written, so that old ones go as a whole.
+CREATE TABLE job_logs (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    job          uuid        NOT NULL,
+    epoch        bigint      NOT NULL,                    -- of the lease that the run had
+    first_n      smallint    NOT NULL,                    -- numbers of its lines
+    last_n       smallint    NOT NULL,
+    written_at   timestamptz NOT NULL DEFAULT now(),
+    attempt      smallint    NOT NULL,
+    lines        bytea       NOT NULL,                    -- JSON text of a list
+    PRIMARY KEY (shard, tenant, job, epoch, first_n, written_at),
+    CONSTRAINT lines_have_an_order CHECK (first_n BETWEEN 1 AND last_n)
+) PARTITION BY RANGE (written_at);
+-- Jobs that a tenant hands in with a transaction of its own: there when that commits, gone when it rolls back. The owner of
+-- the shard moves them to `jobs`, tenant by tenant. Nothing reads this table but that move.
+CREATE TABLE outbox (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    id           uuid        NOT NULL,                    -- the job's, made by the function below
+    request      text        NOT NULL,                    -- as the body of POST /v1/jobs
+    refused_at   timestamptz,                             -- it was set aside, and will not be moved
+    reason       text,                                    -- why
+    PRIMARY KEY (shard, tenant, id),
+    CONSTRAINT a_refusal_has_its_reason CHECK ((refused_at IS NULL) = (reason IS NULL))
+) WITH (                                                  -- rows stay for a moment
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX outbox_waiting ON outbox (shard, tenant, id) WHERE refused_at IS NULL;
+
+-- Which login of the database hands jobs in, and whose they are: PostgreSQL vouches for the login.
+CREATE TABLE sql_logins (
+    login        text        PRIMARY KEY,
+    tenant       int         NOT NULL REFERENCES tenants (id),
+    is_full      boolean     NOT NULL DEFAULT false,      -- so much of the tenant's waits that no more is taken
+    created_at   timestamptz NOT NULL DEFAULT now()
+);
+-- Jobs that wait for others: counters of how members end, and who starts when all have.
+CREATE TABLE flows (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    id           uuid        NOT NULL,
+    kind         smallint    NOT NULL CHECK (kind BETWEEN 0 AND 2),   -- group, chain, link
+    needs        smallint    NOT NULL CHECK (needs BETWEEN 0 AND 1),  -- that all succeed; that all end
+    is_open      boolean     NOT NULL,                    -- more members are to come
+    members      int         NOT NULL CHECK (members >= 0),
+    succeeded    int         NOT NULL DEFAULT 0,
+    failed       int         NOT NULL DEFAULT 0,          -- dead: a replay takes one off again
+    cancelled    int         NOT NULL DEFAULT 0,          -- or expired: it will never succeed
+    waiting      uuid[]      NOT NULL,                    -- jobs that start when it is complete
+    source       uuid,                                    -- whose result is handed on to them
+    argument     text,                                    -- and as which of their arguments
+    last_failed  uuid,                                    -- an example of what went wrong
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    finished_at  timestamptz,                             -- since when no member is under way
+    PRIMARY KEY (shard, tenant, id),
+    CONSTRAINT ends_are_of_members CHECK (
+        succeeded >= 0 AND failed >= 0 AND cancelled >= 0 AND succeeded + failed + cancelled <= members
+    )
+) WITH (fillfactor = 50);                                 -- counters change often, and in place
+CREATE INDEX flows_created ON flows (shard, created_at);
+
+
 -- Who changed what, for operators.
 CREATE TABLE audit (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -397,6 +482,11 @@ ALTER TABLE schedules            ENABLE ROW LEVEL SECURITY;
 ALTER TABLE schedule_runs        ENABLE ROW LEVEL SECURITY;
 ALTER TABLE checkpoints          ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
+ALTER TABLE outbox               ENABLE ROW LEVEL SECURITY;
+ALTER TABLE sql_logins           ENABLE ROW LEVEL SECURITY;
+ALTER TABLE flows                ENABLE ROW LEVEL SECURITY;
+ALTER TABLE unique_jobs          ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY of_tenant ON tenants             USING (id = current_tenant());
 CREATE POLICY of_tenant ON api_keys            USING (tenant = current_tenant());
@@ -413,7 +503,64 @@ CREATE POLICY of_tenant ON schedules           USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON schedule_runs       USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON checkpoints         USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON outbox              USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON sql_logins          USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON flows               USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON unique_jobs         USING (tenant = current_tenant());
 
 -- Whoever writes rows as the owner of a shard locks the row that says so; nobody changes it on the way.
 ALTER TABLE shards ENABLE ROW LEVEL SECURITY;
 CREATE POLICY to_be_locked ON shards USING (true) WITH CHECK (false);
+
+-- ------------------------------------------------------------------------------------------------
+-- Jobs handed in by a transaction of the tenant's own
+-- ------------------------------------------------------------------------------------------------
+
+CREATE SEQUENCE outbox_order AS int MINVALUE 0 MAXVALUE 1048575 CYCLE;  -- keeps jobs of one millisecond in order
+
+-- Hands a job in; answers its id. With the rights of the tables' owner, for whoever `sql_logins` names and for that tenant alone.
+CREATE FUNCTION fairway_enqueue(request text) RETURNS text
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
+DECLARE
+    bytes_max  CONSTANT int := 65536;
+    whose      record;
+    job        uuid;
+BEGIN
+    SELECT l.tenant, l.is_full, l.tenant % c.shard_count AS shard INTO whose
+    FROM sql_logins AS l, cluster AS c WHERE l.login = session_user;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'The login % may not hand jobs in.', quote_ident(session_user)
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('Let an operator run: fairway sql-login TENANT %s', session_user);
+    END IF;
+    IF whose.is_full THEN
+        RAISE EXCEPTION 'Too many of your jobs wait to be let in; no more are taken for now.'
+            USING ERRCODE = 'configuration_limit_exceeded',
+                  HINT = 'They come in at the rate of your tier; try again later.';
+    END IF;
+    IF octet_length(request) > bytes_max THEN
+        RAISE EXCEPTION 'This job has % bytes; in a transaction at most % are taken.', octet_length(request), bytes_max
+            USING ERRCODE = 'program_limit_exceeded',
+                  HINT = 'Keep what is large in a table or in object storage, and hand in where it is.';
+    END IF;
+    IF jsonb_typeof(request::jsonb -> 'type') IS DISTINCT FROM 'string' THEN
+        RAISE EXCEPTION 'A job is a JSON object with a type, as the body of POST /v1/jobs.'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Such as {"type": "email.send", "payload": {"to": "ada"}}.';
+    END IF;
+    -- A UUIDv7 by the database's clock: milliseconds, the shard, a counter, chance (core/ids.py).
+    job := encode(
+        substring(int8send(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
+        || int2send((28672 + whose.shard)::smallint)
+        || int8send((-9223372036854775808)::bigint | (nextval('outbox_order') << 42) | floor(random() * 4398046511104)::bigint),
+        'hex')::uuid;
+    INSERT INTO outbox (shard, tenant, id, request) VALUES (whose.shard, whose.tenant, job, request);
+    PERFORM pg_notify('fairway_outbox', '');
+    RETURN job::text;
+END $$;
+
+-- Whoever calls it must not choose which tables it means.
+DO $$ BEGIN
+    EXECUTE format('ALTER FUNCTION fairway_enqueue(text) SET search_path = %I, pg_temp', current_schema());
+END $$;
+REVOKE ALL ON FUNCTION fairway_enqueue(text) FROM PUBLIC;

@@ -8,13 +8,13 @@ transaction: each round trip is a turn of an event loop that others use as well.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fairway.core.ids import JobId, ShardId, TenantId
-from fairway.core.job import QueuedJob
+from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.lifecycle import State
 from fairway.core.unix_time import from_unix_ms
 from fairway.store import arrays
@@ -24,12 +24,14 @@ from fairway.store.sql import load
 _SQL = load("submissions.sql")
 
 FEW_JOBS = 16  # up to here an INSERT is as cheap as COPY, and one round trip shorter
+FEW_KEYS = 64  # up to here one statement for keys and jobs is cheaper than a transaction of two
 KEY_LIFE = timedelta(hours=24)
 
 #: Of a job, as its columns and its fields are called.
 _OF_JOB = ("id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload")
 _COLUMNS = ("shard", "state", *_OF_JOB)
-_TIMES = ("execute_at", "not_after", "on_late")
+_RARE = ("execute_at", "not_after", "on_late", "limits")
+NO_MARKS = JobMarks(None, None)
 _values_of = attrgetter(*_OF_JOB)
 
 
@@ -54,10 +56,14 @@ async def insert_jobs(
     shard: ShardId,
     jobs: Sequence[QueuedJob],
     scheduled: Container[str] | None = None,
+    marks: Mapping[str, JobMarks] | None = None,
 ) -> None:
-    """Write a group at once. `scheduled` names those not due yet; None: no job has any times."""
-    if scheduled is not None:
-        await _insert_with_times(connection, shard, jobs, scheduled)
+    """Write a group at once. `scheduled` names those not due yet; None: no job has times or limits.
+
+    `marks` are those of the few jobs that have any.
+    """
+    if scheduled is not None or marks:
+        await _insert_with_more(connection, shard, jobs, scheduled or (), marks or {})
         return
     queued = State.QUEUED.value
     if len(jobs) == 1:
@@ -123,16 +129,23 @@ async def insert_nothing(connection: Connection, lock_seconds: float) -> None:
         await execute(connection, _SQL["insert_nothing"], shard=0)
 
 
-async def _insert_with_times(
-    connection: Connection, shard: ShardId, jobs: Sequence[QueuedJob], scheduled: Container[str]
+async def _insert_with_more(
+    connection: Connection,
+    shard: ShardId,
+    jobs: Sequence[QueuedJob],
+    scheduled: Container[str],
+    marks: Mapping[str, JobMarks],
 ) -> None:
+    """With times and limits; and with marks, where any job has some."""
     records = []
     for job in jobs:
         state = State.SCHEDULED if job.id in scheduled else State.QUEUED
         due_ms, last_ms, on_late = job.timing or (None, None, None)
-        times = (_moment(due_ms), _moment(last_ms), on_late)
-        records.append((shard, state.value, *_values_of(job), *times))
-    await connection.copy_records_to_table("jobs", columns=_COLUMNS + _TIMES, records=records)
+        rare = (_moment(due_ms), _moment(last_ms), on_late, job.limits)
+        more = marks.get(job.id, NO_MARKS) if marks else ()
+        records.append((shard, state.value, *_values_of(job), *rare, *more))
+    columns = _COLUMNS + _RARE + (JobMarks._fields if marks else ())
+    await connection.copy_records_to_table("jobs", columns=columns, records=records)
 
 
 def _moment(unix_ms: int | None) -> datetime | None:
@@ -175,6 +188,13 @@ async def _read_holders(
     return {
         (row["tenant"], row["key"]): KeyHolder(row["body_hash"], JobId(row["job"])) for row in rows
     }
+
+
+async def release_keys(connection: Connection, shard: ShardId, claims: Sequence[KeyClaim]) -> None:
+    """Keys that were taken in this transaction for jobs that are not written after all."""
+    rows = [(claim.tenant, claim.key, claim.job) for claim in claims]
+    asked = arrays.columns(rows, "tenants", "keys", "jobs")
+    await execute(connection, _SQL["release_keys"], shard=shard, **asked)
 
 
 async def forget_keys(connection: Connection, shard: ShardId, limit: int) -> int:

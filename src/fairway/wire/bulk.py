@@ -13,6 +13,9 @@ class CancelMany(Struct, kw_only=True, forbid_unknown_fields=True):
     """Cancel every job that matches the filters of the address."""
 
     dry_run: Annotated[bool, doc("Count them, cancel nothing.")] = False
+    all: Annotated[bool, doc("Every job that has not ended; needed when no filter is given.")] = (
+        False
+    )
 
 
 class CancelledMany(Struct, kw_only=True):

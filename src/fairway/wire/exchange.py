@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from fairway.core import ids
+from fairway.core.run.follow_up_ids import FOLLOW_UPS_MAX
 from fairway.core.run.outcome import FailureClass, OutcomeKind
 from fairway.wire.bounds import (
     LABELS_MAX,
@@ -38,7 +39,7 @@ from fairway.wire.bounds import (
 from fairway.wire.doc import doc
 from fairway.wire.job_type import ShortText
 from fairway.wire.job_type import TypeTerms as TypeTerms  # a part of a hello
-from fairway.wire.messages import END, JobError
+from fairway.wire.messages import END, JobError, JobRequest
 
 NULL = Raw(b"null")
 
@@ -98,6 +99,21 @@ class Holding(Struct, kw_only=True, omit_defaults=True, gc=False):
     ] = False
 
 
+class FollowUps(Struct, kw_only=True, gc=False):
+    """Jobs that a run starts by succeeding: the n-th has an id that follows from its lease."""
+
+    at_ms: Annotated[
+        int,
+        Meta(ge=0, lt=1 << 48),
+        doc("When the run wanted the first of them, in Unix milliseconds: it is in their ids."),
+    ]
+    jobs: Annotated[
+        list[Raw],
+        Meta(min_length=1, max_length=FOLLOW_UPS_MAX),
+        doc("In order, each as in a submission; without payload_upload.", list[JobRequest]),
+    ]
+
+
 class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
     """The outcome of one run. `n` is the worker's own running number for it."""
 
@@ -125,6 +141,10 @@ class Report(Struct, kw_only=True, omit_defaults=True, gc=False):
         DelayMilliseconds,
         doc("When snoozed: come back after this long. When failed: the pause, if not ours."),
     ] = 0
+    follow_ups: Annotated[
+        FollowUps | None,
+        doc("Jobs to start with this success, all or none; of another end they are dropped."),
+    ] = None
 
 
 class ExchangeRequest(Struct, kw_only=True, omit_defaults=True):
@@ -190,6 +210,9 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
     refused: Annotated[
         list[int], doc("Numbers of reports whose lease was no longer in force; drop them.")
     ] = []
+    dead: Annotated[
+        list[int], doc("Of the numbers in recorded, those after which the job is dead.")
+    ] = []
     cancel: Annotated[list[str], doc("Jobs that somebody asked to stop.")] = []
     revoked: Annotated[
         list[str], doc("Jobs to stop without a report: the lease is another's.")
@@ -212,6 +235,10 @@ class ExchangeReply(Struct, kw_only=True, omit_defaults=True):
             " Say so in your log, go on, and say hello again after a minute or more."
         ),
     ] = []
+    refused_why: Annotated[
+        dict[str, str],
+        doc("Of these, those refused for another reason, such as a pool that is not there."),
+    ] = {}
 
 
 decode_request = msgspec.json.Decoder(ExchangeRequest).decode

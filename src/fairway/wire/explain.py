@@ -34,8 +34,8 @@ class Explained(Struct, kw_only=True):
     reason: Annotated[
         str,
         doc(
-            "slot, fair_share, capped, paused, no_worker, not_due, rate, circuit_open,"
-            " running, finished."
+            "slot, fair_share, capped, key_limit, paused, no_worker, not_due, rate,"
+            " circuit_open, running, finished."
         ),
     ]
     detail: Annotated[str, doc("The reason in a sentence.")]

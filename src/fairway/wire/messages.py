@@ -12,9 +12,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from fairway.core.backlog.key_limits import LIMITS_PER_JOB
 from fairway.core.lifecycle import BY_LABEL
 from fairway.wire.doc import doc
+from fairway.wire.key_limits import JobLimit
 from fairway.wire.problems import Problem
+from fairway.wire.unique import UniqueRequest
 
 # `$` alone would let a line end pass: it stands before one as well as at the very end.
 END = r"$(?!\n)"
@@ -26,6 +29,11 @@ POOL_WORDS = "up to 32 small letters (a-z), digits and _ - and begin with a lett
 JobType = Annotated[str, Meta(pattern=JOB_TYPE_PATTERN, examples=["email.send"])]
 PoolName = Annotated[str, Meta(pattern=POOL_PATTERN, examples=["short"])]
 Priority = Annotated[int, Meta(ge=0, le=9)]
+TAG_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.:/=-]{0,63}" + END
+TAGS_MAX, METADATA_MAX = 10, 16
+Tag = Annotated[str, Meta(pattern=TAG_PATTERN, examples=["nightly"])]
+MetadataKey = Annotated[str, Meta(pattern=TAG_PATTERN)]
+MetadataValue = Annotated[str, Meta(max_length=256)]
 FairKey = Annotated[str, Meta(min_length=1, max_length=255, examples=["customer-17"])]
 TimeoutSeconds = Annotated[float, Meta(gt=0, le=7 * 24 * 3600)]
 
@@ -78,6 +86,25 @@ class JobRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults
         OnLate | None,
         doc("What is done after it: skip (the default), flag (run, with an event), or run."),
     ] = None
+    tags: Annotated[
+        list[Tag], Meta(max_length=TAGS_MAX), doc("Words to find it by, in lists.")
+    ] = []
+    metadata: Annotated[
+        dict[MetadataKey, MetadataValue],
+        Meta(max_length=METADATA_MAX),
+        doc("Words of your own about it, shown with it as they are."),
+    ] = {}
+    limits: Annotated[
+        list[JobLimit] | None,
+        doc(
+            "What it waits for beside a slot: so many jobs with a key at once (at_most), or"
+            " so many starts in a while (count, per_seconds). Four of them at most.",
+            Annotated[list[JobLimit], Meta(max_length=LIMITS_PER_JOB)] | None,
+        ),
+    ] = None
+    unique: Annotated[
+        UniqueRequest | None, doc("One job of its kind at a time, by a key of yours.")
+    ] = None
 
 
 class Reschedule(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +127,13 @@ class BatchRequest(Struct, kw_only=True, forbid_unknown_fields=True):
             Annotated[list[JobRequest], Meta(min_length=1, max_length=BATCH_MAX)],
         ),
     ]
+    idempotency_keys: Annotated[
+        list[str] | None,
+        doc(
+            "A key for each job, in their order, as its Idempotency-Key would be if it came alone."
+            " Instead of the header."
+        ),
+    ] = None
 
 
 class JobAccepted(Struct, kw_only=True, gc=False):
@@ -179,9 +213,10 @@ class JobView(Struct, kw_only=True):
         str, doc("Where it stands. The last four are final.", Literal[tuple(BY_LABEL)])
     ]
     priority: Annotated[int, doc("Order among your own jobs.")]
-    attempts: Annotated[int, doc("Runs that the job itself answered for.")]
+    attempts: Annotated[int, doc("Runs that the job itself answered for, and the one under way.")]
     deliveries: Annotated[
-        int, doc("Times it was given to a worker; a crash costs one of these only.")
+        int,
+        doc("Times it was given to a worker; a crash, a hand-back and a snooze cost only these."),
     ]
     created_at: Annotated[datetime, doc("When it was accepted.")]
     execute_at: Annotated[
@@ -222,9 +257,13 @@ class JobView(Struct, kw_only=True):
     ] = None
     error: Annotated[Raw | None, doc("Why the last failed run failed.", JobError | None)] = None
     failures: Annotated[dict[str, int], doc("How often it failed, by class.")] = {}
+    parent_id: Annotated[str | None, doc("The job whose run started it, if one did.")] = None
+    children: Annotated[int, doc("How many jobs its run started: GET /v1/jobs/{id}/children.")] = 0
     fingerprint: Annotated[
         str | None, doc("Stands for the cause of death, while it is a dead letter.")
     ] = None
+    tags: Annotated[list[str], doc("Words to find it by.")] = []
+    metadata: Annotated[dict[str, str], doc("Words of yours about it.")] = {}
     history: Annotated[
         list[Raw] | UnsetType,
         doc(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -25,6 +26,25 @@ class KeyAdded(Struct, kw_only=True):
     scope: Annotated[str, doc("Who may use it.")]
     tenant: Annotated[str | None, doc("The tenant it belongs to.")]
     api_key: Annotated[str, doc("The key, shown once.")]
+
+
+class KeyView(Struct, kw_only=True):
+    """A valid key; its secret is known to its holder only."""
+
+    id: Annotated[str, doc("The public part, for revoking it.")]
+    scope: Annotated[str, doc("Who may use it.")]
+    tenant: Annotated[str | None, doc("The tenant it belongs to.")]
+    created_at: Annotated[datetime, doc("When it was made.")]
+    expires_at: Annotated[datetime | None, doc("When it stops working, if ever.")]
+
+
+class KeyList(Struct, kw_only=True):
+    """A page of valid keys by their public part; `next_cursor` is null on the last page."""
+
+    keys: Annotated[list[KeyView], doc("By public part.")]
+    next_cursor: Annotated[
+        str | None, doc("Ask for the next page with it; null on the last page.")
+    ] = None
 
 
 class WorkerView(Struct, kw_only=True):

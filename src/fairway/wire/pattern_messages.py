@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 
 from fairway.wire.exchange import HEX_32
-from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS, POOL_PATTERN, POOL_WORDS
+from fairway.wire.messages import (
+    JOB_TYPE_PATTERN,
+    JOB_TYPE_WORDS,
+    POOL_PATTERN,
+    POOL_WORDS,
+    TAG_PATTERN,
+)
 from fairway.wire.registry import LABEL_PATTERN
 from fairway.wire.tenancy import TENANT_NAME_PATTERN
 
 WORDS = {
     JOB_TYPE_PATTERN: JOB_TYPE_WORDS,
+    TAG_PATTERN: "up to 64 letters (A-Z, a-z), digits and _ . : / = -"
+    " and begin with a letter or digit",
     POOL_PATTERN: POOL_WORDS,  # a tier's name, too
     TENANT_NAME_PATTERN: "up to 63 small letters (a-z), digits and _ . -"
     " and begin with a letter or digit",

@@ -30,6 +30,7 @@ CODES: dict[str, tuple[int, str]] = {
     "METHOD_NOT_ALLOWED": (405, "This path does not take that method"),
     "REQUEST_TIMEOUT": (408, "The request took too long to arrive"),
     "CONFLICT": (409, "The present state does not allow that"),
+    "NOT_UNIQUE": (409, "Another job of the same unique key is there"),
     "LEASE_LOST": (409, "The lease is no longer in force"),
     "OBJECT_GONE": (410, "It is no longer in object storage"),
     "OBJECT_DAMAGED": (410, "What is in object storage is not what was written"),

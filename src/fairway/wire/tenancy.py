@@ -76,6 +76,15 @@ class TenantView(Struct, kw_only=True):
     depth_limit: Annotated[int, DEPTH_LIMIT]
 
 
+class TenantList(Struct, kw_only=True):
+    """A page of tenants by name; `next_cursor` is null on the last page."""
+
+    tenants: Annotated[list[TenantView], doc("By name.")]
+    next_cursor: Annotated[
+        str | None, doc("Ask for the next page with it; null on the last page.")
+    ] = None
+
+
 class TenantAdded(TenantView, kw_only=True):
     """The new tenant. The key is shown here once and never again."""
 

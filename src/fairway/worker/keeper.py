@@ -23,6 +23,7 @@ from fairway.wire import exchange as wire
 from fairway.worker.exchange.journaled_ledger import JournaledLedger
 from fairway.worker.exchange.large_results import LIGHT_BYTES
 from fairway.worker.exchange.lease_ledger import Naming
+from fairway.worker.exchange.log_sender import LogSender
 from fairway.worker.exchange.readiness import Readiness
 from fairway.worker.exchange.report_delay import patience
 from fairway.worker.exchange.reporting import Keeping, Reporting
@@ -65,6 +66,7 @@ class Keeper:
             Orphans() if options.owns_process else None,
         )  # fmt: skip
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
+        self._logs = LogSender(self._session, self._ledger.running)
         self._transfers = Transfers(self._session, self._ledger, self._fleet, self._noted)
         keeping = Keeping(
             self._receive, self._failed, self._books.heard, lambda: self._takes_work,
@@ -118,6 +120,7 @@ class Keeper:
             await asyncio.gather(*self._calls, return_exceptions=True)
             await self._reporting.stop()
             await self._transfers.stop()
+            await self._logs.stop()
             await self._fleet.stop()
             self._session.close()
             await self._books.close()
@@ -281,6 +284,8 @@ class Keeper:
         self._must_greet = self._must_greet or reply.resync or bool(reply.refused)
         if reply.resync:
             self._reporting.unknown()
+        if reply.dead:
+            self._fleet.tell_dead(self._books.failed_runs.dead(reply.dead))
         self._books.heard(reply.recorded + reply.refused)
         if reply.refused:
             log.warning("outcomes refused: leases lost, or not storable", count=len(reply.refused))
@@ -300,6 +305,8 @@ class Keeper:
     # -- the runners -------------------------------------------------------------------------
 
     def _receive_from_runner(self, words: RunnerMessage) -> None:
+        if words.lines:
+            self._logs.add(words.lines)  # before their runs end
         note_end = self._ledger.ended
         for report in words.ended:
             note_end(report)
@@ -334,6 +341,7 @@ class Keeper:
         deadline = time.monotonic() + 10 + self._reporting.bytes_left / BYTES_PER_SECOND
         while not self._ledger.is_settled and time.monotonic() < deadline:
             await self._speak()
+        await self._logs.finish()
         self._call(wait_ms=0, goodbye=True)
         await asyncio.gather(*self._calls, return_exceptions=True)
         log.info("drained", settled=self._ledger.is_settled)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec import Raw
@@ -24,6 +25,7 @@ from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.run.process_limits import RunLimits
 from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.log_lines import write_unclaimed_as_json
+from fairway.runtime.log_options import LogOptions
 from fairway.runtime.parent_death import die_with_parent
 from fairway.sdk.app import App
 from fairway.sdk.handler.context import Ctx, RunFacts
@@ -34,7 +36,8 @@ from fairway.sdk.loading import LoadError
 from fairway.sdk.run import run_job, run_job_here
 from fairway.wire.exchange import Lease
 from fairway.worker.exchange.large_results import in_frames, words_text
-from fairway.worker.job_log import JobLines, leave_job_lines_to_us
+from fairway.worker.hook_calls import HookCalls
+from fairway.worker.job_log import JobLines
 from fairway.worker.limits import confine, reaper
 from fairway.worker.pending_checkpoints import PendingCheckpoints, checkpoint
 from fairway.worker.pipe.pings import answer_pings
@@ -49,10 +52,21 @@ from fairway.worker.pipe.pipe import (
     RunReport,
     first_word,
 )
-from fairway.worker.pipe.run_messages import declared_by, defect, parsed, report_of
+from fairway.worker.pipe.run_messages import (
+    declared_by,
+    defect,
+    parsed,
+    report_of,
+    with_follow_ups,
+)
 from fairway.worker.pipe.unreadable_leases import readable_in
+from fairway.worker.run_records import hear_logging
+from fairway.worker.said_lines import SaidLines
 
 SPARE_NAME, RUNNER_NAME = "fairway-spare", "fairway-runner"  # as `ps -o comm` shows them
+DROPPED_SECONDS = 1.0  # from the first line that had no room to the line that says how many
+LINES_SECONDS = 0.05  # that lines are gathered for
+HOOK_SECONDS = 5.0
 INTERRUPTION_SECONDS = 2.0  # what a thread gets to end after its job was given up
 
 
@@ -66,7 +80,9 @@ class Run(NamedTuple):
 
 
 class Runner:
-    def __init__(self, app: App, threads: int, limits: RunLimits | None) -> None:
+    def __init__(
+        self, app: App, threads: int, limits: RunLimits | None, options: LogOptions
+    ) -> None:
         self._app = app
         self._limits = limits  # when this runner runs one job at a time, under limits
         self._threads = threads
@@ -79,7 +95,9 @@ class Runner:
         self._ended: list[RunReport] = []
         self._progress: dict[str, Raw] = {}
         self._pending_checkpoints = PendingCheckpoints()
-        self._lines = JobLines(is_json=not sys.stderr.isatty())
+        self._lines = JobLines(options)
+        self._said = SaidLines(options.level)
+        self._hooks = HookCalls(app.hooks)
         self._flush_due = False
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -107,6 +125,8 @@ class Runner:
         for job in orders.overdue:
             self._end_overdue(job)
         self.draining = self.draining or orders.drain
+        for dead in orders.dead:
+            self._hooks.died(dead)
 
     def _salvage(self, text: bytes, error: Exception) -> None:
         """Orders that cannot be read cost the jobs in them that are no good, and nobody else."""
@@ -198,8 +218,9 @@ class Runner:
         except BaseException as error:
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
-        self._ended.append(report_of(lease, end, ran_us))
-        self._flush_soon()
+        if end.failure is not None:
+            self._hooks.failed(ctx, ctx.error)
+        self._ended_run(lease, end, ran_us, ctx)
 
     def _run_in_turn(self, job: Job[..., Any], lease: Lease, facts: RunFacts) -> None:
         """A plain function with a time limit: one a turn of the loop, so that we hear orders."""
@@ -224,6 +245,8 @@ class Runner:
         except BaseException as error:  # a defect of ours must not lose the job
             end = defect(error)
         ran_us = (time.monotonic_ns() - began_ns) // 1000
+        if end.failure is not None:
+            await self._tell_failure(ctx)
         if ctx.thread is not None and not ctx.thread.is_over:
             self._interrupt(ctx.thread)
         task = asyncio.current_task()
@@ -231,8 +254,22 @@ class Runner:
             self._given_up.discard(task)
             return
         del self._runs[lease.job]
-        self._ended.append(report_of(lease, end, ran_us))
+        self._ended_run(lease, end, ran_us, ctx)
+
+    def _ended_run(self, lease: Lease, end: Outcome, ran_us: int, ctx: Ctx) -> None:
+        self._said.end(ctx)
+        report = report_of(lease, end, ran_us)
+        if (follow_ups := ctx.take_follow_ups()) is not None:
+            with_follow_ups(report, follow_ups)
+        self._ended.append(report)
         self._flush_soon()
+
+    async def _tell_failure(self, ctx: Ctx) -> None:
+        """A process of a job's own may end with it: there its hooks have a moment first."""
+        called = self._hooks.failed(ctx, ctx.error)
+        if called is not None and self._limits is not None:
+            with suppress(asyncio.CancelledError):  # given up meanwhile: whoever did so knows
+                await asyncio.wait([asyncio.wrap_future(called)], timeout=HOOK_SECONDS)
 
     # -- threads that do not stop ------------------------------------------------------------
 
@@ -265,9 +302,18 @@ class Runner:
         self._loop.call_soon_threadsafe(self._flush_soon)
         return saved
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         """Called by handlers, from any thread."""
-        self._lines.tell(ctx, level, line)
+        if self._lines.tell(ctx, level, line, logger):
+            self._loop.call_soon_threadsafe(self._tell_dropped_later)
+        if self._said.add(ctx, level, line):
+            self._loop.call_soon_threadsafe(self._flush_lines_later)
+
+    def _flush_lines_later(self) -> None:
+        self._loop.call_later(LINES_SECONDS, self._flush_soon)
+
+    def _tell_dropped_later(self) -> None:
+        self._loop.call_later(DROPPED_SECONDS, self._lines.tell_dropped)
 
     def _flush_soon(self) -> None:
         if not self._flush_due:
@@ -276,6 +322,8 @@ class Runner:
 
     def _flush(self) -> None:
         self._flush_due = False
+        if (lines := self._said.take()) and self._pipe is not None:
+            self._pipe.send(RunnerMessage(lines=lines))
         ended, self._ended = self._ended, []
         news, self._progress = self._progress, {}
         progress = [Progress(job=job, progress=text) for job, text in news.items()]
@@ -290,14 +338,16 @@ def _state(checkpoint: Raw) -> bytes | None:
     return None if text == b"null" else text
 
 
-async def _main(end: socket.socket, duty: RunnerSetup) -> None:
+async def _main(end: socket.socket, duty: RunnerSetup, options: LogOptions) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(duty.threads, thread_name_prefix="job"))
     app: Any = App.load(duty.target)
     tune_gc()
     if duty.limits is not None:
         confine.apply(duty.limits)
-    await Runner(app, duty.threads, duty.limits).run(end)
+    app.hooks.worker_started()
+    await Runner(app, duty.threads, duty.limits, options).run(end)
+    app.hooks.worker_stops()
 
 
 def main() -> None:
@@ -315,14 +365,15 @@ def main() -> None:
     if duty is None:
         return
     reaper.stand_above([end, pings])
-    if not sys.stderr.isatty():
+    options = LogOptions.of(os.environ)
+    if options.is_json:
         write_unclaimed_as_json()
-    leave_job_lines_to_us()
+    hear_logging(options.level)
     confine.name_process(RUNNER_NAME)
     if duty.limits is None:  # a job by itself may hold the interpreter for as long as it likes
         answer_pings(pings)
     try:
-        run(_main(end, duty))
+        run(_main(end, duty, options))
     except LoadError as error:
         sys.exit(f"fairway: {error}")
 

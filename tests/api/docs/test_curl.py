@@ -16,7 +16,7 @@ from fairway.api.routes import OPERATIONS
 
 #: What an example gets that is about nobody's lease.
 OF_EXAMPLES = {"saveCheckpoint": 409, "loadCheckpoint": 404, "getLeasePayload": 404,
-               "getResult": 404}  # fmt: skip
+               "getResult": 404, "addFlowJobs": 409}  # fmt: skip
 
 
 #: Their examples name a dead letter, an action or a quarantine that a fresh server does not have.
@@ -33,6 +33,8 @@ def shell(house: House) -> Iterator[dict[str, str]]:
     headers = {"authorization": f"Bearer {key}"}
     job = httpx2.post(f"{house.url}/v1/jobs", json={"type": "doc.example"}, headers=headers).json()
     httpx2.delete(f"{house.url}/v1/jobs/{job['id']}", headers=headers)
+    wanted = {"kind": "group", "jobs": [{"type": "doc.example"}], "more": True}
+    flow = httpx2.post(f"{house.url}/v1/flows", json=wanted, headers=headers).json()
     spare = house.new_key({"scope": "tenant", "tenant": name})
     yield {
         "FAIRWAY_URL": house.url,
@@ -41,6 +43,7 @@ def shell(house: House) -> Iterator[dict[str, str]]:
         "FAIRWAY_OPERATOR_KEY": house.operator_key,
         "JOB": job["id"],
         "ACTION": job["id"],
+        "FLOW": flow["id"],
         "TENANT": name,
         "KEY_ID": spare.split("_")[2],
     }

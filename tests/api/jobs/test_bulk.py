@@ -82,6 +82,18 @@ async def test_only_what_has_not_ended(tenant: httpx2.AsyncClient) -> None:
     assert (await cancel(tenant, type="never.seen"))["matched"] == 0
 
 
+async def test_all_jobs_are_cancelled_only_when_it_is_said(tenant: httpx2.AsyncClient) -> None:
+    """Also not by the cursor of a page: that is a place, and narrows nothing."""
+    await batch(tenant, 2, type="a.kind")
+    cursor = (await tenant.get("/v1/jobs?limit=1")).json()["next_cursor"]
+    for query in ({}, {"cursor": cursor}):
+        reply = await tenant.post("/v1/jobs/cancel", params=query, json={})
+        problem(reply, 422, "INVALID_REQUEST", "/all")
+    assert await states(tenant, "a.kind") == {"queued"}
+    assert (await cancel(tenant, {"dry_run": True}))["matched"] == 2
+    assert (await cancel(tenant, {"all": True}))["cancelled"] == 2
+
+
 async def test_runs_are_accounted_for_one_by_one(
     tenant: httpx2.AsyncClient, worker: HandWorker
 ) -> None:

@@ -152,3 +152,13 @@ async def test_asked_at_a_server_that_does_not_own_the_shard(
             assert found["reason"] == "no_worker"
             unknown = make_job_id(ShardId(0), 1, 1, 1)
             problem(await far.get(f"/v1/jobs/{unknown}/explain"), 404, "NOT_FOUND")
+
+
+async def test_a_limit_of_ones_own(tenant: httpx2.AsyncClient, worker: HandWorker) -> None:
+    limits = [{"key": "customer-1", "at_most": 1}]
+    jobs = [await post(tenant, worker.type, limits=limits) for _ in range(2)]
+    await worker.hello(slots=4)
+    assert (await worker.lease())["job"] == jobs[0]
+    found = await explained(tenant, jobs[1])
+    assert (found["reason"], found["start"]) == ("key_limit", None)
+    assert "'customer-1'" in found["detail"]

@@ -74,7 +74,9 @@ async def test_a_long_poll_ends_with_the_next_change(
     await worker.hello()
     lease = await worker.lease()
     running = await asking  # the lease is written once the run is no longer short
-    assert running.json()["state"] == "running"
+    told = running.json()
+    assert told["state"] == "running"
+    assert (told["attempts"], told["deliveries"]) == (1, 1), "the one under way is counted"
     assert running.headers["preference-applied"] == "wait=20"
     ending = asyncio.create_task(tenant.get(location, headers={"prefer": "wait=20"}))
     await worker.say(running=[worker.holding(lease, progress={"percent": 50})])

@@ -80,3 +80,46 @@ async def test_a_batch_and_a_job_do_not_share_keys(tenant: httpx2.AsyncClient) -
     for key in ("k", "k#0"):
         one = await tenant.post("/v1/jobs", content=body, headers={"idempotency-key": key})
         assert "idempotent-replayed" not in one.headers
+
+
+async def test_a_key_of_its_own_is_the_same_wherever_the_job_comes_from(
+    tenant: httpx2.AsyncClient,
+) -> None:
+    body = json.dumps(JOB)
+    alone = await tenant.post("/v1/jobs", content=body, headers={"idempotency-key": "a"})
+    for keys in (["a", "b"], ["b", "a"], ["a", "a"]):
+        batch = f'{{"jobs":[{body},{body}],"idempotency_keys":{json.dumps(keys)}}}'
+        items = (await tenant.post("/v1/jobs/batch", content=batch)).json()["items"]
+        assert items[keys.index("a")]["id"] == alone.json()["id"]
+    assert await count(tenant) == 2
+
+
+async def test_a_key_that_was_used_keeps_out_its_own_job_only(tenant: httpx2.AsyncClient) -> None:
+    await tenant.post("/v1/jobs", json=JOB, headers={"idempotency-key": "a"})
+    batch = {"jobs": [{**JOB, "priority": 1}, JOB], "idempotency_keys": ["a", "b"]}
+    first = await tenant.post("/v1/jobs/batch", json=batch)
+    assert [item["status"] for item in first.json()["items"]] == [422, 202]
+    assert first.json()["items"][0]["problem"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    assert "idempotent-replayed" not in first.headers
+    again = await tenant.post("/v1/jobs/batch", json=batch)
+    assert again.headers["idempotent-replayed"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("keys", "headers", "pointer"),
+    [
+        (["a"], {}, "/idempotency_keys"),
+        (["a", "b"], {"idempotency-key": "k"}, "/idempotency_keys"),
+        (["a", ""], {}, "/idempotency_keys/1"),
+        (["a\n", "b"], {}, "/idempotency_keys/0"),
+        (["a", "b" * 256], {}, "/idempotency_keys/1"),
+        (["a", None], {}, "/idempotency_keys/1"),
+    ],
+)
+async def test_keys_that_are_none_are_refused(
+    tenant: httpx2.AsyncClient, keys: list[str], headers: dict[str, str], pointer: str
+) -> None:
+    batch = {"jobs": [JOB, JOB], "idempotency_keys": keys}
+    reply = await tenant.post("/v1/jobs/batch", json=batch, headers=headers)
+    problem(reply, 422, "INVALID_REQUEST", pointer)
+    assert await count(tenant) == 0

@@ -32,6 +32,76 @@ async def test_a_tenant_comes_with_its_first_key(
         assert (await tenant.post("/v1/jobs", json={"type": "a"})).status_code == 202
 
 
+async def test_tenants_are_listed_by_name_page_by_page(operator: httpx2.AsyncClient) -> None:
+    made = sorted([name() for _ in range(3)])
+    for one in made:
+        await operator.post("/v1/tenants", json={"name": one, "tier": "pro"})
+    found, cursor = [], "n-"  # names of other tests may stand between
+    while cursor is not None:
+        page = (await operator.get("/v1/tenants", params={"limit": 2, "cursor": cursor})).json()
+        assert len(page["tenants"]) <= 2
+        found += page["tenants"]
+        cursor = page["next_cursor"]
+    names = [one["name"] for one in found]
+    assert names == sorted(set(names))
+    assert set(made) <= set(names)
+    assert found[names.index(made[0])] == (await operator.get(f"/v1/tenants/{made[0]}")).json()
+    for bad in ({"limit": 0}, {"cursor": "\x00"}, {"cursor": "n" * 65}, {"colour": "red"}):
+        reply = await operator.get("/v1/tenants", params=bad)
+        problem(reply, 422, "INVALID_REQUEST", next(iter(bad)))
+
+
+async def test_keys_are_listed_without_their_secrets(
+    house: House, operator: httpx2.AsyncClient
+) -> None:
+    who, text = house.new_tenant()
+    second = (await operator.post("/v1/keys", json={"scope": "worker", "tenant": who})).json()
+    reply = await operator.get("/v1/keys", params={"tenant": who})
+    assert text.split("_")[3] not in reply.text
+    found = {one["id"]: (one["scope"], one["tenant"]) for one in reply.json()["keys"]}
+    assert found == {text.split("_")[2]: ("tenant", who), second["id"]: ("worker", who)}
+    workers = await operator.get("/v1/keys", params={"tenant": who, "scope": "worker"})
+    assert [one["id"] for one in workers.json()["keys"]] == [second["id"]]
+    first = (await operator.get("/v1/keys", params={"tenant": who, "limit": 1})).json()
+    rest = {"tenant": who, "cursor": first["next_cursor"]}
+    both = first["keys"] + (await operator.get("/v1/keys", params=rest)).json()["keys"]
+    assert [one["id"] for one in both] == sorted(found)
+    await operator.delete(f"/v1/keys/{second['id']}")
+    left = (await operator.get("/v1/keys", params={"tenant": who})).json()["keys"]
+    assert [one["id"] for one in left] == [text.split("_")[2]]
+    problem(await operator.get("/v1/keys?scope=king"), 422, "INVALID_REQUEST", "scope")
+    problem(await operator.get("/v1/keys?tenant=nobody-here"), 404, "NOT_FOUND", "tenant")
+
+
+async def test_what_operators_do_is_audited(house: House, operator: httpx2.AsyncClient) -> None:
+    """By whom, and to what; what a tenant does with its own jobs is not."""
+    who = name()
+    text = (await operator.post("/v1/tenants", json={"name": who})).json()["api_key"]
+    await operator.patch(f"/v1/tenants/{who}", json={"weight": 7, "cap": None})
+    made = (await operator.post("/v1/keys", json={"scope": "worker", "tenant": who})).json()["id"]
+    await operator.delete(f"/v1/keys/{made}")
+    paused = {"tenant": who, "pool": "long"}
+    await operator.post("/v1/pauses", json=paused)
+    await operator.delete("/v1/pauses", params=paused)
+    async with house.caller(text) as tenant:
+        await tenant.post("/v1/pauses", json={"pool": "long"})
+    entries = (await operator.get("/v1/audit")).json()["entries"]
+    mine = [e for e in entries if who in e["subject"] + e["detail"] or e["subject"] == made]
+    actor = house.operator_key.split("_")[2]
+    assert {entry["actor"] for entry in mine} == {actor}
+    assert [(entry["action"], entry["subject"]) for entry in reversed(mine)] == [
+        ("add_tenant", who),
+        ("add_key", text.split("_")[2]),
+        ("change_tenant", who),
+        ("add_key", made),
+        ("revoke_key", made),
+        ("pause", f"tenant={who} pool=long"),
+        ("resume", f"tenant={who} pool=long"),
+    ]
+    (change,) = [entry for entry in mine if entry["action"] == "change_tenant"]
+    assert change["detail"] == "weight=7, cap=the tier's"
+
+
 async def test_a_name_is_taken_once(operator: httpx2.AsyncClient) -> None:
     wanted = {"name": name()}
     assert (await operator.post("/v1/tenants", json=wanted)).status_code == 201

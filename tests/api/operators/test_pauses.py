@@ -51,6 +51,24 @@ async def test_pauses_of_one_tenant_are_no_business_of_another(
         assert (await caller.delete("/v1/pauses")).json() == {"tenant": who}
 
 
+async def test_a_tenant_sees_what_an_operator_pauses_for_everybody(
+    house: House, operator: httpx2.AsyncClient
+) -> None:
+    """Else its jobs wait, `explain` says paused, and nothing says by what."""
+    (who, key), (other, _) = house.new_tenant(), house.new_tenant()
+    async with house.caller(key) as caller:
+        said = [{"tenant": who, "pool": "long"}, {"type": "paused.here"}, {"tenant": other}]
+        try:
+            for one in said:
+                assert (await operator.post("/v1/pauses", json=one)).status_code == 201
+            seen = (await caller.get("/v1/pauses")).json()["pauses"]
+        finally:
+            for one in said:
+                await operator.delete("/v1/pauses", params=one)
+        assert seen == said[:2]
+        assert (await caller.get("/v1/pauses")).json() == {"pauses": []}
+
+
 async def test_a_tenant_cannot_pause_without_end(
     house: House, operator: httpx2.AsyncClient
 ) -> None:

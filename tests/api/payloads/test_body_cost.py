@@ -22,7 +22,7 @@ from fairway.api.payloads import body_cost
 from fairway.core.errors import InvalidRequest
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.client import Client
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.settings import ClientSettings
 from fairway.services.platform import Platform
 from fairway.wire.bounds import ITEMS_MAX
 from fairway.wire.messages import JobRequest

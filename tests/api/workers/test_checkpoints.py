@@ -50,7 +50,7 @@ async def test_the_next_run_begins_where_the_last_one_saved(
     await worker.tell(worker.report(lease, "returned"))
     again = await worker.lease()
     assert again["resumes"] is True
-    assert (again["attempt"], again["delivery"]) == (1, 1)
+    assert (again["attempt"], again["delivery"]) == (1, 2)
     assert (await load(worker, again)).json()["state"] == {"rows": 3}
 
 

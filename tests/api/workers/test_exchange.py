@@ -199,7 +199,7 @@ async def test_a_crash_costs_a_delivery_and_no_attempt(
 
 
 @pytest.mark.parametrize(("kind", "more"), [("snoozed", {"delay_ms": 20}), ("returned", {})])
-async def test_snooze_and_hand_back_cost_nothing(
+async def test_snooze_and_hand_back_cost_no_attempt(
     tenant: httpx2.AsyncClient, worker: HandWorker, kind: str, more: dict[str, int]
 ) -> None:
     await worker.hello()
@@ -208,7 +208,7 @@ async def test_snooze_and_hand_back_cost_nothing(
     again = await worker.lease()
     assert again["job"] == first["job"]
     assert again["epoch"] > first["epoch"]
-    assert (again["attempt"], again["delivery"]) == (1, 1)
+    assert (again["attempt"], again["delivery"]) == (1, 2)
 
 
 # -- resync, cancel, drain, goodbye ------------------------------------------------------------

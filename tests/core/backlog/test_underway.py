@@ -31,7 +31,7 @@ def test_news_is_what_is_neither_here_nor_under_way(
     here: frozenset[int],
 ) -> None:
     reading = Reading(Windows({}, LIMITS), lambda pool: False)
-    underway = JobsUnderway(reading)
+    underway = JobsUnderway(reading, {})
     underway.inserting_ids, underway.unrecorded_ids = set(ids(inserting)), set(ids(unrecorded))
     stream = Stream(StreamKey(TenantId(1), POOL, TypeId(1), 5), ShardId(0))
     stream.window += [JOBS[number] for number in sorted(here)]

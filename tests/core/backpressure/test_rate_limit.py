@@ -113,3 +113,18 @@ def test_a_charge_forgives_nothing(rate: int, burst: int, batch: int, charged: i
     owed_us = bucket.debt_us(rate, burst, 0)
     bucket.charge(charged, rate, burst, 0)
     assert bucket.debt_us(rate, burst, 0) >= owed_us
+
+
+@given(st.integers(1, 50), st.integers(1, 20), CALLS)
+def test_overdrawing_lets_nobody_have_more_than_its_rate_and_one_call(
+    rate: int, burst: int, calls: list[tuple[int, int]]
+) -> None:
+    bucket, now_us, taken = Bucket(burst, 0), 0, 0
+    for pause_us, count in calls:
+        now_us += pause_us
+        debt_us = bucket.overdraw(count, rate, burst, now_us)
+        if debt_us:
+            assert bucket.overdraw(count, rate, burst, now_us + debt_us - 1) > 0
+        else:
+            assert taken * ONE <= burst * ONE + rate * now_us
+            taken += count

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.sdk.client.backoff import CAP_SECONDS, parse_retry_after, pause_seconds
+from fairway.sdk.http.backoff import CAP_SECONDS, parse_retry_after, pause_seconds
 
 
 @given(st.integers(1, 10_000), st.floats(0, 0.999))

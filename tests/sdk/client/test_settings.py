@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairway import App
-from fairway.sdk.client.settings import DEFAULT_URL, ClientSettings, find_settings
+from fairway.sdk.http.settings import DEFAULT_URL, ClientSettings, find_settings
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +34,15 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert find_settings() == ClientSettings(url="http://env", api_key="k")
 
 
-def test_the_first_of_several_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are given them all, and what runs in a worker may enqueue."""
-    monkeypatch.setenv("FAIRWAY_URL", "http://one:8700/, http://two:8700")
-    assert find_settings().url == "http://one:8700"
+    monkeypatch.setenv("FAIRWAY_URL", "http://one:8700/, http://two:8700,http://one:8700,")
+    assert find_settings().url == "http://one:8700,http://two:8700"
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:8700", "localhost", "http://", "ftp://x", ","])
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:8700", "localhost", "http://", "ftp://x", ",", "http://a,b:1"]
+)
 def test_an_address_that_is_none_is_told_at_once(text: str) -> None:
     with pytest.raises(ValueError, match="is no address of a server: write it as in http://"):
         find_settings(text)

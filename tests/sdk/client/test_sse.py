@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.sdk.client.sse import Event, EventParser
+from fairway.sdk.http.sse import Event, EventParser
 
 STREAM = (
     ": hello\n\nretry: 1000\n\n"

@@ -6,8 +6,8 @@ import pytest
 from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 
 from fairway.core.errors import Conflict, LimitReached
-from fairway.sdk.client.settings import ClientSettings
-from fairway.sdk.client.transport import Transport
+from fairway.sdk.http.settings import ClientSettings
+from fairway.sdk.http.transport import Transport
 
 USED = Reply(409, problem("CONFLICT", 409, "This address was used."))
 FULL = Reply(429, problem("TOO_MANY_UPLOADS", 429, "Too many."), {"retry-after": "0"})

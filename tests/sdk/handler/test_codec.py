@@ -12,8 +12,9 @@ import pydantic
 import pytest
 from msgspec import Meta
 
-from fairway import CTX, Cancel, Ctx, InvalidArguments, Snooze
+from fairway import CTX, App, Cancel, Ctx, InvalidArguments, Snooze
 from fairway.sdk.handler.codec import Codec
+from fairway.testing import inline
 
 
 class Colour(Enum):
@@ -171,3 +172,18 @@ def test_annotations_that_cannot_be_resolved_are_explained() -> None:
 
     with pytest.raises(TypeError, match=r"lost\(\): an annotation cannot be resolved.*Nowhere"):
         codec_of(lost)
+
+
+def test_a_result_that_nobody_wants_does_not_travel() -> None:
+    app = App("forgetful")
+
+    @app.job(ignore_result=True)
+    def count(upto: int) -> list[int]:
+        return list(range(upto))
+
+    with inline():
+        handle = count.enqueue(1000)
+        assert handle.result() is None
+        assert handle.status().state == "succeeded"
+        assert handle.status().result is None
+    assert count.codec.decode_result(b"[1]") == [1], "of a job from before"

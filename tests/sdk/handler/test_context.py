@@ -27,7 +27,7 @@ class Heard:
     def progress(self, job_id: str, progress: bytes) -> None:
         self.progressed.append(msgspec.json.decode(progress))
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         self.logged.append((ctx.job_id, level, line))
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:

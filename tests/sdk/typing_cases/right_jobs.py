@@ -56,6 +56,7 @@ def enqueue() -> None:
     assert_type(
         score.enqueue_many([("a", "b"), {"cv_id": "a", "rubric": "b"}]), list[Handle[Score]]
     )
+    assert_type(score.enqueue_many([score.call("a", rubric="b").keyed("k")]), list[Handle[Score]])
     assert_type(bare.enqueue(1), Handle[int | Snooze])
     assert_type(bare.enqueue(1).result(), int)
     assert_type(resize.enqueue("a.png", width=10).result(), bool)
@@ -64,6 +65,11 @@ def enqueue() -> None:
     assert_type(plain.enqueue("now").result(), bool)
     assert_type(Handle.from_id(app, "id"), Handle[Any])
     assert_type(score.handle("id"), Handle[Score])
+
+
+def follow_up(ctx: Ctx) -> None:
+    assert_type(ctx.enqueue(score, "cv1", "r1"), Handle[Score])
+    assert_type(ctx.enqueue(resize.options(delay="1m"), "a.png", width=10), Handle[bool | Cancel])
 
 
 async def aenqueue() -> None:

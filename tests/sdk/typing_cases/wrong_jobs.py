@@ -17,6 +17,11 @@ def needs_ctx(cv_id: str, ctx: Ctx) -> float:
     return 1.0
 
 
+def follow_up(ctx: Ctx) -> None:
+    ctx.enqueue(score, "cv1")  # error
+    ctx.enqueue(score, 1, "r1")  # error
+
+
 def enqueue() -> None:
     score.enqueue("cv1")  # error
     score.enqueue(1, "r1")  # error
@@ -25,6 +30,9 @@ def enqueue() -> None:
     score.options(prio=3)  # error
     score.options(priority=3).enqueue("cv1")  # error
     score.enqueue_many(["cv1"])  # error
+    score.enqueue_many([score.call(1, "r1")])  # error
+    score.enqueue_many([score.call("cv1")])  # error
+    score.enqueue_many([needs_ctx.call("cv1", CTX)])  # error
     needs_ctx.enqueue("cv1")  # error
 
 

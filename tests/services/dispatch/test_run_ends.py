@@ -68,7 +68,7 @@ def test_a_job_that_was_handed_back_keeps_its_place(machine: Machine) -> None:
     machine.dispatcher.settled(machine.ends[0])
     (again,) = machine.take_written(worker)
     assert again.job.id == first.id
-    assert (again.job.attempts, again.job.deliveries) == (0, 0)
+    assert (again.job.attempts, again.job.deliveries) == (0, 1)
     assert again.epoch == lease.epoch + 1
 
 

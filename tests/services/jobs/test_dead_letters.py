@@ -108,14 +108,14 @@ async def test_a_job_tells_every_run(platform: Platform, tenant: Tenant) -> None
     (lease,) = await hand.take()
     await hand.report(hand.done(lease, fatal("last")))
     record = (await sight(platform, tenant, job)).record
-    assert (record.state, record.attempts, record.deliveries) == (State.DEAD, 2, 3)
+    assert (record.state, record.attempts, record.deliveries) == (State.DEAD, 2, 4)
     assert record.failures == [1, 0, 0, 0, 1]
     notes = [json.loads(note) for note in record.history or ()]
     assert [(n["delivery"], n["outcome"], n["reason"]) for n in notes] == [
         (1, "failed", "retrying"),
         (2, "returned", "returned"),
-        (2, "lost", "worker_crash"),
-        (3, "failed", "permanent"),
+        (3, "lost", "worker_crash"),
+        (4, "failed", "permanent"),
     ]
     assert notes[0]["error"]["message"] == "first"
     assert (notes[0]["worker"], notes[0]["build"]) == ("hand", "r42")

@@ -16,7 +16,7 @@ from fairway.runtime.telemetry import Metrics
 from fairway.services.object_storage.storage_binding import StorageBinding, StorageFailures
 from fairway.store.connections.database import Database
 from fairway.store.object_storage.storage import MARKER, Storage
-from fairway.store.tenants import found_cluster, storage_marker
+from fairway.store.registry.tenants import found_cluster, storage_marker
 
 
 @pytest.fixture

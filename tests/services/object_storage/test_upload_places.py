@@ -29,7 +29,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.submit.submission_group import NewJob
 from fairway.store.object_storage.local_folder import ObjectFolder
 from fairway.store.object_storage.storage import Objects, Storage
-from fairway.store.tenants import Cluster
+from fairway.store.registry.tenants import Cluster
 
 R = TypeVar("R")
 BATCH = 300

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 from tests.services.platform_room import (
@@ -12,6 +13,7 @@ from tests.services.platform_room import (
     Hand,
     new,
     owner_on,
+    sight,
     stored,
     submit,
     until,
@@ -52,6 +54,22 @@ async def test_a_lazy_lease_is_written_when_the_job_still_runs(
     (lease,) = await Hand(platform).take()
     await until(lambda: lease.written)
     assert await stored(platform, job) == (State.RUNNING, lease.epoch)
+
+
+async def test_a_run_began_when_it_was_granted_whenever_that_is_written(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (job,) = await submit(platform, tenant)
+    (lease,) = await Hand(platform).take()
+    seen = [await sight(platform, tenant, job)]
+    await until(lambda: lease.written)
+    seen.append(await sight(platform, tenant, job))
+    granted = platform.store_clock.at_us(lease.granted_us)
+    for one in seen:
+        assert one.record.state == State.RUNNING
+        assert one.record.started_at is not None
+        # the two clocks are compared anew with every renewal of the term
+        assert abs(one.record.started_at - granted) < timedelta(milliseconds=20)
 
 
 async def test_a_lease_that_the_store_refuses_ends_its_job(

@@ -71,14 +71,14 @@ async def test_failures_come_back_after_their_pause(platform: Platform, tenant: 
     assert again.epoch > lease.epoch
 
 
-async def test_a_snooze_and_a_return_cost_nothing(platform: Platform, tenant: Tenant) -> None:
+async def test_a_snooze_and_a_return_cost_no_attempt(platform: Platform, tenant: Tenant) -> None:
     (job,) = await submit(platform, tenant)
     hand = Hand(platform)
     for outcome in (Outcome(OutcomeKind.RETURNED, 5), Outcome(OutcomeKind.SNOOZED, 5, delay_ms=5)):
         (lease,) = await hand.take()
         await hand.report(hand.done(lease, outcome))
     (lease,) = await hand.take()
-    assert (lease.job.id, lease.job.attempts, lease.job.deliveries) == (job, 0, 0)
+    assert (lease.job.id, lease.job.attempts, lease.job.deliveries) == (job, 0, 2)
 
 
 async def test_outcomes_wait_while_the_store_is_away(database_url: str) -> None:

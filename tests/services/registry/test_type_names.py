@@ -13,7 +13,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.registry import type_names as module
 from fairway.services.registry.type_names import Namer, TypeNames
-from fairway.store.type_names import name_for_all, name_for_tenant
+from fairway.store.registry.type_names import name_for_all, name_for_tenant
 
 
 @pytest.fixture

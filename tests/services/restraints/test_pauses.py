@@ -28,8 +28,8 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.clock import SystemClock
 from fairway.services.platform import Platform
 from fairway.services.restraints.pauses import TENANT_PAUSES_MAX
-from fairway.store import tiers
 from fairway.store.connections.database import Connection
+from fairway.store.registry import tiers
 
 SMALL = replace(QUICK, window_jobs=20)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from msgspec import Raw
@@ -38,6 +40,8 @@ def test_a_failure_is_told_with_what_and_where() -> None:
             "event": "run failed", "log_level": "warning", "job": "j1", "type": "order.pay",
             "attempt": 2, "failure": "app_error", "error": "ValueError: no card",
             "where": "shop.py:12",
+            "exception": "    Traceback:\n      File \"lib.py\", line 3, in call\n"
+            "      File \"shop.py\", line 12, in order\n    bad",
         }
     ]  # fmt: skip
 
@@ -49,13 +53,22 @@ def test_an_error_that_is_none_of_ours_is_no_trouble(error: Raw) -> None:
     assert [line["error"] for line in lines] == [""]
 
 
+def test_what_an_error_says_looks_like_no_line_of_ours() -> None:
+    with capture_logs() as lines:
+        FailureLines().tell(lease(), failed(type="E", stack="a\r\n2026 [info] all is well\x1b[2J"))
+    assert lines[0]["exception"] == "    a\\r\n    2026 [info] all is well\\x1b[2J"
+
+
 def test_very_many_are_counted() -> None:
     now = 100.0
-    told = FailureLines(lambda: now)
+    calls: list[Callable[[], None]] = []
+    told = FailureLines(lambda: now, calls.append)
     with capture_logs() as lines:
         for _ in range(1000):
             told.tell(lease(), failed(type="E"))
         now += 1.0
+        calls.pop()()
         told.tell(lease(), failed(type="E"))
     assert len(lines) == LINES_PER_SECOND + 2
-    assert lines[-2]["count"] == 1000 - LINES_PER_SECOND
+    assert lines[-2]["event"] == f"… {1000 - LINES_PER_SECOND} failed runs not shown"
+    assert calls == [], "it was said once"

@@ -51,3 +51,14 @@ async def test_refused_types_are_told_once_and_asked_for_until_they_are_taken(
     assert next(line for line in lines if line["event"] == "worker ready")["types"] == ["a"]
     await asyncio.sleep(0.03)
     assert not asked.is_set(), "there is nothing more to ask for"
+
+
+async def test_why_a_type_is_refused_is_told_with_its_name() -> None:
+    one = Readiness("w", lambda: None)
+    with capture_logs() as lines:
+        reply = ExchangeReply(refused_types=["b"], refused_why={"b": "It is for the pool 'x'."})
+        for _ in range(2):
+            one.greeted(reply, TYPES, LIMITS)
+    [told] = [line for line in lines if line["log_level"] == "error"]
+    assert (told["type"], told["why"]) == ("b", "It is for the pool 'x'.")
+    assert lines[0]["types"] == ["a"]

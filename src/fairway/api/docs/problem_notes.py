@@ -73,6 +73,12 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
         " hand cannot be taken back.",
         "Read its present state and decide again.",
     ),
+    "NOT_UNIQUE": ProblemNote(
+        "The job was to be the only one of its kind, and another with the same unique key still"
+        " counts: it is in one of the states named, and its time is not over.",
+        "Nothing to do, as a rule: the sentence names the job that is there. With `on_conflict`"
+        " set to `return` it is the answer.",
+    ),
     "LEASE_LOST": ProblemNote(
         "The run that asks holds the job no longer: its worker was silent for too long, or the job"
         " has ended. What it wanted to save is not kept.",

@@ -46,13 +46,17 @@ def idempotency_key(scope: Scope) -> str | None:
     key = value.decode("latin-1").strip()
     if len(key) >= 2 and key[0] == key[-1] == '"':
         key = key[1:-1]
-    if not 1 <= len(key) <= KEY_LENGTH_MAX or not key.isprintable() or not key.isascii():
+    if not is_key(key):
         raise InvalidRequest(
             f"Idempotency-Key must be 1 to {KEY_LENGTH_MAX} printable ASCII characters.",
             code="INVALID_HEADER",
             field="Idempotency-Key",
         )
     return key
+
+
+def is_key(text: str) -> bool:
+    return 1 <= len(text) <= KEY_LENGTH_MAX and text.isprintable() and text.isascii()
 
 
 def known_versions(scope: Scope) -> list[str]:

@@ -22,7 +22,8 @@ from fairway.wire.bulk import CancelledMany, CancelMany, PoolUsage, Usage
 
 PAGE = 1000
 COUNT_MAX = 100_000
-FILTERS = filters.named("state", "type", "pool", "since", "until", "cursor")
+FILTERS = filters.named("state", "type", "pool", "tag", "since", "until", "cursor")
+NARROWING = {"state", "type", "pool", "tag", "since", "until"}  # a cursor is a place, not a wish
 MOMENTS = filters.named("since", "until")
 
 
@@ -50,7 +51,8 @@ async def cancel_jobs(request: Request, platform: Platform, tenant: Tenant) -> R
 
     Every job that has not ended and matches the filters, a thousand a call, newest first: go on
     with `next_cursor` until it is null. Those that wait are cancelled at once; those that run are
-    asked to stop. With `dry_run` nothing is cancelled and `matched` counts up to 100 000.
+    asked to stop. Without a filter it must be said that `all` are meant. With `dry_run` nothing is
+    cancelled and `matched` counts up to 100 000.
     """
     shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
     if request.app.state.relay.is_elsewhere(shard):
@@ -59,6 +61,12 @@ async def cancel_jobs(request: Request, platform: Platform, tenant: Tenant) -> R
     filters.check_names(request.query_params, FILTERS)
     wanted = await decoded(request, CancelMany)
     which = await _filter(request, platform, tenant.id)
+    if not (wanted.all or wanted.dry_run or set(request.query_params) & NARROWING):
+        raise InvalidRequest(
+            "No filter is given, so this would cancel every job: name a state, a type, a pool or a"
+            " time, or set all to true.",
+            field="/all",
+        )
     if which.type == NO_TYPE:
         return json_reply(CancelledMany(matched=0, cancelled=0, asked_to_stop=0))
     if wanted.dry_run:
@@ -87,6 +95,7 @@ async def _filter(request: Request, platform: Platform, tenant: TenantId) -> Job
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=PAGE,
         type=await filters.job_type(query.get("type"), platform.directory, tenant),
+        tag=filters.tag(query.get("tag")),
     )
 
 

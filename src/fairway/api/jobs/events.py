@@ -2,15 +2,9 @@
 
 An event's id is the job's version, so a client that reconnects with `Last-Event-ID` hears what is
 new to it and nothing twice. A change that is gone before anybody looked is not made up afterwards.
-A stream ends with its key: who comes back with one that was revoked is refused.
-
-A tenant may hold hundreds of streams, so one costs two tasks and leaves nothing to the collector;
-a library's took five, and its remains held up everybody's requests.
 """
 
 from __future__ import annotations
-
-import asyncio
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,11 +12,12 @@ from starlette.responses import Response
 from fairway.api import endpoint_parts as parts
 from fairway.api.auth import caller_of
 from fairway.api.endpoint import Endpoint, Parameter, Reply
-from fairway.api.http.asgi import Receive, Scope, Send
+from fairway.api.http.asgi import Send
 from fairway.api.http.headers import header
 from fairway.api.jobs import views
+from fairway.api.jobs.event_stream import MEDIA, RETRY_MS, STILL_HERE, EventStream, send_part
 from fairway.api.jobs.jobs import job_id
-from fairway.core.errors import FairwayError, Forbidden
+from fairway.core.errors import FairwayError
 from fairway.core.ids import JobId, TenantId
 from fairway.core.lifecycle import State
 from fairway.core.tenant import Tenant
@@ -33,14 +28,6 @@ from fairway.services.registry.tenants_and_keys import Directory
 from fairway.wire import messages
 
 FOLLOW_SECONDS = 15.0  # without news for so long, a line says that we are still here
-RETRY_MS = 2000
-MEDIA = "text/event-stream"
-HEADERS = [
-    (b"content-type", f"{MEDIA}; charset=utf-8".encode()),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # a proxy must not gather events
-]
-STILL_HERE = b": ping\n\n"
 AT_ONCE = 8  # events of a stream that go out as they come
 APART_SECONDS = 0.5  # between those after them: a word of progress reaches every stream of its job
 TEXTS_MAX, TEXTS_BYTES_MAX = 64, 4 << 20
@@ -112,9 +99,7 @@ class Texts:
         return text
 
 
-class JobEvents(Response):
-    """A stream. It holds one of its tenant's places, from its first byte to its end."""
-
+class JobEvents(EventStream):
     def __init__(
         self,
         platform: Platform,
@@ -123,31 +108,11 @@ class JobEvents(Response):
         sight: JobSight,
         known: str | None,
     ) -> None:
-        super().__init__()
-        self._platform, self._texts = platform, texts
+        super().__init__(platform, *asked_by)
+        self._texts = texts
         self._sight, self._known = sight, known
-        self._key_id, self._tenant = asked_by
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._platform.waiting.slot("streams", self._tenant):
-            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            telling = asyncio.create_task(self._tell(send), name="events")
-            leaving = asyncio.create_task(_until_gone(receive), name="events: client gone")
-            both = (telling, leaving)
-            try:
-                async with self._platform.revocation.held(self._key_id):
-                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            except Forbidden:
-                pass  # the key was revoked: who comes back with it hears so
-            finally:
-                for task in both:
-                    task.cancel()
-                await asyncio.wait(both)  # the place is held until nothing is asked for it
-            if not telling.cancelled():
-                telling.result()  # a defect must not look like an end
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _tell(self, send: Send) -> None:
+    async def tell(self, send: Send) -> None:
         sight, known, told = self._sight, self._known, 0
         look, event = self._platform.job_waits.job_when, self._texts.event
         try:
@@ -155,7 +120,7 @@ class JobEvents(Response):
                 is_news = sight.version != known
                 known, told = sight.version, told + is_news
                 text = await event(self._tenant, sight) if is_news else STILL_HERE
-                await send({"type": "http.response.body", "body": text, "more_body": True})
+                await send_part(send, text)
                 if _is_final(sight) or self._platform.watchers.is_closed:
                     return
                 if told > AT_ONCE:
@@ -171,11 +136,6 @@ async def _event(directory: Directory, sight: JobSight) -> bytes:
     view = await views.job_view(sight, directory)
     lines = f"id: {sight.version}\nevent: {view.state}\nretry: {RETRY_MS}\ndata: "
     return lines.encode() + messages.encode(view) + b"\n\n"  # JSON without a line break
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _is_final(sight: JobSight) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs
+
 from fairway.api import endpoint_parts as parts
 from fairway.api.auth import tenant_in_force
-from fairway.api.endpoint import Endpoint, Reply
+from fairway.api.endpoint import Endpoint, Reply, query
 from fairway.api.http.asgi import JSON, Receive, Scope, Send, read_body, send_bytes
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import Header, etag, known_versions, wait_seconds
@@ -28,6 +30,19 @@ def job_id(text: str) -> JobId:
     return job
 
 
+def with_children(scope: Scope) -> bool:
+    given = parse_qs(scope["query_string"].decode("latin-1")).get("children", ["false"])
+    if given not in (["true"], ["false"]):
+        raise InvalidRequest("children is true or false.", field="children")
+    return given == ["true"]
+
+
+CHILDREN = query(
+    "children",
+    "`true`: also what its run started, and what came of that.",
+    "true",
+    schema={"type": "boolean", "default": False},
+)
 _UNCHANGED = Reply(304, "The job has not changed since that `ETag`.", headers=(parts.ETAG,))
 
 
@@ -106,11 +121,11 @@ class HeadJob(GetJob):
 @Endpoint(
     "DELETE /v1/jobs/{id}",
     keys=("tenant",),
-    parameters=(parts.JOB_PATH,),
+    parameters=(parts.JOB_PATH, CHILDREN),
     replies=(
         Reply(
             200,
-            "The job is cancelled.",
+            "The job is cancelled. (With `children`, it may have ended otherwise.)",
             messages.JobView,
             parts.QUEUED_EXAMPLE | {"state": "cancelled", "finished_at": "2026-01-31T12:00:01Z"},
         ),
@@ -121,13 +136,16 @@ class HeadJob(GetJob):
             parts.QUEUED_EXAMPLE | {"state": "running", "started_at": "2026-01-31T12:00:00.126Z"},
         ),
     ),
-    problems=("NOT_FOUND", "CONFLICT", "NOT_OWNER", "OVERLOADED"),
+    problems=("NOT_FOUND", "CONFLICT", "INVALID_REQUEST", "NOT_OWNER", *parts.QUICK),
 )
 class CancelJob(HotEndpoint):
     """Cancel a job
 
     A job that waits is cancelled at once. A job that runs is asked to stop: it becomes cancelled
     when its handler does, or ends as it would have.
+
+    With `children=true` the jobs that its run started, and what came of those, are cancelled as
+    well, up to 10 000 jobs; then a job that has ended is no conflict.
     """
 
     async def __call__(
@@ -137,7 +155,10 @@ class CancelJob(HotEndpoint):
         if self._relay.is_elsewhere(shard_of(job)):
             await self._relay.pass_on(scope, b"", send, shard=shard_of(job))
             return
-        sight = await self._platform.control.cancel(tenant, job)
+        if with_children(scope):
+            sight = await self._platform.families.cancel(tenant, job)
+        else:
+            sight = await self._platform.control.cancel(tenant, job)
         view = await views.job_view(sight, self._platform.directory)
         status = 200 if State(sight.record.state).is_final else 202
         await send_bytes(send, status, messages.encode(view))

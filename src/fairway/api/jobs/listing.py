@@ -10,8 +10,10 @@ from starlette.responses import Response
 from fairway.api import endpoint_parts as parts
 from fairway.api import filters
 from fairway.api.endpoint import Endpoint, Reply, ReplyHeader
+from fairway.api.http.decoding import json_reply
 from fairway.api.http.page_streams import PageReply
 from fairway.api.jobs import views
+from fairway.api.jobs.jobs import job_id
 from fairway.core.ids import LOWEST_JOB_ID, TenantId
 from fairway.core.job import JobFilter
 from fairway.core.tenant import Tenant
@@ -20,6 +22,8 @@ from fairway.services.jobs.lookup import JobSight, is_cut
 from fairway.services.platform import Platform
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.wire import messages
+
+OF_CHILDREN = filters.named("limit", "cursor")
 
 
 @Endpoint(
@@ -58,6 +62,40 @@ async def list_jobs(request: Request, platform: Platform, tenant: Tenant) -> Res
     return PageReply(request.app.state.pages, tenant.id, look)
 
 
+@Endpoint(
+    "GET /v1/jobs/{id}/children",
+    keys=("tenant",),
+    parameters=(parts.JOB_PATH, *OF_CHILDREN),
+    reply=Reply(
+        200,
+        "A page of jobs.",
+        messages.JobList,
+        {"jobs": [parts.LISTED_EXAMPLE | {"parent_id": parts.JOB_ID}], "next_cursor": None},
+    ),
+    problems=("NOT_FOUND", "INVALID_REQUEST", "INVALID_CURSOR", *parts.QUICK),
+)
+async def list_children(request: Request, platform: Platform, tenant: Tenant) -> Response:
+    """List what a job started
+
+    The jobs that its run started by succeeding, newest first, without payloads. Follow
+    `next_cursor` until it is null.
+    """
+    parent, query = job_id(request.path_params["id"]), request.query_params
+    filters.check_names(query, OF_CHILDREN)
+    cursor, limit = query.get("cursor"), filters.limit(query.get("limit"))
+    before = filters.place_of(cursor) if cursor else filters.HIGHEST_JOB_ID
+
+    async def look() -> Response:
+        found = await platform.families.children(tenant.id, parent, before, limit)
+        jobs = [
+            await views.job_view(sight, platform.directory, whole=False) for sight in found.sights
+        ]
+        after = None if found.last is None else filters.cursor_of(found.last)
+        return json_reply(messages.JobList(jobs=jobs, next_cursor=after))
+
+    return PageReply(request.app.state.pages, tenant.id, look)
+
+
 async def page(request: Request, sights: list[JobSight], limit: int) -> Response:
     """So many of the jobs, and where to go on if there are more."""
     shown = sights[:limit]
@@ -88,4 +126,5 @@ async def _filter(request: Request, platform: Platform, tenant: TenantId) -> Job
         pool=filters.pool(query.get("pool"), platform.directory.pools),
         limit=filters.limit(query.get("limit")),
         type=await filters.job_type(query.get("type"), platform.directory, tenant),
+        tag=filters.tag(query.get("tag")),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -25,8 +26,10 @@ from fairway.api.http.asgi import (
 from fairway.api.http.decoding import UNDECODABLE, invalid
 from fairway.api.http.headers import Header, etag, idempotency_key, rate_limit, wait_seconds
 from fairway.api.jobs import views
+from fairway.api.jobs.key_limits import packed_limits
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
+from fairway.api.jobs.unique import unique_wish
 from fairway.api.payloads.body_cost import (
     CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
@@ -39,6 +42,7 @@ from fairway.api.relay import Edge
 from fairway.core.backlog.lanes import lane_of
 from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.core.job import JobMarks
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
 from fairway.services.registry.job_types import Registry
@@ -106,7 +110,7 @@ OF_SUBMISSIONS = (
             ),
         ),
     ),
-    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "OBJECT_DAMAGED"),
+    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "NOT_UNIQUE", "OBJECT_DAMAGED"),
 )
 class SubmitJob:
     """Submit a job
@@ -243,6 +247,11 @@ def decode(text: bytes | msgspec.Raw) -> JobRequest:
         raise invalid(error, text) from None
 
 
+def _marks(request: JobRequest) -> JobMarks:
+    tags = list(dict.fromkeys(request.tags)) or None
+    return JobMarks(tags, msgspec.json.encode(request.metadata) if request.metadata else None)
+
+
 def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> NewJob:
     pool = registry.pool_for(request.type, request.pool)
     payload = bytes(request.payload)
@@ -258,6 +267,22 @@ def new_job(request: JobRequest, payload_bytes_max: int, registry: Registry) -> 
                 "A job has a payload or a payload_upload, not both.", field="/payload_upload"
             )
         new = new._replace(upload=request.payload_upload)
+    if request.tags or request.metadata:
+        new = new._replace(marks=_marks(request))
+    if request.limits:
+        new = new._replace(limits=packed_limits(request.limits))
+    if request.unique is not None:
+        new = new._replace(unique=unique_wish(request.unique))
     if is_plainly_due(request):
         return new
     return new._replace(wish=wish_of(request))
+
+
+def refuse_beyond(
+    new: NewJob, where: str, names: Sequence[str] = ("tags", "limits", "unique")
+) -> None:
+    """What this way in does not bring along is refused by its name, never dropped."""
+    given = {"tags": new.marks, "limits": new.limits, "unique": new.unique}
+    for name in names:
+        if given[name] is not None:
+            raise InvalidRequest(f"{name!r} is not taken {where}.", field=f"/{name}")

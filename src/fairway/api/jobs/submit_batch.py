@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import count
+from itertools import repeat
 from typing import TypeAlias
 
 import msgspec
@@ -14,7 +14,7 @@ from fairway.api.auth import tenant_in_force
 from fairway.api.endpoint import Endpoint, Reply
 from fairway.api.http.asgi import BODY_BYTES, JSON, Receive, Scope, Send, read_body, send_whole
 from fairway.api.http.decoding import UNDECODABLE, invalid
-from fairway.api.http.headers import idempotency_key, rate_limit
+from fairway.api.http.headers import KEY_LENGTH_MAX, idempotency_key, is_key, rate_limit
 from fairway.api.jobs.submit import (
     EMAIL,
     OF_SUBMISSIONS,
@@ -93,7 +93,9 @@ class SubmitBatch:
     others out, and pointers in its problem are relative to it. A limit of the tenant's, or a
     server that sheds load, refuses the whole batch.
 
-    An `Idempotency-Key` covers every job by its place: sent again, the batch makes no doubles.
+    An `Idempotency-Key` covers every job by its place: sent again, the batch makes no doubles. With
+    `idempotency_keys` each job has its own, the same as if it came alone: sent again in another
+    batch, or by itself, it makes no double either.
     """
 
     def __init__(self, edge: Edge) -> None:
@@ -129,7 +131,7 @@ class SubmitBatch:
     async def _submit(
         self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], wanted: list[Wanted]
     ) -> None:
-        key, (_, tenant) = idempotency_key(scope), asked_by
+        _, tenant = asked_by
         good = [item for item in wanted if isinstance(item, NewJob)]
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload is not None for new in good):
@@ -147,7 +149,7 @@ class SubmitBatch:
         if bad:
             self._platform.admission.charge(tenant, scope[BODY_BYTES] * bad // len(answers))
         headers = [JSON, *rate_limit(self._platform.admission.quota(tenant))]
-        if key and _all_replayed(answers):
+        if good and good[0].idempotency_key and _all_replayed(answers):
             headers.append(REPLAYED)
         await send_whole(scope, send, 200, messages.encode(_reply_of(answers)), headers)
 
@@ -156,26 +158,28 @@ class SubmitBatch:
     ) -> list[Wanted]:
         """In between other requests: ten thousand tiny jobs are a light body, and long work."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        texts = _items(body)
+        texts, keys = _items(body, key)
         self._platform.submissions.look(tenant, len(texts))  # to be refused must cost us little
-        understand = self._reader(key, plain=plain)
+        understand = self._reader(plain=plain)
         work, found = WorkInParts(), list[Wanted]()
         for start in range(0, len(texts), PART_ITEMS):
-            found += map(understand, texts[start : start + PART_ITEMS], count(start))
+            end = start + PART_ITEMS
+            found += map(understand, texts[start:end], keys[start:end] if keys else repeat(None))
             await work.let_others()
         return found
 
     def _understand(self, body: bytes, key: str | None) -> list[Wanted]:
         """In a thread, with care."""
         weigh(body, BATCH_VALUES_MAX, SPLIT_IT)
-        return list(map(self._reader(key, plain=False), _items(body), count()))
+        texts, keys = _items(body, key)
+        return list(map(self._reader(plain=False), texts, keys or repeat(None)))
 
-    def _reader(self, key: str | None, *, plain: bool) -> Callable[[msgspec.Raw, int], Wanted]:
-        """Each item as a job, or as what is wrong with it; by its text and its place."""
+    def _reader(self, *, plain: bool) -> Callable[[msgspec.Raw, str | None], Wanted]:
+        """Each item as a job, or as what is wrong with it; by its text and its key."""
         bytes_max, registry = self._platform.settings.payload_bytes_max, self._platform.registry
         schemas = registry.schemas
 
-        def understand(text: msgspec.Raw, index: int) -> Wanted:
+        def understand(text: msgspec.Raw, key: str | None) -> Wanted:
             try:
                 new = new_job(decode(text), bytes_max, registry)
                 if not plain:
@@ -185,7 +189,7 @@ class SubmitBatch:
                     check_carefully(bytes(text))
                 if schemas and new.upload is None:
                     self._schemas.check(new.type, new.payload)
-                return _keyed(new, text, key, index) if key else new
+                return new if key is None else _keyed(new, text, key)
             except FairwayError as error:
                 return error
 
@@ -196,26 +200,48 @@ def _may_be_deep(payload: bytes) -> bool:
     return len(payload) > SHALLOW_BYTES and brackets(payload) >= DEPTH_MAX
 
 
-def _items(body: bytes) -> list[msgspec.Raw]:
+def _items(body: bytes, batch_key: str | None) -> tuple[list[msgspec.Raw], list[str] | None]:
+    """The jobs' texts, and the key of each if they have any."""
     try:
-        texts = messages.decode_batch(body).jobs
+        batch = messages.decode_batch(body)
     except UNDECODABLE as error:
         raise invalid(error, body) from None
+    texts = batch.jobs
     if not 1 <= len(texts) <= BATCH_MAX:
         raise InvalidRequest(
             f"A batch holds 1 to {BATCH_MAX} jobs; this one has {len(texts)}.", field="/jobs"
         )
-    return texts
+    if batch.idempotency_keys is not None:
+        return texts, _own_keys(batch.idempotency_keys, len(texts), batch_key)
+    if batch_key is None:
+        return texts, None
+    # By place. The separator is no character that a key can hold: no other key is in the way.
+    return texts, [f"{batch_key}\x1f{place}" for place in range(len(texts))]
 
 
-def _keyed(new: NewJob, text: msgspec.Raw, key: str, index: int) -> NewJob:
-    """A batch's key stands for each of its items by place, so a resent batch makes no doubles.
+def _own_keys(keys: list[str], jobs: int, batch_key: str | None) -> list[str]:
+    if batch_key is not None:
+        raise InvalidRequest(
+            "Give an Idempotency-Key for the batch or idempotency_keys for its jobs, not both.",
+            field="/idempotency_keys",
+        )
+    if len(keys) != jobs:
+        raise InvalidRequest(
+            f"There is a key for each job or none at all: these are {len(keys)} for {jobs} jobs.",
+            field="/idempotency_keys",
+        )
+    for place, key in enumerate(keys):
+        if not is_key(key):
+            raise InvalidRequest(
+                f"A key is 1 to {KEY_LENGTH_MAX} printable ASCII characters.",
+                field=f"/idempotency_keys/{place}",
+            )
+    return keys
 
-    The separator is no character that a key can hold: no other key is ever in the way.
-    """
-    return new._replace(
-        idempotency_key=f"{key}\x1f{index}", body_hash=hash_of(bytes(text), new.upload)
-    )
+
+def _keyed(new: NewJob, text: msgspec.Raw, key: str) -> NewJob:
+    """The hash is of the text that would be the body if the job came alone."""
+    return new._replace(idempotency_key=key, body_hash=hash_of(bytes(text), new.upload))
 
 
 # -- the reply: one verdict an item, in order ------------------------------------------------------

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, Struct
 
 from fairway.core.failure.fingerprint import as_text
 from fairway.core.failure.retry import Counters
+from fairway.core.flows import NEVER
 from fairway.core.ids import unix_ms_of
 from fairway.core.job import JobRecord
 from fairway.core.lifecycle import State
@@ -25,6 +26,8 @@ from fairway.wire.messages import CheckpointSeen, JobView
 async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True) -> JobView:
     """`whole` adds the payload; lists go without."""
     record = sight.record
+    # a run is counted from its beginning: what a person sees run is not its nought-th
+    under_way = int(record.state == State.RUNNING)
     started = record.started_at
     if started is None and record.finished_at is not None and record.ran_us is not None:
         started = record.finished_at - timedelta(microseconds=record.ran_us)
@@ -35,10 +38,10 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         pool=directory.pools.by_number[record.pool].name,
         state=State(record.state).label,
         priority=record.priority,
-        attempts=record.attempts,
-        deliveries=record.deliveries,
+        attempts=record.attempts + under_way,
+        deliveries=record.deliveries + under_way,
         created_at=from_unix_ms(unix_ms_of(record.id)),
-        execute_at=record.execute_at,
+        execute_at=None if record.execute_at == NEVER else record.execute_at,
         started_at=started,
         finished_at=record.finished_at,
         ran_seconds=None if record.ran_us is None else record.ran_us / 1e6,
@@ -56,7 +59,11 @@ async def job_view(sight: JobSight, directory: Directory, *, whole: bool = True)
         result_bytes=None if large_result is None else large_result.size_bytes,
         error=_raw(record.error),
         failures=_failures(record.failures),
+        parent_id=record.parent,
+        children=record.children or 0,
         fingerprint=None if record.fingerprint is None else as_text(record.fingerprint),
+        tags=list(record.tags or ()),
+        metadata=msgspec.json.decode(record.metadata) if record.metadata else {},
         history=[Raw(note) for note in record.history or ()] if whole else UNSET,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +16,7 @@ from fairway.core.ids import TenantId, TypeId
 from fairway.services.platform import Platform
 from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.registry.type_names import NO_TYPE, Namer
+from fairway.services.restraints.pauses import Note
 from fairway.wire.tenancy import (
     Pause,
     PauseList,
@@ -44,10 +46,14 @@ _WHICH = tuple(
 async def list_pauses(platform: Platform, principal: Principal) -> Response:
     """What is paused
 
-    An operator sees all pauses, a tenant its own.
+    An operator sees all pauses. A tenant sees those that may hold its jobs: its own, and those
+    that an operator made for everybody, which name no tenant.
     """
-    found = await platform.pauses.of(_asker(principal))
-    return json_reply(PauseList(pauses=[await _pause_view(platform, hold) for hold in found]))
+    asker = _asker(principal)
+    found = await platform.pauses.of(asker)
+    everybodys = () if asker is None else platform.pauses.of_everybody()
+    views = [await _pause_view(platform, hold) for hold in (*found, *everybodys)]
+    return json_reply(PauseList(pauses=views))
 
 
 @Endpoint(
@@ -69,7 +75,7 @@ async def pause(request: Request, platform: Platform, principal: Principal) -> R
     hold = await _hold(platform, principal, wanted)
     if wanted.type:
         hold = hold._replace(type=await _named_type(platform, asker, wanted.type, hold.type))
-    await platform.pauses.pause(hold, asker)
+    await platform.pauses.pause(hold, asker, _note(principal, wanted))
     return json_reply(wanted, 201)
 
 
@@ -87,9 +93,17 @@ async def resume(request: Request, platform: Platform, principal: Principal) -> 
     """
     wanted = converted(request.query_params, Pause)
     hold = await _hold(platform, principal, wanted)
-    if hold.type == NO_TYPE or not await platform.pauses.resume(hold, _asker(principal)):
+    note = _note(principal, wanted)
+    if hold.type == NO_TYPE or not await platform.pauses.resume(hold, _asker(principal), note):
         raise NotFound("This was not paused.")
     return json_reply(wanted)
+
+
+def _note(principal: Principal, wanted: Pause) -> Note | None:
+    if principal.tenant is not None:
+        return None
+    named = msgspec.to_builtins(wanted)
+    return Note(principal.key_id, " ".join(f"{name}={value}" for name, value in named.items()))
 
 
 def _asker(principal: Principal) -> TenantId | None:

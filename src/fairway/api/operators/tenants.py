@@ -8,19 +8,22 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairway.api.endpoint import Endpoint, Reply, path
+from fairway.api import filters
+from fairway.api.endpoint import Endpoint, Reply, path, query
 from fairway.api.http.decoding import converted, decoded, json_reply
-from fairway.core.errors import Conflict, NotFound
+from fairway.core.errors import Conflict, InvalidRequest, NotFound
 from fairway.core.pools import PoolTable
 from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.runtime.random_ids import new_api_key
 from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.wire.messages import BATCH_MAX
 from fairway.wire.tenancy import (
     Limits,
     NewTenant,
     TenantAdded,
     TenantChange,
+    TenantList,
     TenantView,
     TierList,
     TierTerms,
@@ -49,6 +52,8 @@ _PRO: dict[str, Any] = {
     "burst": 100_000,
     "depth_limit": 10_000_000,
 }
+CURSOR_MAX = 64
+_CURSOR = query("cursor", "`next_cursor` of the page before.", "acme")
 _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
 
 
@@ -62,7 +67,7 @@ _TENANT = path("name", "The tenant's name.", "acme", "$TENANT")
     ),
     problems=("CONFLICT", "UNKNOWN_POOL"),
 )
-async def add_tenant(request: Request, platform: Platform) -> Response:
+async def add_tenant(request: Request, platform: Platform, principal: Principal) -> Response:
     """Add a tenant
 
     Adds a customer and makes its first key. The key is in this reply and nowhere else: only a hash
@@ -72,12 +77,35 @@ async def add_tenant(request: Request, platform: Platform) -> Response:
     given = msgspec.structs.asdict(wanted)
     name = given.pop("name")
     reserved = _reserved(given.pop("reserved"), platform.directory.pools)
-    tenant = await platform.directory.add_tenant(name, TenantSettings(**given, reserved=reserved))
+    settings = TenantSettings(**given, reserved=reserved)
+    tenant = await platform.directory.add_tenant(name, settings, principal.key_id)
     if tenant is None:
         raise Conflict(f"There is a tenant named {name!r} already.", field="/name")
     key = new_api_key("tenant")
-    await platform.directory.add_key(key, tenant.id)
+    await platform.directory.add_key(key, tenant.id, principal.key_id)
     return json_reply(TenantAdded(**_facts(tenant), api_key=key.text), 201)
+
+
+@Endpoint(
+    "GET /v1/tenants",
+    keys=("operator",),
+    parameters=(*filters.named("limit"), _CURSOR),
+    reply=Reply(200, "A page of tenants.", TenantList, {"tenants": [_ACME], "next_cursor": None}),
+    problems=("INVALID_REQUEST",),
+)
+async def list_tenants(request: Request, platform: Platform) -> Response:
+    """List tenants
+
+    By name, each with the values in force.
+    """
+    given = request.query_params
+    filters.check_names(given, (*filters.named("limit"), _CURSOR))
+    limit = filters.limit(given.get("limit"))
+    after = plain_text(given.get("cursor", ""), "cursor")
+    found = await platform.directory.list_tenants(after, limit + 1)
+    views = [TenantView(**_facts(one)) for one in found[:limit]]
+    next_cursor = views[-1].name if len(found) > limit else None
+    return json_reply(TenantList(tenants=views, next_cursor=next_cursor))
 
 
 @Endpoint(
@@ -106,7 +134,7 @@ async def get_tenant(request: Request, platform: Platform) -> Response:
     reply=Reply(200, "The tenant as it is now.", TenantView, _ACME),
     problems=("NOT_FOUND", "UNKNOWN_POOL"),
 )
-async def change_tenant(request: Request, platform: Platform) -> Response:
+async def change_tenant(request: Request, platform: Platform, principal: Principal) -> Response:
     """Change a tenant
 
     New terms hold at once, for the jobs already queued too; on other servers within two seconds.
@@ -117,7 +145,7 @@ async def change_tenant(request: Request, platform: Platform) -> Response:
     if "reserved" in changes:
         changes["reserved"] = _reserved(changes["reserved"], platform.directory.pools)
     known = await tenant_named(platform, request.path_params["name"])
-    tenant = await platform.directory.change_tenant(known.name, changes)
+    tenant = await platform.directory.change_tenant(known.name, changes, principal.key_id)
     return json_reply(TenantView(**_facts(tenant or known)))
 
 
@@ -144,7 +172,7 @@ async def list_tiers(platform: Platform) -> Response:
     body_example=_PRO,
     reply=Reply(200, "The tier.", TierView, _PRO | {"name": "pro"}),
 )
-async def put_tier(request: Request, platform: Platform) -> Response:
+async def put_tier(request: Request, platform: Platform, principal: Principal) -> Response:
     """Make or change a tier
 
     The whole of a tier's terms. They hold for its tenants at once, except where a tenant has a
@@ -153,8 +181,16 @@ async def put_tier(request: Request, platform: Platform) -> Response:
     terms = await decoded(request, TierTerms)
     view = converted(msgspec.structs.asdict(terms) | request.path_params, TierView)
     # A tier has the same terms in the same order, some under another name.
-    await platform.directory.put_tier(Tier(view.name, *msgspec.structs.astuple(terms)))
+    tier = Tier(view.name, *msgspec.structs.astuple(terms))
+    await platform.directory.put_tier(tier, principal.key_id)
     return json_reply(view)
+
+
+def plain_text(text: str, field: str) -> str:
+    """What the store can compare: it knows no NUL, nor halves of letters."""
+    if "\x00" in text or not text.isprintable() or len(text) > CURSOR_MAX:
+        raise InvalidRequest(f"This is no {field} of ours.", field=field)
+    return text
 
 
 def _reserved(slots: dict[str, int], pools: PoolTable) -> tuple[tuple[str, int], ...]:

@@ -13,9 +13,11 @@ from fairway.api.http.decoding import json_reply
 from fairway.api.relay import RelayedReply
 from fairway.core.errors import NotFound
 from fairway.services.platform import Platform
+from fairway.services.registry.tenants_and_keys import Principal
 from fairway.services.workers.worker_list import WorkerSight
 from fairway.wire.operator import WorkerList, WorkerView
 
+LIVES_TOLD = 1000  # characters
 _WORKER = {
     "name": "worker-1",
     "life": "9f86d081884c7d65",
@@ -62,7 +64,7 @@ async def list_workers(request: Request, platform: Platform) -> Response:
     ),
     problems=("NOT_FOUND", "NOT_OWNER"),
 )
-async def drain_worker(request: Request, platform: Platform) -> Response:
+async def drain_worker(request: Request, platform: Platform, principal: Principal) -> Response:
     """Drain a worker
 
     The worker takes no more jobs, asks those it runs to checkpoint and hand themselves back, waits
@@ -74,6 +76,8 @@ async def drain_worker(request: Request, platform: Platform) -> Response:
     asked = platform.worker_list.ask_to_drain(name)
     if not asked:
         raise NotFound(f"There is no worker {name[:128]!r}; `GET /v1/workers` lists them.")
+    lives = ", ".join(one.life for one in asked)[:LIVES_TOLD]
+    await platform.registry.note(principal.key_id, "drain_worker", name[:128], lives)
     return _shown(platform, asked, 202)
 
 

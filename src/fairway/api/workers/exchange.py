@@ -25,13 +25,17 @@ from fairway.api.payloads.payload_schema import compiled, sized_text
 from fairway.api.payloads.text_checks import flaws_in
 from fairway.api.relay import Edge
 from fairway.api.type_facts import facts_of
+from fairway.api.workers.follow_ups import FollowUpReader
+from fairway.api.workers.misplaced_types import told, why_misplaced, without
 from fairway.api.workers.reports import Failure, job_of, read_failure, text_of, unreadable
 from fairway.core.backpressure.connections import STAFF
 from fairway.core.errors import InvalidRequest, LimitReached, Unavailable
-from fairway.core.ids import PoolId, TenantId
+from fairway.core.ids import TenantId
 from fairway.core.job_type import TypeFacts
 from fairway.core.object_storage.reference import MARK, referred
 from fairway.core.pools import Pool
+from fairway.core.run.follow_up_ids import FOLLOW_UPS_BYTES_MAX
+from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.loops import WorkInParts
 from fairway.services.backpressure.body_memory import CALL_BYTES_MAX
@@ -49,7 +53,8 @@ from fairway.wire import exchange as wire
 from fairway.wire.messages import EMPTY_OBJECT
 
 VALUES_MAX = 1_000_000  # taken apart, not decoded: results may hold many
-REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + (1 << 20)  # a result, and all that is said beside it
+#: A result, what the run starts, and all that is said beside it.
+REPORT_BYTES_MAX = bounds.RESULT_BYTES_MAX + FOLLOW_UPS_BYTES_MAX + (1 << 20)
 BODY_SECONDS_MAX = 300.0  # a worker's link may be slow, and a result large
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 #: What a type may ask of its `RetryPolicy`.
@@ -133,6 +138,7 @@ class Exchange:
         platform = self._platform = edge.platform
         self._relay = edge.relay
         self._pools = platform.registry.pools
+        self._follow_ups = FollowUpReader(platform.registry)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, principal: Principal, worker: str
@@ -155,7 +161,10 @@ class Exchange:
                     None
                 ):  # else this server took over while it waited for the other
                     raise
-        call = await self._call(principal, worker, await self._request(principal, body))
+        request = await self._request(principal, body)
+        # of a tenant's own worker nobody looks at the pools
+        misplaced = {} if principal.tenant else why_misplaced(request, self._pools.by_name)
+        call = await self._call(principal, worker, without(request, misplaced))
         self._platform.revocation.check(principal.key_id)  # a slow body takes minutes
         if BODY_RESERVATION in scope:
             del body
@@ -164,7 +173,7 @@ class Exchange:
         reply = self._reply(news) if news else wire.ExchangeReply(resync=True)
         if news and news.leases:
             shed_payloads(news.leases)
-        await send_whole(scope, send, 200, wire.encode(reply))
+        await send_whole(scope, send, 200, wire.encode(told(reply, misplaced)))
 
     async def _request(self, principal: Principal, body: bytes) -> wire.ExchangeRequest:
         try:
@@ -223,6 +232,11 @@ class Exchange:
         if said and (flaws := await flaws_in(self._platform.heavy, principal.holder, said)):
             failures += unreadable(successes, flaws)
             successes = [one for index, one in enumerate(successes) if index not in flaws]
+        follow_ups: dict[int, WantedFollowUps] = {}
+        if parents := [one for one in request.reports if one.follow_ups and one.kind == SUCCEEDED]:
+            follow_ups, refused = await self._follow_ups.read(parents)
+            successes = [one for one in successes if one.kind == SUCCEEDED]
+            failures += refused
         return Call(
             session=request.session,
             number=request.call,
@@ -237,6 +251,7 @@ class Exchange:
             goodbye=request.goodbye,
             is_whole=request.running_is_all,
             api_key=principal.key_id,
+            follow_ups=follow_ups,
         )
 
     async def _hello(self, principal: Principal, hello: wire.Hello | None) -> Hello | None:
@@ -265,19 +280,11 @@ class Exchange:
     async def _facts(self, one: wire.TypeTerms) -> TypeFacts:
         return facts_of(
             one,
-            pool=None if one.pool is None else self._pool_of(one.name, one.pool),
+            pool=None if one.pool is None else self._pools.named(one.pool, "/hello/types").number,
             timeout_ms=one.timeout_ms,
             attempts_max=one.attempts_max,
             schema=None if one.schema is None else await self._schema(one.name, one.schema),
         )
-
-    def _pool_of(self, type_name: str, pool_name: str) -> PoolId:
-        """One such type keeps the whole worker out, so whoever starts it must hear which."""
-        try:
-            return self._pools.named(pool_name, "/hello/types").number
-        except InvalidRequest as error:
-            words = f"The job type {type_name} is for a pool that is not there. {error.message}"
-            raise InvalidRequest(words, field=error.field) from None
 
     async def _schema(self, type_name: str, schema: dict[str, Any]) -> bytes:
         """Workers say the same at every hello: only what is news is looked at, and in a thread."""
@@ -301,6 +308,7 @@ class Exchange:
             leases=self._leases(news.leases),
             recorded=news.recorded,
             refused=news.refused,
+            dead=news.dead,
             cancel=news.cancels,
             revoked=news.revoked,
             revoked_epochs=news.revoked_epochs,

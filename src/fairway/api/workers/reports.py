@@ -33,8 +33,14 @@ def unreadable(successes: Sequence[Report], flaws: Mapping[int, str]) -> list[Fa
 def _failed(one: Report, flaw: str) -> Failure:
     message = f"The result cannot be kept: {bounds.cut(flaw, bounds.FLAW_CHARACTERS_MAX)}"
     error = msgspec.json.encode({"type": "ResultInvalid", "message": message, "stack": ""})
-    one.kind = OutcomeKind.FAILED.value
-    return one, Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
+    end = Outcome(OutcomeKind.FAILED, one.ran_us, None, FailureClass.PERMANENT, error)
+    return ended_otherwise(one, end)
+
+
+def ended_otherwise(one: Report, end: Outcome) -> Failure:
+    """What was reported as a success is none."""
+    one.kind = end.kind.value
+    return one, end
 
 
 def job_of(text: str) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 
 from fairway.core.backlog.circuit_probes import CircuitProbes
 from fairway.core.backlog.counts import BacklogCounts
 from fairway.core.backlog.firsts import Firsts
+from fairway.core.backlog.limited import LimitedJobs
+from fairway.core.backlog.parked import ParkedJobs
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.runnable import RunnableStreams
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, is_same_stream, key_of
@@ -28,6 +30,8 @@ from fairway.core.time_slices import in_steps
 STREAMS_KEPT = 64  # of a tenant that has jobs to run, though some of them are empty
 JOBS_LIKE_A_STREAM = 20  # take as long to give up as one stream takes to look at
 SETTLED_PER_TAKE = 4  # streams whose holds changed
+HEAD_JOBS = 16  # of a window: who comes back stands behind those that are older
+ASIDE_PER_TAKE = 128  # jobs whose key is full: a fraction of a millisecond
 
 
 class Backlog:
@@ -37,8 +41,10 @@ class Backlog:
         tenants = self._tenants = TenantBacklogs()
         windows = self.windows = Windows(tenants, limits)
         reading = self.reading = Reading(windows, is_crowded)
-        underway = self.underway = JobsUnderway(reading)
+        parked = ParkedJobs()
+        underway = self.underway = JobsUnderway(reading, parked.names)
         runnable = self.runnable = RunnableStreams(tenants, windows, reading)
+        self.limited = LimitedJobs(tenants, windows, reading, runnable, parked)
         self.counts = BacklogCounts(tenants)
         self.reads = WindowReads(tenants, windows, reading, runnable, underway)
         self.probes = CircuitProbes(self.counts, windows, reading, runnable, underway)
@@ -112,16 +118,38 @@ class Backlog:
         """A job that was taken is free again: it keeps its place at the head."""
         stream = self._stream(key_of(job), job.id)
         self._tenants[job.pool, job.tenant].depth += 1
-        if stream is None:
-            return
+        if stream is not None:
+            self._to_head(stream, job, now_us)
+
+    def _to_head(self, stream: Stream, job: QueuedJob, now_us: int) -> None:
         if job.payload == NO_PAYLOAD:
             self._read_again(stream.key, job.id)  # which brings it whole
-        elif stream.blocked:
+        elif not self.runnable.may_run(stream.key):
             self.windows.evict(stream)
-        else:
-            stream.window.appendleft(job)
+        else:  # also where the rest of the stream has to wait in the store
+            older = sum(one.id < job.id for one in islice(stream.window, HEAD_JOBS))
+            stream.window.insert(older, job)
             self.windows.count(job, +1)
             self.windows.filled([stream], now_us)
+
+    def limit_ended(self, job: QueuedJob, now_us: int) -> set[tuple[PoolId, TenantId]]:
+        """A run that counted under its keys is over; answers who may have work by that."""
+        if freed := self.limited.ended(job, now_us):
+            self.limited.woken |= self._let_out(freed, now_us)
+        return {(one.pool, one.tenant) for one in freed}
+
+    def recheck_limits(self, now_us: int) -> set[tuple[PoolId, TenantId]]:
+        """Who may have work since limits were last looked at, and was perhaps not served."""
+        return self._let_out(self.limited.recheck(now_us), now_us) | self.limited.take_woken()
+
+    def _let_out(self, jobs: Iterable[QueuedJob], now_us: int) -> set[tuple[PoolId, TenantId]]:
+        """Jobs that stepped aside go back to the heads of their streams."""
+        woken: set[tuple[PoolId, TenantId]] = set()
+        for job in jobs:
+            if (stream := self._stream(key_of(job), job.id)) is not None:
+                self._to_head(stream, job, now_us)
+                woken.add((job.pool, job.tenant))
+        return woken
 
     def noticed(self, key: StreamKey, first: str) -> None:
         """The store has a queued job `first` at the head of this stream that nobody here knows."""
@@ -185,16 +213,19 @@ class Backlog:
         tenants, windows, low, firsts = self._tenants, self.windows, self.reading.low, Firsts(types)
 
         def take(tenant: TenantId) -> QueuedJob | None:
-            backlog = tenants.get((pool, tenant))
-            while backlog is not None and backlog.ready:
+            backlog, aside = tenants.get((pool, tenant)), 0
+            while backlog is not None and backlog.ready and aside < ASIDE_PER_TAKE:
                 stream = (
                     backlog.only or backlog.next_stream(firsts, now_us)
                     if backlog.unsettled is None
                     else self._next_settled(backlog, firsts, now_us)
                 )
-                if stream is None or not stream.window or stream.type not in types:
-                    return None
-                if fits is not None and not fits(stream.window[0]):
+                if (
+                    stream is None
+                    or not stream.window
+                    or stream.type not in types
+                    or (fits is not None and not fits(stream.window[0]))
+                ):
                     return None
                 job = stream.window.popleft()
                 windows.jobs_held -= 1
@@ -202,17 +233,23 @@ class Backlog:
                 backlog.ready = ready = backlog.ready - 1
                 if stream.more and len(stream.window) <= low:
                     self.reading.want(stream)
-                is_held = job.id in held
+                starts = job.id not in held and (
+                    job.limits is None or self.limited.may_start(job, stream, now_us)
+                )
                 if backlog.lanes is not None:
-                    backlog.lanes.taken(stream, None if is_held else job.id, now_us)
-                if not is_held:
+                    backlog.lanes.taken(stream, job.id if starts else None, now_us)
+                if starts:
                     if not ready:
                         self._left(backlog)
                         emptied(tenant)
                     elif backlog.depth > ready:
                         backlog.depth -= 1
                     return job
-            emptied(tenant)
+                aside += 1
+            if backlog is not None and backlog.ready:  # others wait: it goes on in a moment
+                self.limited.woken.add((pool, tenant))
+            else:
+                emptied(tenant)
             return None
 
         return take
@@ -245,7 +282,7 @@ class Backlog:
         elif backlog.crowd or any(one.more or one.reading for one in backlog.streams.values()):
             backlog.depth = max(backlog.depth - count, 0)
         else:
-            backlog.depth = 0
+            backlog.depth = backlog.parked
 
     def run_ended(self, job: QueuedJob, now_us: int) -> None:
         """A job that was taken runs no more: its lane is charged for the time."""
@@ -269,6 +306,7 @@ class Backlog:
     def remove_all(self, jobs: Sequence[tuple[str, StreamKey]]) -> None:
         """Waiting jobs were cancelled. A window is gone through once, however many go."""
         self.ended([job_id for job_id, _ in jobs])
+        self.limited.gone([job_id for job_id, _ in jobs])
         of_stream: dict[StreamKey, set[str]] = defaultdict(set)
         for job_id, key in jobs:
             of_stream[key].add(job_id)
@@ -294,6 +332,7 @@ class Backlog:
         self._unsure = {
             job: key for job, key in self._unsure.items() if job in self.underway.unrecorded_ids
         }
+        self.limited.forget_shard(shard)
         for (pool, tenant), backlog in list(self._tenants.items()):
             for stream in list(backlog.streams.values()):
                 if stream.shard == shard:

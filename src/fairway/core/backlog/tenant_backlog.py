@@ -32,7 +32,9 @@ class Unsettled:
 
 
 class TenantBacklog:
-    __slots__ = ("_group", "crowd", "depth", "lanes", "only", "ready", "streams", "unsettled")
+    __slots__ = (
+        "_group", "crowd", "depth", "lanes", "only", "parked", "ready", "streams", "unsettled",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.streams: dict[StreamKey, Stream] = {}
@@ -42,6 +44,7 @@ class TenantBacklog:
         self.crowd: Crowd | None = None  # while some of its streams have no place here
         self.unsettled: Unsettled | None = None  # since holds changed
         self.ready = 0  # jobs in all windows
+        self.parked = 0  # jobs that wait for a place under a key
         self.depth = 0  # jobs queued, here and in the store: a count kept, not a count taken
 
     @property
@@ -110,7 +113,7 @@ class TenantBacklog:
     @property
     def is_over(self) -> bool:
         """Whether nothing of it is worth keeping."""
-        if self.streams or self.crowd is not None:
+        if self.streams or self.crowd is not None or self.parked:
             return False
         return self.lanes is None or self.lanes.is_quiet
 

@@ -5,7 +5,7 @@ A read shows the store as it was a moment ago: what is under way must not come i
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 from fairway.core.backlog.reading import Reading
 from fairway.core.backlog.streams import Stream
@@ -13,8 +13,9 @@ from fairway.core.job import QueuedJob
 
 
 class JobsUnderway:
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, parked: Mapping[str, object]) -> None:
         self._reading = reading
+        self._parked = parked  # by id: they wait here for a place under a key
         # being written here: they arrive, a read must not bring them
         self.inserting_ids: set[str] = set()
         # ran here; the store shows them as queued until it is told
@@ -30,15 +31,17 @@ class JobsUnderway:
             ids & self.inserting_ids
             | ids & self.unrecorded_ids
             | self._reading.ended_since(look, ids)
+            | ids & self._parked.keys()
         )
         if stream is not None:
             old |= ids.intersection([job.id for job in stream.window])
         return [job for job in jobs if job.id not in old] if old else jobs
 
     def __contains__(self, job_id: str) -> bool:
-        """Whether a row that says `queued` is about to be announced, or is old news."""
+        """Whether a row that says `queued` is about to be announced, waits here, or is old news."""
         return (
             job_id in self.inserting_ids
             or job_id in self.unrecorded_ids
+            or job_id in self._parked
             or self._reading.is_old_news(job_id)
         )

@@ -47,6 +47,16 @@ class Bucket:
         lowest = min(self._parts, -burst * ONE)
         self._parts = max(self._parts - count * ONE, lowest)
 
+    def overdraw(self, count: int, rate_per_second: int, burst: int, now_us: int) -> int:
+        """Take so many tokens unless some are owed: answers 0, or how long until none are.
+
+        For what cannot wait or be sent again in parts: over time nobody gets more than by `take`.
+        """
+        debt_us = self.debt_us(rate_per_second, burst, now_us)
+        if not debt_us:
+            self._parts -= count * ONE
+        return debt_us
+
     def debt_us(self, rate_per_second: int, burst: int, now_us: int) -> int:
         """How long until nothing is owed any more."""
         self._fill(rate_per_second, burst, now_us)

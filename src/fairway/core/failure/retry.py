@@ -2,9 +2,9 @@
 
 Every failure class has a counter of its own and a bound of its own: a job that timed out once and
 raised four times has used neither up. A crash costs a delivery, never an attempt; crashes are
-bounded so that a job that kills its workers ends as `poison`. A snooze and a hand-back by a
-draining worker count nothing: deploys must not wear a job out. Jitter is a sampled number handed
-in, so every decision can be replayed.
+bounded so that a job that kills its workers ends as `poison`. Deliveries alone are not: a snooze
+and a hand-back by a draining worker cost one as well, and deploys must not wear a job out. Jitter
+is a sampled number handed in, so every decision can be replayed.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def decide(policy: RetryPolicy, tally: Tally, outcome: Outcome, sample: float) -
         case OutcomeKind.CANCELLED:
             return Decision(State.CANCELLED, run)
         case OutcomeKind.SNOOZED:
-            return Decision(State.SCHEDULED, tally, outcome.delay_ms, DecisionReason.SNOOZED)
+            return Decision(State.SCHEDULED, run, outcome.delay_ms, DecisionReason.SNOOZED)
         case OutcomeKind.RETURNED:
-            return Decision(State.QUEUED, tally, 0, DecisionReason.RETURNED)
+            return Decision(State.QUEUED, run, 0, DecisionReason.RETURNED)
         case OutcomeKind.FAILED:
             return _after_failure(policy, run, outcome, sample)
 
@@ -179,8 +179,12 @@ def _pause_ms(policy: RetryPolicy, count: int, outcome: Outcome, sample: float) 
 
 def backoff_ms(row: tuple[float, ...], count: int, sample: float) -> int:
     """The pause after the n-th failure, spread by the sample so that herds break up."""
-    base = row[min(count, len(row)) - 1]
-    return round(base * 1000 * (1 - JITTER + 2 * JITTER * sample))
+    return spread_ms(row[min(count, len(row)) - 1] * 1000, JITTER, sample)
+
+
+def spread_ms(pause_ms: float, jitter: float, sample: float) -> int:
+    """Within ± `jitter` of the pause."""
+    return round(pause_ms * (1 - jitter + 2 * jitter * sample))
 
 
 # -- what the surroundings make of it ------------------------------------------------------------

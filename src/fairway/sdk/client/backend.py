@@ -6,23 +6,39 @@ opened in a context variable, so it holds for the code under test and for nobody
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from fairway.core.errors import FairwayError
-from fairway.sdk.client.sse import Event
+from fairway.sdk.client.flow_door import FlowDoor
 from fairway.sdk.handler.codec import Codec
+from fairway.sdk.hooks import Hooks
+from fairway.sdk.http.sse import Event
+from fairway.sdk.key_limits import KeyLimits
+from fairway.sdk.unique import UniqueKey
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.run_logs import LogLine
+from fairway.wire.schedules import ScheduleRequest
 
 
 class HasDoor(Protocol):
     """Who knows the way to the platform: an app."""
 
     name: str
+    hooks: Hooks
 
     def door(self) -> Backend:
         """The testing mode that is open here, else the client."""
+
+    def flow_door(self) -> FlowDoor:
+        """Where chains and groups are handed in."""
+
+    def close(self) -> None:
+        """Let its connections go, from a thread."""
+
+    async def aclose(self) -> None:
+        """Let its connections go, from a task."""
 
 
 class JobType(Protocol):
@@ -33,6 +49,8 @@ class JobType(Protocol):
     pool: str
     priority: int
     timeout_seconds: float | None
+    key_limits: KeyLimits
+    unique_key: UniqueKey
 
     @property
     def codec(self) -> Codec:
@@ -60,8 +78,11 @@ class Backend(Protocol):
     async def result(self, job_id: str) -> bytes:
         """The result of a job that succeeded, as JSON, however large."""
 
-    async def cancel(self, job_id: str) -> JobView:
-        """Ask for the job to be stopped."""
+    async def cancel(self, job_id: str, *, children: bool = False) -> JobView:
+        """Ask for the job to be stopped; with `children`, for all that came of it, too."""
+
+    async def children(self, job_id: str) -> list[JobView]:
+        """The jobs that its success started, the newest first."""
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         """Another time for a job that is still scheduled."""
@@ -72,5 +93,33 @@ class Backend(Protocol):
     def events(self, job_id: str) -> AsyncIterator[Event]:
         """What happens to the job, until it has ended."""
 
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        """What its runs said, until now or until it has ended."""
 
-testing_backend: ContextVar[Backend | None] = ContextVar("fairway_testing_door", default=None)
+
+class TestingBackend(Backend, Protocol):
+    """A testing mode; it keeps schedules as well."""
+
+    def keep_schedule(self, name: str, wanted: ScheduleRequest, job: Any) -> bool:
+        """From now on its ticks make jobs of this type; True when it is new."""
+
+    def drop_schedules(self, source: str, kept: Collection[str]) -> list[str]:
+        """Those of this app that it no longer declares."""
+
+
+testing_backend: ContextVar[TestingBackend | None] = ContextVar(
+    "fairway_testing_door", default=None
+)
+
+
+def submit_blocking(backend: Backend, submission: Submission) -> str:
+    """For a thread: by the backend's own way for threads, if it has one."""
+    own: Callable[[Submission], str] | None = getattr(backend, "submit_blocking", None)
+    if own is not None:
+        return own(submission)
+    # Imported here: a program that only speaks async should not pay for the thread machinery.
+    from fairway.sdk.client.blocking import run
+
+    return run(backend.submit(submission))

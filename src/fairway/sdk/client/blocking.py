@@ -37,12 +37,18 @@ class Driver:
             raise
 
     def stop(self) -> None:
+        if self.loop.is_closed():  # a child registers its own end beside its parent's
+            return
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(STOP_SECONDS)
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        under_way = asyncio.all_tasks(self.loop)
+        for task in under_way:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*under_way, return_exceptions=True))
         self.loop.close()
 
 
@@ -50,12 +56,21 @@ _driver: Driver | None = None
 _starting = threading.Lock()
 
 
+def driver() -> Driver:
+    """The driver of this process."""
+    return _driver or _start()
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """The result of an asynchronous piece of work. Context variables go with it."""
-    driver = _driver or _start()
-    if threading.current_thread() is driver.thread:
+    if is_driving():
         return _run_apart(work)
-    return driver.run(work)
+    return driver().run(work)
+
+
+def is_driving() -> bool:
+    """Whether this is the driver's own thread, which must not wait for itself."""
+    return _driver is not None and threading.current_thread() is _driver.thread
 
 
 def iterate(source: AsyncIterator[T]) -> Iterator[T]:

@@ -8,8 +8,8 @@ endpoints; it decides nothing.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from urllib.parse import quote
@@ -17,43 +17,51 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw
 
-from fairway.core.errors import FairwayError
+from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lifecycle import BY_LABEL, State
 from fairway.sdk.client.backend import Submission
-from fairway.sdk.client.settings import ClientSettings
-from fairway.sdk.client.sse import Event, EventParser
-from fairway.sdk.client.transport import NOT_NOW, NotNow, Question, RefusedRepeat, Transport
+from fairway.sdk.client.blocking import is_driving, run
+from fairway.sdk.client.coalescer import Coalescer
+from fairway.sdk.client.flow_calls import FlowCalls
+from fairway.sdk.client.gathering import JOB_BYTES_MAX
+from fairway.sdk.client.job_calls import (
+    AGAIN_ON_SUBMIT,
+    JSON,
+    JobCalls,
+    decode_accepted,
+    decode_batch,
+    refusal_of,
+)
+from fairway.sdk.client.log_reader import follow_lines, read_lines
+from fairway.sdk.http.lean_servers import LeanServers
+from fairway.sdk.http.proxies import is_proxied
+from fairway.sdk.http.settings import ClientSettings
+from fairway.sdk.http.sse import Event, EventParser
+from fairway.sdk.http.transport import NotNow, Question, RefusedRepeat, Transport
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,
-    BatchItem,
-    BatchReply,
-    JobAccepted,
+    JobList,
     JobView,
     Reschedule,
     encode,
 )
-from fairway.wire.problems import error_of, naming_its_field
+from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleList, ScheduleRequest, ScheduleView
 from fairway.wire.storage import UploadMade
 from fairway.wire.value_count import BATCH_VALUES_MAX, ENVELOPE_VALUES, has_room, values_at_most
 
 PATIENCE_SECONDS = 15.0
 UPLOAD_BYTES = 4 << 20  # payloads larger than this do not go with the request
+CHILDREN_PAGE = 200
 POLL_SECONDS = 0.2
 POLL_SECONDS_MAX = 2.0
 ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
-
-_JSON = {"Content-Type": "application/json"}
-# 409 says that the first sending of this key is still on its way: its reply will come.
-_AGAIN_ON_SUBMIT = NOT_NOW | {409}
 
 _HALVED_ON = frozenset({"PAYLOAD_TOO_LARGE", "TOO_MANY_VALUES"})
 
 NULL = Raw(b"null")
 
-_decode_accepted = msgspec.json.Decoder(JobAccepted).decode
-_decode_batch = msgspec.json.Decoder(BatchReply).decode
 _decode_upload = msgspec.json.Decoder(UploadMade).decode
 _decode_schedule = msgspec.json.Decoder(ScheduleView).decode
 _decode_schedules = msgspec.json.Decoder(ScheduleList).decode
@@ -67,7 +75,14 @@ class ReceivedView(JobView):
     error: Raw = NULL
 
 
+class ReceivedChildren(JobList):
+    """A page of such views."""
+
+    jobs: list[ReceivedView]  # type: ignore[assignment]  # on the wire the same texts
+
+
 _decode_view = msgspec.json.Decoder(ReceivedView).decode
+_decode_children = msgspec.json.Decoder(ReceivedChildren).decode
 
 
 class Client:
@@ -81,29 +96,61 @@ class Client:
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._transport = Transport(settings, user_agent, patience_seconds)
+        self._patience_seconds = patience_seconds
+        self._coalescer = Coalescer(self._transport.addresses, self._calls, patience_seconds)
+        self.flows = FlowCalls(self._transport)
 
     async def submit(self, submission: Submission) -> str:
+        """In one call with those of others that are handed in at the same moment."""
+        text, key = _shared_text(submission), _key_of(submission)
+        if text is None:
+            return await self._submit_alone(submission, key)
+        try:
+            return await self._coalescer.submit(text, key)
+        except InvalidRequest as error:
+            return await self._submit_uploaded(submission, key, error)
+
+    def submit_blocking(self, submission: Submission) -> str:
+        """The same for a thread, which waits in it."""
+        text, key = _shared_text(submission), _key_of(submission)
+        if text is None or is_driving():
+            return run(self._submit_alone(submission, key))
+        try:
+            return self._coalescer.submit_blocking(text, key)
+        except InvalidRequest as error:
+            return run(self._submit_uploaded(submission, key, error))
+
+    def _calls(self) -> JobCalls:
+        transport = self._transport
+        if any(map(is_proxied, transport.addresses.all)):
+            return JobCalls(transport)
+        return JobCalls(LeanServers(transport.addresses, transport.headers, self._patience_seconds))
+
+    async def _submit_alone(self, submission: Submission, key: str) -> str:
         if _must_be_uploaded(submission):
             submission = await self._uploaded(submission)
-        if submission.idempotency_key is None:
-            submission = submission._replace(idempotency_key=str(uuid.uuid4()))
         try:
-            return await self._submit(submission)
-        except FairwayError as error:
-            if error.code != "TOO_MANY_VALUES" or submission.request.payload_upload:
-                raise
-        return await self._submit(await self._uploaded(submission))
+            return await self._submit(submission, key)
+        except InvalidRequest as error:
+            return await self._submit_uploaded(submission, key, error)
 
-    async def _submit(self, submission: Submission) -> str:
-        key = submission.idempotency_key or ""
+    async def _submit_uploaded(
+        self, submission: Submission, key: str, refusal: InvalidRequest
+    ) -> str:
+        """It was refused: if only for its number of values, there is a place for those."""
+        if refusal.code != "TOO_MANY_VALUES" or submission.request.payload_upload:
+            raise refusal
+        return await self._submit(await self._uploaded(submission), key)
+
+    async def _submit(self, submission: Submission, key: str) -> str:
         question = Question(
             "POST",
             "/v1/jobs",
             encode(submission.request),
-            {**_JSON, "Idempotency-Key": key},
-            again_on=_AGAIN_ON_SUBMIT,
+            {**JSON, "Idempotency-Key": key},
+            again_on=AGAIN_ON_SUBMIT,
         )
-        return _decode_accepted(await self._transport.ask(question)).id
+        return decode_accepted(await self._transport.ask(question)).id
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
         """In slices of what one call may carry; a slice that fails stops those after it."""
@@ -144,9 +191,10 @@ class Client:
         )
         return submission._replace(request=request)
 
-    async def cancel(self, job_id: str) -> JobView:
+    async def cancel(self, job_id: str, *, children: bool = False) -> JobView:
         """A repeat that finds the job cancelled found what was asked for."""
-        question = Question("DELETE", f"/v1/jobs/{_in_path(job_id)}", tells_repeats=True)
+        path = f"/v1/jobs/{_in_path(job_id)}" + ("?children=true" if children else "")
+        question = Question("DELETE", path, tells_repeats=True)
         try:
             return _decode_view(await self._transport.ask(question))
         except RefusedRepeat as refused:
@@ -154,6 +202,17 @@ class Client:
             if view.state == State.CANCELLED.label:
                 return view
             raise refused.error from None
+
+    async def children(self, job_id: str) -> list[JobView]:
+        found: list[JobView] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            after = f"&cursor={cursor}" if cursor else ""
+            path = f"/v1/jobs/{_in_path(job_id)}/children?limit={CHILDREN_PAGE}{after}"
+            page = _decode_children(await self._transport.ask(Question("GET", path)))
+            found += page.jobs
+            cursor = page.next_cursor
+        return found
 
     async def replay(self, job_id: str) -> JobView:
         """A repeat that finds no dead letter any more, where one was, found what was asked for.
@@ -163,7 +222,7 @@ class Client:
         path = f"/v1/dead-letters/{_in_path(job_id)}/replay"
         was_dead = (await self._view(job_id, 0)).state == State.DEAD.label
         try:
-            question = Question("POST", path, b"{}", _JSON, tells_repeats=True)
+            question = Question("POST", path, b"{}", JSON, tells_repeats=True)
             return _decode_view(await self._transport.ask(question))
         except RefusedRepeat as refused:
             view = await self._view(job_id, 0)
@@ -172,14 +231,14 @@ class Client:
             raise refused.error from None
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
-        question = Question("PATCH", f"/v1/jobs/{_in_path(job_id)}", encode(wanted), _JSON)
+        question = Question("PATCH", f"/v1/jobs/{_in_path(job_id)}", encode(wanted), JSON)
         return _decode_view(await self._transport.ask(question))
 
     # -- schedules ---------------------------------------------------------------------------
 
     async def put_schedule(self, name: str, wanted: ScheduleRequest) -> bool:
         """True when it is new."""
-        question = Question("PUT", f"/v1/schedules/{_in_path(name)}", encode(wanted), _JSON)
+        question = Question("PUT", f"/v1/schedules/{_in_path(name)}", encode(wanted), JSON)
         found = _decode_schedule(await self._transport.ask(question))
         return found.created_at == found.updated_at
 
@@ -236,9 +295,16 @@ class Client:
         )
         return Event(str(data.get("state")), data)
 
+    def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        path = f"/v1/jobs/{_in_path(job_id)}/logs"
+        return (follow_lines if follow else read_lines)(self._transport, path, attempt)
+
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
+        """Close the connections of the running event loop, and those that all callers share."""
         await self._transport.aclose()
+        self._coalescer.close()
 
     async def _submit_part(self, part: list[Submission]) -> list[str | FairwayError]:
         try:
@@ -250,11 +316,17 @@ class Client:
         return await self._submit_part(part[:half]) + await self._submit_part(part[half:])
 
     async def _submit_batch(self, part: list[Submission]) -> list[str | FairwayError]:
-        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]}"
-        headers = {**_JSON, "Idempotency-Key": str(uuid.uuid4())}
-        question = Question("POST", "/v1/jobs/batch", body, headers, again_on=_AGAIN_ON_SUBMIT)
-        reply = _decode_batch(await self._transport.ask(question))
-        return [_answer_of(item) for item in reply.items]
+        body = b'{"jobs":[' + b",".join(encode(one.request) for one in part) + b"]"
+        headers = dict(JSON)
+        if any(one.idempotency_key for one in part):
+            keys = [one.idempotency_key or os.urandom(16).hex() for one in part]
+            body += b',"idempotency_keys":' + encode(keys)
+        else:
+            headers["Idempotency-Key"] = os.urandom(16).hex()
+        body += b"}"
+        question = Question("POST", "/v1/jobs/batch", body, headers, again_on=AGAIN_ON_SUBMIT)
+        reply = decode_batch(await self._transport.ask(question))
+        return [item.id or refusal_of(item) for item in reply.items]
 
     async def _view(self, job_id: str, wait_seconds: int) -> JobView:
         prefer = {"Prefer": f"wait={wait_seconds}"} if wait_seconds else {}
@@ -275,6 +347,18 @@ class Client:
                 for event in parser.feed(chunk):
                     yield event
         raise NotNow(FairwayError(f"the events of {job_id} ended before the job did"))
+
+
+def _shared_text(submission: Submission) -> bytes | None:
+    """The job as it is sent, if it may travel with others: small, and whole."""
+    if submission.request.payload_upload is not None:
+        return None
+    text = encode(submission.request)
+    return text if len(text) <= JOB_BYTES_MAX else None
+
+
+def _key_of(submission: Submission) -> str:
+    return submission.idempotency_key or os.urandom(16).hex()
 
 
 def _must_be_uploaded(submission: Submission) -> bool:
@@ -300,12 +384,6 @@ def _slices(submissions: list[Submission]) -> Iterator[list[Submission]]:
 def _in_path(text: str) -> str:
     """One piece of a path, whatever it is: an id of `../limits` is an id that is not there."""
     return quote(text, safe="")
-
-
-def _answer_of(item: BatchItem) -> str | FairwayError:
-    if item.id is not None:
-        return item.id
-    return naming_its_field(error_of({"status": item.status, **(item.problem or {})}))
 
 
 def _is_last(event: Event) -> bool:

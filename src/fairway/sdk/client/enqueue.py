@@ -7,13 +7,17 @@ asynchronous one, driven by `blocking.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from msgspec import Raw
 
 from fairway.core.errors import FairwayError, Refused
-from fairway.sdk.client.backend import Backend, JobType, Submission
+from fairway.sdk.client.backend import Backend, JobType, Submission, submit_blocking
+from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, typed
+from fairway.sdk.client.flow_door import FlowDoor, OnAll
+from fairway.sdk.client.flows import Flow, Signature
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
@@ -23,11 +27,7 @@ from fairway.wire.messages import POOL_PATTERN, POOL_WORDS, JobRequest
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: One call in `enqueue_many`: positional arguments, or arguments by name.
-Call: TypeAlias = tuple[Any, ...] | dict[str, Any]
-
 PRIORITY_MAX = 9
-KEY_LENGTH_MAX = 255
 REFUSALS_SHOWN = 5
 
 
@@ -39,6 +39,10 @@ class EnqueueOptions(TimeOptions, total=False):
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     fair_key: str  # whose job it is among your own customers: they share your part evenly
     idempotency_key: str
+    tags: Sequence[str]  # words to find the jobs by
+    metadata: Mapping[str, str]  # words of your own, shown with them
+    after: Sequence[Handle[Any]]  # jobs that must succeed before this one starts
+    on_all: OnAll  # of `after`: "succeeded", or "ended", however they do
 
 
 class BatchRefused(Refused):
@@ -72,30 +76,64 @@ class Enqueuer(Generic[P, R]):
         )
         self._fair_key = options.get("fair_key")
         self._times = time_fields(options)
-        self._idempotency_key = _checked_key(options.get("idempotency_key"))
+        self._idempotency_key = checked_key(options.get("idempotency_key"))
+        self._tags = _checked_tags(options.get("tags", ()))
+        self._metadata = dict(options.get("metadata", {}))
+        self._after = list(options.get("after", ()))
+        self._on_all: OnAll = options.get("on_all", "succeeded")
+        if self._after and self._idempotency_key is not None:
+            raise ValueError("after= and idempotency_key= do not go together")
+
+    def s(self, *args: Any, **kwargs: Any) -> Signature:
+        """A call for a chain or a group, which is not made yet."""
+        return Signature(self, args, kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        submission = self._submission(args, kwargs)
-        return blocking_run(self._submit(self._job.app.door(), submission))
+        if self._after:
+            return blocking_run(self._after_others([(args, kwargs)]))[0]
+        backend, submission = self._job.app.door(), self.submission(args, kwargs)
+        with self._around([submission]):
+            return self._handle(backend, submit_blocking(backend, submission))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        return await self._submit(self._job.app.door(), self._submission(args, kwargs))
+        if self._after:
+            return (await self._after_others([(args, kwargs)]))[0]
+        return await self._submit(self._job.app.door(), self.submission(args, kwargs))
 
-    def enqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
-        submissions = self._submissions(calls)
+    def enqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
+        if self._after:
+            return blocking_run(self._after_others(_unkeyed(calls)))
+        submissions = self.submissions(calls)
         return blocking_run(self._submit_many(self._job.app.door(), submissions))
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> list[Handle[R]]:
+    async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
         """Handles in the order of the calls; BatchRefused when any was kept out."""
-        return await self._submit_many(self._job.app.door(), self._submissions(calls))
+        if self._after:
+            return await self._after_others(_unkeyed(calls))
+        return await self._submit_many(self._job.app.door(), self.submissions(calls))
+
+    async def _after_others(
+        self, calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    ) -> list[Handle[R]]:
+        jobs = [Signature(self, args, kwargs) for args, kwargs in calls]
+        flow = Flow("group", jobs, on_all=self._on_all, after=self._after)
+        return (await flow.aenqueue()).jobs
+
+    def handle(self, job_id: str) -> Handle[R]:
+        return self._handle(self._job.app.door(), job_id)
+
+    def flow_door(self) -> FlowDoor:
+        return self._job.app.flow_door()
 
     async def _submit(self, backend: Backend, submission: Submission) -> Handle[R]:
-        return self._handle(backend, await backend.submit(submission))
+        with self._around([submission]):
+            return self._handle(backend, await backend.submit(submission))
 
     async def _submit_many(
         self, backend: Backend, submissions: list[Submission]
     ) -> list[Handle[R]]:
-        answers = await backend.submit_many(submissions)
+        with self._around(submissions):
+            answers = await backend.submit_many(submissions)
         refused = {n: a for n, a in enumerate(answers) if isinstance(a, FairwayError)}
         accepted = {
             n: self._handle(backend, a) for n, a in enumerate(answers) if isinstance(a, str)
@@ -104,26 +142,51 @@ class Enqueuer(Generic[P, R]):
             raise BatchRefused(accepted, refused)
         return list(accepted.values())
 
+    def _around(self, submissions: list[Submission]) -> AbstractContextManager[None]:
+        hooks = self._job.app.hooks
+        if not hooks.around_enqueue:
+            return nullcontext()
+        return hooks.enqueue([one.request for one in submissions])
+
     def _handle(self, backend: Backend, job_id: str) -> Handle[R]:
         return Handle(backend, job_id, self._job.codec.decode_result)
 
-    def _submissions(self, calls: Iterable[Call]) -> list[Submission]:
-        if self._idempotency_key is not None:
-            raise ValueError("an idempotency_key names one job; enqueue_many makes many")
-        return [self._submission(*_split(call)) for call in calls]
+    def submissions(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Submission]:
+        """A key of the whole batch covers each job by its place."""
+        found = []
+        for place, given in enumerate(calls):
+            call: TypedCall[P] = typed(given)
+            key = key_of(call, self._idempotency_key, place)
+            found.append(Submission(self._job, self.request(call.args, call.kwargs), key))
+        return found
 
-    def _submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
+    def submission(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Submission:
+        """The job as a door gets it."""
         return Submission(self._job, self.request(args, kwargs), self._idempotency_key)
 
     def request(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> JobRequest:
         """The job as it goes over the wire; InvalidArguments when a value does not fit."""
+        return self._request(self._job.codec.encode_arguments(args, kwargs))
+
+    def request_after(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[JobRequest, str]:
+        """The same without the first argument, which a result will be; and what that is called."""
+        payload, argument = self._job.codec.encode_after(args, kwargs)
+        return self._request(payload), argument
+
+    def _request(self, payload: bytes) -> JobRequest:
         return JobRequest(
             type=self._job.name,
-            payload=Raw(self._job.codec.encode_arguments(args, kwargs)),
+            payload=Raw(payload),
             pool=self._pool,
             priority=self._priority,
             fair_key=self._fair_key,
             timeout_seconds=self._timeout_seconds,
+            tags=self._tags,
+            metadata=self._metadata,
+            limits=self._job.key_limits.of(payload),
+            unique=self._job.unique_key.of(payload),
             **self._times,
         )
 
@@ -140,18 +203,20 @@ def checked_priority(priority: int) -> int:
     return priority
 
 
-def _checked_key(key: str | None) -> str | None:
-    if key is not None and not (
-        0 < len(key) <= KEY_LENGTH_MAX and key.isascii() and key.isprintable()
-    ):
-        raise ValueError(f"an idempotency_key is 1 to {KEY_LENGTH_MAX} printable ASCII characters")
-    return key
+def _checked_tags(tags: Sequence[str]) -> list[str]:
+    if isinstance(tags, str):  # a sequence of its letters, else
+        raise ValueError(f"tags are a list of words, such as ({tags!r},)")
+    return list(tags)
 
 
-def _split(call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    match call:
-        case tuple():
-            return call, {}
-        case dict():
-            return (), call
-    raise TypeError(f"each call is a tuple of arguments or a dict of them by name, not {call!r}")
+def _unkeyed(
+    calls: Iterable[PlainCall | TypedCall[P]],
+) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """For a flow, which has no keys of its jobs' own."""
+    found = []
+    for given in calls:
+        call: TypedCall[P] = typed(given)
+        if call.idempotency_key is not None:
+            raise ValueError("after= and idempotency keys do not go together")
+        found.append((call.args, call.kwargs))
+    return found

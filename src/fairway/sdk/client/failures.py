@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.errors import FairwayError
 from fairway.sdk.client.status import status_of
 from fairway.wire.messages import JobView
 
@@ -59,12 +59,6 @@ class StillRunning(FairwayError, TimeoutError):
     """The job has not ended within the time given."""
 
     code = "STILL_RUNNING"
-
-
-class Unreachable(Unavailable):
-    """The server gave no answer."""
-
-    code = "UNREACHABLE"
 
 
 def ended_without_result(view: JobView) -> JobEnded:

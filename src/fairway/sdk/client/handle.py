@@ -18,12 +18,13 @@ from fairway.core.errors import FairwayError, LimitReached, Unavailable
 from fairway.core.lifecycle import BY_LABEL
 from fairway.sdk.client.backend import Backend, HasDoor
 from fairway.sdk.client.failures import StillRunning, ended_without_result
-from fairway.sdk.client.sse import Event
 from fairway.sdk.client.status import JobStatus, status_of
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.handler.outcomes import Cancel, Snooze
+from fairway.sdk.http.sse import Event
 from fairway.sdk.times import with_zone
 from fairway.wire.messages import JobView, Reschedule
+from fairway.wire.run_logs import LogLine
 
 R = TypeVar("R", covariant=True)
 Result = TypeVar("Result")
@@ -72,11 +73,22 @@ class Handle(Generic[R]):
     def status(self) -> JobStatus:
         return blocking_run(self.astatus())
 
-    async def acancel(self) -> JobStatus:
-        return status_of(await self._backend.cancel(self.id))
+    async def acancel(self, *, children: bool = False) -> JobStatus:
+        """With `children`, also what its run started, and what came of that.
 
-    def cancel(self) -> JobStatus:
-        return blocking_run(self.acancel())
+        A job that has ended is no Conflict then: only what came of it is cancelled.
+        """
+        return status_of(await self._backend.cancel(self.id, children=children))
+
+    def cancel(self, *, children: bool = False) -> JobStatus:
+        return blocking_run(self.acancel(children=children))
+
+    async def achildren(self) -> list[JobStatus]:
+        """The jobs that its run started, the newest first."""
+        return [status_of(one) for one in await self._backend.children(self.id)]
+
+    def children(self) -> list[JobStatus]:
+        return blocking_run(self.achildren())
 
     async def areschedule(
         self, *, delay: Duration | None = None, at: datetime | None = None, exact: bool = False
@@ -111,6 +123,15 @@ class Handle(Generic[R]):
         from fairway.sdk.client.blocking import iterate
 
         return iterate(self.aevents())
+
+    def alogs(self, attempt: int | None = None, *, follow: bool = False) -> AsyncIterator[LogLine]:
+        """What the job said, by `ctx.log` and `logging`; with `follow`, until it has ended."""
+        return self._backend.logs(self.id, attempt, follow=follow)
+
+    def logs(self, attempt: int | None = None, *, follow: bool = False) -> Iterator[LogLine]:
+        from fairway.sdk.client.blocking import iterate
+
+        return iterate(self.alogs(attempt, follow=follow))
 
     async def _ended(self, timeout_seconds: float | None) -> JobView:
         if timeout_seconds is None:

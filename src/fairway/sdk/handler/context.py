@@ -17,23 +17,27 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sized
 from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
 from fairway.sdk.handler.checkpoint import Saving, already_saved, saving
+from fairway.sdk.handler.follow_ups import NONE_ANY_MORE, RunFollowUps
 from fairway.wire.bounds import PROGRESS_BYTES_MAX
 
 if TYPE_CHECKING:
     from fairway.sdk.handler.threads import ThreadRun
 
 Item = TypeVar("Item")
+P = ParamSpec("P")
+Handed = TypeVar("Handed", covariant=True)
 
 TRACK_PERIOD_SECONDS = 0.5
 JOB_LOGGERS = "fairway.job."  # before the name of a type: the logger of its lines
@@ -49,11 +53,17 @@ class CtxSink(Protocol):
     def progress(self, job_id: str, progress: bytes) -> None:
         """Keep the last `{"done", "total", "text"}`; older ones may be dropped."""
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
-        """One line of this run's log, at a level of the `logging` module."""
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
+        """One line of this run's log, at a level of `logging`; the logger, if not `ctx.log`."""
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         """Save the n-th state of this run, which is JSON; done when it is safe."""
+
+
+class Enqueues(Protocol[P, Handed]):
+    """A job type, or one with options."""
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handed: ...
 
 
 class SilentSink:
@@ -62,7 +72,7 @@ class SilentSink:
     def progress(self, job_id: str, progress: bytes) -> None:
         return None
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         return None
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
@@ -83,6 +93,8 @@ class RunFacts(Struct, frozen=True, gc=False):
     timeout_seconds: float | None = None
     epoch: int = 0
     checkpoint: bytes | None = None  # the state that the run before this one saved last
+    sample: float | None = None  # spreads the pause after a failure; None: chance does
+    now_ms: int | None = None  # of a clock that is turned by hand; else it is now
 
 
 class Ctx:
@@ -92,7 +104,10 @@ class Ctx:
     thread: ThreadRun | None = None  # the call under way, when the job runs in a thread
     _ends_at = 0.0
     _cancelled = False
+    error: BaseException | None = None  # how it ended, for hooks that want to know
     _checkpoints = 0
+    sample: float | None = None
+    _follow_ups: RunFollowUps | None = None  # once it wanted one
 
     def __init__(self, facts: RunFacts, sink: CtxSink = SILENT) -> None:
         self.job_id = facts.job_id
@@ -103,8 +118,11 @@ class Ctx:
         self.timeout_seconds = facts.timeout_seconds
         if facts.timeout_seconds:
             self._ends_at = time.monotonic() + facts.timeout_seconds
+        if facts.sample is not None:
+            self.sample = facts.sample
         self._sink = sink
-        self._epoch = facts.epoch
+        self._now_ms = facts.now_ms
+        self.epoch = facts.epoch
         self._checkpoint = facts.checkpoint
 
     @staticmethod
@@ -185,7 +203,7 @@ class Ctx:
         """
         text = msgspec.json.encode(state)
         self._checkpoints += 1
-        saved = self._sink.checkpoint(self.job_id, self._epoch, self._checkpoints, text)
+        saved = self._sink.checkpoint(self.job_id, self.epoch, self._checkpoints, text)
         self._checkpoint = text
         return saving(saved)
 
@@ -198,15 +216,50 @@ class Ctx:
             return None
         return msgspec.json.decode(self._checkpoint, type=kind)
 
+    def enqueue(self, job: Enqueues[P, Handed], *args: P.args, **kwargs: P.kwargs) -> Handed:
+        """Start a job when this run succeeds: a job type, or one with options, and its arguments.
+
+        As `job.enqueue(…)` inside a run, and also from threads that the handler made by itself.
+        """
+        entered = enter(self)
+        try:
+            return job.enqueue(*args, **kwargs)
+        finally:
+            leave(entered)
+
+    @property
+    def follow_ups(self) -> RunFollowUps:
+        """For whoever hands jobs in: what this run wants to start."""
+        with _beginning:
+            if self._follow_ups is None:
+                now_ms = time.time_ns() // 1_000_000 if self._now_ms is None else self._now_ms
+                self._follow_ups = RunFollowUps(self.job_id, self.epoch, now_ms)
+            return self._follow_ups
+
+    def take_follow_ups(self) -> RunFollowUps | None:
+        """For whoever runs the job: it is over. None when it wanted none, as most do."""
+        wanted, self._follow_ups = self._follow_ups, self._follow_ups or NONE_ANY_MORE
+        return wanted
+
     @property
     def log(self) -> JobLog:
         """A logger whose lines belong to this job.
 
         From `info` on they stand in the worker's log with the job, its type and its tenant: some
         lines a second, and long ones are cut. An app that sets up `logging` by itself gets them
-        there instead, as lines of `fairway.job.<type>` with a `job_id`.
+        there instead, as lines of `fairway.job.<type>` with a `job_id`. What other loggers say
+        while the job runs is told in the same way.
         """
         return JobLog(self, self._sink)
+
+    def note_error(self, error: BaseException) -> None:
+        """For whoever runs the job: it ended with this."""
+        self.error = error
+
+    def hear(self, record: logging.LogRecord) -> None:
+        """For whoever runs the job: some other logger said this while it ran."""
+        line = _message(record) + _raised(record.exc_info)
+        self._sink.log(self, record.levelno, line, record.name)
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
@@ -230,24 +283,38 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
 
 def _line(msg: object, args: tuple[object, ...]) -> str:
+    return _message(logging.LogRecord("", 0, "", 0, msg, args, None))
+
+
+def _message(record: logging.LogRecord) -> str:
     """As `logging` would write it; words that do not fit their places fail no job either."""
     try:
-        return logging.LogRecord("", 0, "", 0, msg, args, None).getMessage()
+        return record.getMessage()
     except Exception:
-        return f"{msg} {args}"
+        return f"{record.msg} {record.args}"
 
 
 def _raised(given: Any) -> str:
     """The error that `ctx.log.exception` is about, in a few words."""
-    error = given if isinstance(given, BaseException) else sys.exc_info()[1] if given else None
-    return "" if error is None else f" ({type(error).__name__}: {error})"
+    error = given[1] if isinstance(given, tuple) else given
+    if error and not isinstance(error, BaseException):
+        error = sys.exc_info()[1]
+    if not isinstance(error, BaseException):
+        return ""
+    try:
+        return f" ({type(error).__name__}: {error})"
+    except Exception:  # an error whose own text fails
+        return f" ({type(error).__name__})"
 
 
 _current: ContextVar[Ctx | None] = ContextVar("fairway_ctx", default=None)
+_beginning = threading.Lock()  # held for the first follow-up of a run
 
 
+current_ctx = _current.get  # of the job that runs here; None when none does
 enter = _current.set  # from here on `Ctx.current()` is this one; answers what `leave` takes
 leave = _current.reset
+running = _current.get  # the Ctx of the job that runs here, or None
 
 
 class _CurrentCtx:

@@ -25,6 +25,7 @@ import msgspec
 from fairway.core.errors import InvalidRequest
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.durations import Duration, milliseconds_of
+from fairway.sdk.handler.pauses import MIDDLE_SAMPLE, Exponential, chosen_pauses
 from fairway.sdk.handler.stacks import stack_of
 from fairway.wire.bounds import DELAY_MS_MAX
 
@@ -87,6 +88,16 @@ class TimeLimitPassed(Exception):
     """The job passed its time limit. Raised by whoever runs the handler, never by the handler."""
 
 
+class SoftTimeLimit(Exception):
+    """The job's `soft_timeout` passed: save what there is, and end before the time limit does it.
+
+    Raised in the handler by whoever runs it. Left alone, it counts as a time limit that passed.
+    """
+
+    def __init__(self, message: str = "the soft time limit passed") -> None:
+        super().__init__(message)
+
+
 class Retry:
     """How a job is tried again: at most `attempts` times, `on` these errors, after `backoff`.
 
@@ -95,7 +106,8 @@ class Retry:
     tried once more unless `most={"timeout": 1, "resource": 1}` says no. So `Retry(1)` alone is no
     promise of one run; and since a crash of a worker is never the job's fault, nothing is.
 
-    An error outside `on` is final. The last pause of `backoff` repeats. What is left out is
+    An error outside `on` is final. The last pause of `backoff` repeats, or an `Exponential` grows;
+    pauses are spread by ± 20 %, or by what `jitter` says: 0 for not at all. What is left out is
     decided by the platform's policy for the job's pool; it also keeps count of the attempts.
     """
 
@@ -104,26 +116,21 @@ class Retry:
         attempts: int | None = None,
         *,
         on: tuple[type[Exception], ...] = (Exception,),
-        backoff: Sequence[Duration] = (),
+        backoff: Sequence[Duration] | Exponential = (),
+        jitter: float | None = None,
         most: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         if attempts is not None and attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
         self.attempts = attempts
         self.on = on
-        self.backoff_ms = tuple(milliseconds_of(pause, DELAY_MS_MAX) for pause in backoff)
+        self.pauses = chosen_pauses(backoff, jitter)
         self.most = _checked_bounds(most)
 
     @property
     def bounds(self) -> dict[str, Any]:
         """`most`, by the names that the platform has for them."""
         return {BOUNDED[name]: number for name, number in self.most.items()}
-
-    def pause_ms(self, attempt: int) -> int:
-        """The pause after this attempt; 0 leaves it to the platform."""
-        if not self.backoff_ms:
-            return 0
-        return self.backoff_ms[min(attempt, len(self.backoff_ms)) - 1]
 
 
 def _checked_bounds(most: Mapping[str, int]) -> dict[str, int]:
@@ -145,13 +152,17 @@ def outcome_of(
     encode: Callable[[Any], bytes] = msgspec.json.encode,
     retry: Retry = _PLATFORM_POLICY,
     attempt: int = 1,
+    sample: float = MIDDLE_SAMPLE,
 ) -> Outcome:
-    """What a returned value, or an exception when there is one, means for the job."""
+    """What a returned value, or an exception when there is one, means for the job.
+
+    `sample` is uniform in [0, 1): it spreads the pause before the next try.
+    """
     said = value if error is None else error
     if isinstance(said, ControlFlow):
         return _said(said)
     if error is not None:
-        return _failed(error, retry, attempt)
+        return _failed(error, retry, attempt, sample)
     return _succeeded(value, encode)
 
 
@@ -183,14 +194,15 @@ def _succeeded(value: Any, encode: Callable[[Any], bytes]) -> Outcome:
         return Outcome(OutcomeKind.FAILED, failure=FailureClass.PERMANENT, error=text)
 
 
-def _failed(error: BaseException, retry: Retry, attempt: int) -> Outcome:
+def _failed(error: BaseException, retry: Retry, attempt: int, sample: float) -> Outcome:
     failure = _failure_class(error, retry)
     asked_ms = error.delay_ms if isinstance(error, DependencyFailed) else 0
+    pause_ms = asked_ms or retry.pauses.pause_ms(attempt, sample)
     return Outcome(
         OutcomeKind.FAILED,
         failure=failure,
         error=encode_error(error),
-        delay_ms=0 if failure is FailureClass.PERMANENT else asked_ms or retry.pause_ms(attempt),
+        delay_ms=0 if failure is FailureClass.PERMANENT else min(pause_ms, DELAY_MS_MAX),
     )
 
 
@@ -201,7 +213,7 @@ def _failure_class(error: BaseException, retry: Retry) -> FailureClass:
             return FailureClass.PERMANENT
         case DependencyFailed():
             return FailureClass.DEPENDENCY
-        case TimeLimitPassed():
+        case TimeLimitPassed() | SoftTimeLimit():
             return FailureClass.TIMEOUT
         case MemoryError():
             return FailureClass.RESOURCE

@@ -50,6 +50,13 @@ class ThreadRun:
             if self._interrupted and thread is not None:
                 _absorb(thread)
 
+    def warn(self, error: type[BaseException]) -> None:
+        """Raise this in the thread, which may go on after it; nothing if it does not run now."""
+        with self._lock:
+            if self._thread is not None:
+                self._interrupted = True  # so that it reaches nobody who comes after
+                _set_pending(self._thread, error)
+
     def interrupt(self, error: type[BaseException]) -> None:
         """Raise this in the thread, if the call is still under way."""
         with self._lock:

@@ -7,26 +7,34 @@ are no tenants, no fair share and no leases here: what must be seen with those n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
+from operator import itemgetter
 from typing import Any
+
+import msgspec
 
 from fairway.core.errors import Conflict, FairwayError, InvalidRequest, NotFound
 from fairway.core.failure.retry import NOTHING_YET, Decision, RetryPolicy, decide
 from fairway.core.ids import FIRST_SHARD, make_job_id
 from fairway.core.lifecycle import LIVE, State
-from fairway.core.run.outcome import Outcome
+from fairway.core.run.outcome import Outcome, OutcomeKind
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.failures import StillRunning
-from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.follow_ups import Gathered
+from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
+from fairway.sdk.hooks import JobDeath, RunFailure
+from fairway.sdk.http.sse import Event
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
+from fairway.sdk.testing.schedules import TestedSchedule
 from fairway.wire.messages import JobRequest, JobView, Reschedule
+from fairway.wire.run_logs import LogLine
+from fairway.wire.schedules import ScheduleRequest
 
 RUNS_MAX = 100  # of one job; beyond it, it surely snoozes for ever
-MIDDLE_SAMPLE = 0.5  # no chance in tests: the middle of every jittered pause
 
 
 class MemoryDoor:
@@ -34,8 +42,9 @@ class MemoryDoor:
 
     def __init__(self, *, inline: bool) -> None:
         self.inline = inline
-        self.clock = Clock()
+        self.clock = Clock(on_turn=self._fire)
         self.enqueued: list[Enqueued] = []
+        self._schedules: dict[str, TestedSchedule] = {}
         self._by_key: dict[str, Enqueued] = {}
 
     async def submit(self, submission: Submission) -> str:
@@ -63,11 +72,20 @@ class MemoryDoor:
         result = self.find(job_id).view().result
         return b"null" if result is None else bytes(result)
 
-    async def cancel(self, job_id: str) -> JobView:
+    async def cancel(self, job_id: str, *, children: bool = False) -> JobView:
         record = self.find(job_id)
         if record.state in LIVE:
             record.move(State.CANCELLED)
+        if children:
+            for child in self._children(job_id):
+                await self.cancel(child.id, children=True)
         return record.view()
+
+    async def children(self, job_id: str) -> list[JobView]:
+        return [one.view() for one in reversed(self._children(self.find(job_id).id))]
+
+    def _children(self, job_id: str) -> list[Enqueued]:
+        return [one for one in self.enqueued if one.parent == job_id]
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         record = self.find(job_id)
@@ -88,6 +106,13 @@ class MemoryDoor:
     async def events(self, job_id: str) -> AsyncIterator[Event]:
         for event in tuple(self.find(job_id).events):
             yield event
+
+    async def logs(
+        self, job_id: str, attempt: int | None = None, *, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        for line in tuple(self.find(job_id).lines):
+            if attempt in (None, line.attempt):
+                yield line
 
     async def drain(self, *, with_scheduled: bool = True) -> Counter[str]:
         """Run what is due until nothing is; with scheduled jobs, turn the clock to reach them."""
@@ -110,10 +135,41 @@ class MemoryDoor:
     async def run_once(self, record: Enqueued) -> Outcome:
         if len(record.ends) >= RUNS_MAX:
             raise RuntimeError(f"{record.type} has not ended after {RUNS_MAX} runs")
-        ctx = Ctx(record.facts(), sink=record)
+        ctx = Ctx(record.facts(round(self.clock.unix_seconds * 1000)), sink=record)
         end = await run_job(record.job, bytes(record.request.payload), ctx)
-        record.take(end, decision_after(record, end), self.clock.unix_seconds)
+        decision = decision_after(record, end)
+        record.take(end, decision, self.clock.unix_seconds)
+        if end.failure is not None:
+            _tell_hooks(ctx, record, end, is_dead=decision.state is State.DEAD)
+        for one in started_by(ctx, end):
+            child = self._accept(one.submission, one.id, parent=record.id)
+            record.children += 1
+            await self._run_inline(child)
         return end
+
+    # -- schedules -----------------------------------------------------------------------------
+
+    def keep_schedule(self, name: str, wanted: ScheduleRequest, job: Job[..., Any]) -> bool:
+        is_new = name not in self._schedules
+        since_ms = round(self.clock.unix_seconds * 1000)
+        self._schedules[name] = TestedSchedule(name, wanted, job, since_ms)
+        return is_new
+
+    def drop_schedules(self, source: str, kept: Collection[str]) -> list[str]:
+        mine = [name for name, one in self._schedules.items() if one.request.source == source]
+        gone = [name for name in mine if name not in kept]
+        for name in gone:
+            del self._schedules[name]
+        return gone
+
+    def _fire(self, before: float, now: float) -> None:
+        """The ticks that this turn of the clock passed, oldest first; inline there is no clock."""
+        if self.inline or now <= before:
+            return
+        span = round(before * 1000), round(now * 1000)
+        due = [one for kept in self._schedules.values() for one in kept.submissions(*span)]
+        for _, submission in sorted(due, key=itemgetter(0)):
+            self._accept(submission)
 
     def find(self, job_id: str) -> Enqueued:
         for record in self.enqueued:
@@ -121,11 +177,14 @@ class MemoryDoor:
                 return record
         raise NotFound(f"no job {job_id} was enqueued under this testing mode")
 
-    def _accept(self, submission: Submission) -> Enqueued:
+    def _accept(
+        self, submission: Submission, job_id: str = "", parent: str | None = None
+    ) -> Enqueued:
         now = self.clock.unix_seconds
         due_at = due_of(submission.request, now)
         record = Enqueued(
-            id=make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
+            id=job_id or make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
+            parent=parent,
             job=_job_of(submission),
             request=submission.request,
             created_at=now,
@@ -142,6 +201,16 @@ class MemoryDoor:
         return max(record.due_at, self.clock.unix_seconds), record.request.priority, record.id
 
 
+def _tell_hooks(ctx: Ctx, record: Enqueued, end: Outcome, *, is_dead: bool) -> None:
+    hooks = record.job.app.hooks
+    if ctx.error is not None:
+        hooks.failed(RunFailure(ctx, ctx.error))
+    if is_dead and hooks.on_death:
+        failure, error = end.failure, msgspec.json.decode(end.error or b"{}")
+        label = failure.value if failure else ""
+        hooks.died(JobDeath(ctx.job_id, ctx.type, ctx.tenant, ctx.attempt, label, error))
+
+
 def due_of(request: JobRequest | Reschedule, now: float) -> float:
     """When it is due, by the test's clock; herds are not spread here."""
     if request.execute_at is not None:
@@ -156,6 +225,7 @@ def is_skipped(request: JobRequest, now: float) -> bool:
 
 def decision_after(record: Enqueued, end: Outcome) -> Decision:
     policy = RetryPolicy(attempts_max=record.job.attempts_max, **record.job.retry.bounds)
+    # no chance in tests: the middle of every jittered pause
     return decide(policy, record.tally, end, MIDDLE_SAMPLE)
 
 
@@ -164,6 +234,13 @@ def _job_of(submission: Submission) -> Job[..., Any]:
     if not isinstance(submission.job, Job):
         raise TypeError(f"{submission.job.name} has no function that could be run here")
     return submission.job
+
+
+def started_by(ctx: Ctx, end: Outcome) -> list[Gathered]:
+    """What a run that ended like this has started: nothing, unless it succeeded."""
+    follow_ups = ctx.take_follow_ups()
+    gathered = [] if follow_ups is None else follow_ups.close()
+    return gathered if end.kind is OutcomeKind.SUCCEEDED else []
 
 
 def _same(known: Enqueued, submission: Submission) -> Enqueued:

@@ -9,12 +9,14 @@ import msgspec
 
 from fairway.core.failure.retry import Counters, Decision, Tally
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
+from fairway.sdk.client.backend import Submission, testing_backend
 from fairway.sdk.client.handle import blocking_run
 from fairway.sdk.handler.context import Ctx
+from fairway.sdk.handler.follow_ups import Gathered
 from fairway.sdk.job import Job
 from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
-from fairway.sdk.testing.memory import decision_after
+from fairway.sdk.testing.memory import decision_after, due_of, started_by
 from fairway.sdk.testing.record import Enqueued, LogLine
 
 R = TypeVar("R")
@@ -34,6 +36,7 @@ class Performed(Generic[R]):
     decision: Decision  # what would become of the job
     logs: list[LogLine]
     progress: list[Any]
+    enqueued: list[Enqueued]  # what the run started, by succeeding
 
 
 def perform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any) -> Performed[R]:
@@ -52,11 +55,23 @@ async def aperform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any
         due_at=now,
         tally=Tally(attempt - 1, attempt - 1, Counters(app_error=attempt - 1)),
     )
-    end = await run_job(job, bytes(request.payload), Ctx(record.facts(), sink=record))
-    return _performed(record, end)
+    ctx = Ctx(record.facts(), sink=record)
+    end = await run_job(job, bytes(request.payload), ctx)
+    enqueued = [_enqueued(one, now) for one in started_by(ctx, end)]
+    if (mode := testing_backend.get()) is not None:  # as if it had run there
+        await mode.submit_many([Submission(one.job, one.request) for one in enqueued])
+    return _performed(record, end, enqueued)
 
 
-def _performed(record: Enqueued, end: Outcome) -> Performed[Any]:
+def _enqueued(one: Gathered, now: float) -> Enqueued:
+    job, request = one.submission.job, one.submission.request
+    return Enqueued(
+        id=one.id, job=job, request=request, created_at=now, due_at=due_of(request, now),
+        parent=JOB_ID,
+    )  # fmt: skip
+
+
+def _performed(record: Enqueued, end: Outcome, enqueued: list[Enqueued]) -> Performed[Any]:
     decision = decision_after(record, end)
     return Performed(
         outcome=end.kind,
@@ -67,4 +82,5 @@ def _performed(record: Enqueued, end: Outcome) -> Performed[Any]:
         decision=decision,
         logs=record.logs,
         progress=record.progress_said,
+        enqueued=enqueued,
     )

@@ -5,6 +5,7 @@ It is also the sink of its own runs, so that a test can read what the handler sa
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,10 +17,12 @@ from msgspec import Raw
 from fairway.core.failure.retry import NOTHING_YET, Decision, Tally
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import Outcome
-from fairway.sdk.client.sse import Event
 from fairway.sdk.handler.checkpoint import already_saved
 from fairway.sdk.handler.context import Ctx, RunFacts
+from fairway.sdk.handler.pauses import MIDDLE_SAMPLE
+from fairway.sdk.http.sse import Event
 from fairway.sdk.job import Job
+from fairway.wire import run_logs as wire
 from fairway.wire.messages import JobRequest, JobView
 
 TENANT = "testing"
@@ -41,10 +44,13 @@ class Enqueued:
     request: JobRequest
     created_at: float  # of the test's clock, as is `due_at`
     due_at: float
+    parent: str | None = None  # whose run started it
+    children: int = 0  # how many its own run started
     state: State = State.QUEUED
     tally: Tally = NOTHING_YET
     ends: list[Outcome] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
+    lines: list[wire.LogLine] = field(default_factory=list)  # the same, as `handle.logs()` has it
     progress_said: list[Any] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     checkpoints: list[bytes] = field(default_factory=list)  # every state saved, as JSON
@@ -67,7 +73,7 @@ class Enqueued:
         arguments: dict[str, Any] = msgspec.json.decode(self.request.payload)
         return arguments
 
-    def facts(self) -> RunFacts:
+    def facts(self, now_ms: int | None = None) -> RunFacts:
         return RunFacts(
             self.id,
             self.type,
@@ -76,6 +82,8 @@ class Enqueued:
             self.deliveries + 1,
             self.request.timeout_seconds,
             checkpoint=self.checkpoints[-1] if self.checkpoints else None,
+            sample=MIDDLE_SAMPLE,
+            now_ms=now_ms,
         )
 
     def take(self, end: Outcome, decision: Decision, unix_seconds: float) -> None:
@@ -93,8 +101,14 @@ class Enqueued:
         self.progress_said.append(msgspec.json.decode(progress))
         self.events.append(Event("progress", self.progress_said[-1], str(len(self.events) + 1)))
 
-    def log(self, ctx: Ctx, level: int, line: str) -> None:
+    def log(self, ctx: Ctx, level: int, line: str, logger: str = "") -> None:
         self.logs.append(LogLine(level, line))
+        self.lines.append(
+            wire.LogLine(
+                attempt=ctx.attempt, at=datetime.now(UTC), text=line,
+                level=logging.getLevelName(level).lower(),
+            )
+        )  # fmt: skip
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         self.checkpoints.append(state)
@@ -113,10 +127,14 @@ class Enqueued:
             created_at=datetime.fromtimestamp(self.created_at, UTC),
             execute_at=datetime.fromtimestamp(self.due_at, UTC),
             timeout_seconds=self.request.timeout_seconds,
+            tags=self.request.tags,
+            metadata=self.request.metadata,
             payload=self.request.payload,
             progress=_raw(self.progress_said and msgspec.json.encode(self.progress_said[-1])),
             result=_raw(last and last.result),
             error=_raw(last and last.error),
+            parent_id=self.parent,
+            children=self.children,
         )
 
 

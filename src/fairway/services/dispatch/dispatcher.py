@@ -16,12 +16,13 @@ from typing import Any
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.backlog.holds import Holds
+from fairway.core.backlog.key_limits import KeyLimit
 from fairway.core.backlog.streams import StreamKey, WindowLimits
 from fairway.core.backlog.tombstones import Tombstones
 from fairway.core.fair_share.entitlements import FREE
 from fairway.core.fair_share.fairness import PoolShare
 from fairway.core.fair_share.standings import ShareStandings
-from fairway.core.ids import Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
+from fairway.core.ids import FIRST_TERM, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import QueuedJob
 from fairway.core.pools import PoolTable
 from fairway.core.run.lease_token import LeaseTokens
@@ -143,6 +144,8 @@ class Dispatcher:
         Whoever greeted before has not said what it runs of this shard: all say hello again.
         """
         self.shards.claim(shard, term)
+        if term > FIRST_TERM:
+            self.backlog.limited.owner_since(self._clock.now_us())
         self._presence.forget_greetings()
 
     def leases_restored(self, shard: ShardId) -> None:
@@ -502,6 +505,10 @@ class Dispatcher:
             self.sessions.held.stir(pool, tenant.id)  # it may run more than before
         streams = self.backlog.counts.streams_of(tenant.id, self.pools.by_number)
         self.backlog.reading.set_deferrable(tenant.id, tenant.fair_group == FREE, streams)
+
+    def full_limit(self, tenant: TenantId, packed: bytes) -> KeyLimit | None:
+        """Which of a job's own limits keeps it from starting now."""
+        return self.backlog.limited.full(tenant, packed, self._clock.now_us())
 
     def holds(self) -> Holds:
         """What must not start."""

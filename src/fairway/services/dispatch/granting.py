@@ -66,7 +66,7 @@ class Granting:
             pools.add(pool)
         for pool in pools:
             self._serve_waiting(pool, now_us)
-        if self._backlog.reads.are_wanted:
+        if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 
     def _serve_waiting(self, pool: PoolId, now_us: int) -> None:
@@ -119,7 +119,7 @@ class Granting:
                 self._serve(session, pool, now_us)
         if session.held is not None and session.held.full:
             session.held.look_again()  # it may have more slots now, or take jobs again
-        if self._backlog.reads.are_wanted:
+        if self._backlog.reads.are_wanted or self._backlog.limited.wants_a_look:
             self._ports.want_reads()
 
     def _serve(
@@ -166,12 +166,15 @@ class Granting:
         session.in_use[pool.number] = session.in_use.get(pool.number, 0) + len(new)
         if any(job.timing for job, _ in granted):
             new = self._only_in_time(new, now_us)
-        # A job that ran before is looked up first, in any pool: it may be over by now.
-        again = new if pool.lease_mode == "durable" else [one for one in new if one.job.epoch]
+        # A job that ran before is looked up first, in any pool: it may be over by now. Of one that
+        # has limits the next owner must know that it runs.
+        again = new
+        if pool.lease_mode != "durable":
+            again = [one for one in new if one.job.epoch or one.job.limits]
         if again:
             self._ports.write_leases(again)
         if len(again) < len(new):
-            first = [one for one in new if not one.job.epoch] if again else new
+            first = [one for one in new if not (one.job.epoch or one.job.limits)] if again else new
             session.outbox += first
             self._leases.write_later(first)
         self._metrics.granted.labels(pool.name).inc(len(new))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from fairway.core.backlog.backlog import Backlog
 from fairway.core.ids import Epoch, PoolId, TenantId
+from fairway.core.job import QueuedJob
 from fairway.core.run.lease import judge_naming
 from fairway.services.dispatch.pool_shares import Shares
 from fairway.services.sessions.held_calls import HeldCalls
@@ -102,6 +103,8 @@ class LeaseTable(dict[str, Lease]):
         lease.running = self._shares[job.pool].adopt(
             job.tenant, job.type, lease.granted_us, now_us, own=session.tenant is not None
         )
+        if job.limits is not None:
+            self._backlog.limited.runs(job, lease.granted_us)
         self[job.id] = lease
         session.hold(lease)
         self.write_later([lease])
@@ -121,6 +124,8 @@ class LeaseTable(dict[str, Lease]):
             lease.session.drop(lease)
             if backlog.has_lanes:
                 backlog.run_ended(job, now_us)
+            if job.limits is not None and not lease.reported:
+                self._limit_ended(job, now_us)
             if running is not None:
                 pool = lease.moved_to or job.pool
                 shares[pool].finish(running, now_us)
@@ -128,12 +133,20 @@ class LeaseTable(dict[str, Lease]):
                 if own:
                     self._held.stir(pool, job.tenant)
 
+    def _limit_ended(self, job: QueuedJob, now_us: int) -> None:
+        """Who waited for a place under its keys may start: on the slot that it leaves, at once."""
+        for pool, tenant in self._backlog.limit_ended(job, now_us):
+            self._shares[pool].wake(tenant, now_us)
+            self._held.stir(pool, tenant)
+
     def free_slot(self, lease: Lease, now_us: int) -> None:
         """Its run is over and its end not taken yet: it stands, and others use its slot."""
         lease.session.free_slot(lease)
         lease.reported = True
         if self._backlog.has_lanes:
             self._backlog.run_ended(lease.job, now_us)
+        if lease.job.limits is not None:
+            self._limit_ended(lease.job, now_us)
         if lease.running is not None:
             pool = lease.moved_to or lease.job.pool
             self._shares[pool].finish(lease.running, now_us)

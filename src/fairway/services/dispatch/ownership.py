@@ -30,6 +30,7 @@ from fairway.services.store_clock import StoreClock
 from fairway.store import backlog as backlog_store
 from fairway.store import leadership as store
 from fairway.store import leases as lease_store
+from fairway.store import outbox as outbox_store
 from fairway.store.connections.connection_cache import Deadline
 from fairway.store.connections.database import Connection, Database
 from fairway.store.leadership import Claim, Owner
@@ -49,6 +50,7 @@ class OwnershipPorts(NamedTuple):
     before_open: Callable[[ShardId], Awaitable[None]]  # a shard
     on_revoked: Callable[[Collection[str]], Awaitable[None]]  # keys
     on_news: Callable[[], None]
+    on_committed: Callable[[], None]  # a tenant's own transaction, with jobs in it
 
 
 class Ownership:
@@ -147,16 +149,23 @@ class Ownership:
         return now_us - self._away_since_us > self._settings.term_seconds * 1e6
 
     async def _line(self) -> Connection:
-        """A connection of our own, on which others tell us when a shard is taken or let go."""
+        """A connection of our own, on which others tell us when a shard is taken or let go.
+
+        Tenants' transactions with jobs in them are heard of here, too.
+        """
         if self._connection is None or self._connection.is_closed():
             connection = await self._database.dedicated()
             async with Deadline(connection, PATIENCE_SECONDS):
                 await connection.add_listener(store.CHANNEL, self._hear_news)
+                await connection.add_listener(outbox_store.CHANNEL, self._hear_commit)
             self._connection = connection
         return self._connection
 
     def _hear_news(self, *notice: object) -> None:
         self._ports.on_news()
+
+    def _hear_commit(self, *notice: object) -> None:
+        self._ports.on_committed()
 
     async def _renew(self, connection: Connection, asked_us: int) -> None:
         held = dict(self._dispatcher.terms())

@@ -46,7 +46,7 @@ class Refiller:
         if self._windows.is_reviewing():
             await pause(REST_SECONDS)
             return 0.0
-        return rest_seconds
+        return min(rest_seconds, self._windows.limits_rest_seconds())
 
     async def _refill(self, now_us: int) -> float:
         windows = self._windows

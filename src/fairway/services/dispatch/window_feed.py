@@ -70,6 +70,8 @@ class WindowFeed:
 
     def review(self) -> None:
         """Go on with that: whoever reads the store calls this."""
+        if woken := self._backlog.recheck_limits(self._clock.now_us()):
+            self._granting.wake(woken)
         if not self._backlog.runnable.is_reviewing:
             return
         asleep, awake = self._backlog.runnable.review()
@@ -78,6 +80,10 @@ class WindowFeed:
             self._shares[pool].sleep(tenant, now_us)
         if awake:
             self._granting.wake(awake)
+
+    def limits_rest_seconds(self) -> float:
+        """How long until a limit of some key lets jobs out."""
+        return self._backlog.limited.rest_us(self._clock.now_us()) / 1e6
 
     # -- what the store has -----------------------------------------------------------------------
 

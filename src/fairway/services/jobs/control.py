@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.errors import Conflict, Unavailable
+from fairway.core.flows import NEVER
 from fairway.core.ids import JobId, ShardId, TenantId, Term, shard_of
 from fairway.core.job import JobFilter
 from fairway.core.lifecycle import State
@@ -16,6 +17,7 @@ from fairway.core.unix_time import from_unix_ms
 from fairway.runtime.loops import in_slices, pause
 from fairway.services.backpressure.connection_turns import HotTurns
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.lookup import JobLookup, JobSight
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
@@ -54,6 +56,7 @@ class Control:
         self._dispatcher = dispatcher
         self._job_lookup = job_lookup
         self._watchers = watchers
+        self._flow_news = FlowNews(dispatcher, watchers)
 
     async def cancel(self, tenant: TenantId, job: JobId) -> JobSight:
         """Waiting jobs are cancelled at once; a running one is asked to stop."""
@@ -80,7 +83,10 @@ class Control:
             self._on_scheduled()
             self._watchers.notify([job])
             return await self._job_lookup.job(tenant, job)
-        label = State((await self._job_lookup.job(tenant, job)).record.state).label
+        record = (await self._job_lookup.job(tenant, job)).record
+        if record.state == State.SCHEDULED and record.execute_at == NEVER:
+            raise Conflict("The job waits for other jobs of its flow, not for a time.")
+        label = State(record.state).label
         raise Conflict(f"Only a scheduled job can be moved to another time; it is {label}.")
 
     async def _move(self, tenant: TenantId, job: JobId, wish: Wish) -> bool:
@@ -101,7 +107,11 @@ class Control:
     async def _cancel_waiting(self, tenant: TenantId, job: JobId, sight: JobSight) -> bool:
         shard = shard_of(job)
         term = self._term(shard)
-        async with told_if_away, self._turns.change(tenant) as connection:
+        async with (
+            told_if_away,
+            self._turns.change(tenant) as connection,
+            self._flow_news.counting(connection, shard, [(tenant, job)]),
+        ):
             done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
         if done:
             record = sight.record
@@ -119,19 +129,29 @@ class Control:
     async def cancel_all(self, tenant: TenantId, shard: ShardId, wanted: JobFilter) -> Cancelled:
         """Cancel a page of those that match; the rest with another call, from where this ended."""
         page = await self._live(tenant, shard, wanted)
+        done, asked = await self.cancel_these(tenant, shard, page)
+        is_full = len(page) >= wanted.limit
+        return Cancelled(len(page), done, asked, page[-1].id if is_full else None)
+
+    async def cancel_these(
+        self, tenant: TenantId, shard: ShardId, page: Sequence[history.LiveJob]
+    ) -> tuple[int, int]:
+        """So many waited and are cancelled, so many run and are asked to stop."""
         asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
         waiting = [job for job in page if self._dispatcher.lease_on(job.id) is None]
-        async with told_if_away, self._turns.page(tenant) as connection:
-            done = await outcomes.cancel_many(
-                connection, shard, self._term(shard), tenant, [job.id for job in waiting]
-            )
+        ids = [job.id for job in waiting]
+        async with (
+            told_if_away,
+            self._turns.page(tenant) as connection,
+            self._flow_news.counting(connection, shard, [(tenant, job) for job in ids]),
+        ):
+            done = await outcomes.cancel_many(connection, shard, self._term(shard), tenant, ids)
         async for gone in in_slices([(job.id, job.key) for job in waiting if job.id in done]):
             self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
         for job in waiting:
             if job.id not in done:  # granted, or ended, at the same moment
                 asked += self._dispatcher.cancel(tenant, job.id)
-        is_full = len(page) >= wanted.limit
-        return Cancelled(len(page), len(done), asked, page[-1].id if is_full else None)
+        return len(done), asked
 
     async def _live(
         self, tenant: TenantId, shard: ShardId, wanted: JobFilter

@@ -147,7 +147,9 @@ class Replayer:
         if action.kind == "discard":
             return [], await store.discard(connection, shard, term, action.tenant, ids)
         wanted = Replay(action.tenant, ids, action.payload, self._dead_letters.replay_note())
-        jobs = await store.replay(connection, shard, term, wanted)
+        keys = [(action.tenant, job) for job in ids]
+        async with self._dead_letters.flow_news.counting(connection, shard, keys):
+            jobs = await store.replay(connection, shard, term, wanted)
         return jobs, len(jobs)
 
 

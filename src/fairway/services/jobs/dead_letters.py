@@ -7,6 +7,7 @@ Nothing is counted without a bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import Conflict, NotFound, Unavailable
@@ -16,6 +17,7 @@ from fairway.core.job import JobRecord
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.runtime.random_ids import session_key
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
@@ -50,6 +52,7 @@ class DeadLetters:
         self._database = database
         self._dispatcher = dispatcher
         self._watchers = watchers
+        self.flow_news = FlowNews(dispatcher, watchers)
         self._store_clock = store_clock
         self._shard_count = shard_count
 
@@ -79,18 +82,26 @@ class DeadLetters:
 
     async def replay_one(self, tenant: TenantId, job: JobId, payload: bytes | None) -> None:
         """Back to the backlog with fresh counters. Only the owner of the job does this."""
-        shard, term = shard_of(job), self._term(job)
-        wanted = Replay(tenant, [job], payload, self.replay_note())
-        self._dispatcher.inserting([job])
+        if not await self.replay_these(tenant, [job], payload):
+            raise _no_letter(job)
+
+    async def replay_these(
+        self, tenant: TenantId, ids: Sequence[JobId], payload: bytes | None = None
+    ) -> int:
+        """Those that are dead letters, of a page of jobs of one shard; answers how many were."""
+        shard, term = shard_of(ids[0]), self._term(ids[0])
+        wanted = Replay(tenant, ids, payload, self.replay_note())
+        self._dispatcher.inserting(ids)
         try:
             async with told_if_away, self._database.quick(tenant) as connection:
-                jobs = await store.replay(connection, shard, term, wanted)
-            if not jobs:
-                raise _no_letter(job)
+                keys = [(tenant, job) for job in ids]
+                async with self.flow_news.counting(connection, shard, keys):
+                    jobs = await store.replay(connection, shard, term, wanted)
             self._dispatcher.arrived(shard, jobs)
         finally:
-            self._dispatcher.inserted([job])
-        self._watchers.notify([job])
+            self._dispatcher.inserted(ids)
+        self._watchers.notify(job.id for job in jobs)
+        return len(jobs)
 
     async def discard_one(self, tenant: TenantId, job: JobId) -> None:
         async with told_if_away, self._database.quick(tenant) as connection:

@@ -68,6 +68,7 @@ class Explainer:
             lacking=self._dispatcher.lacking_labels(record.type, record.pool, tenant),
             storage_failure=self._storage_failure(sight),
             result_waits=self._result_waits(job),
+            full=self._dispatcher.full_limit(tenant, record.limits) if record.limits else None,
             waiting=standing.waiting,
             jobs_ahead=ahead or 0,
             fair_slots_milli=standing.fair_slots_milli,

@@ -1,20 +1,23 @@
 """What people and programs ask about jobs: one, or a page.
 
 The owner knows more than the store for a moment: a short job that runs may not be written as
-running yet. Answers join both, so nobody sees a job stand still that in truth runs.
+running yet, and progress is in its memory alone. Answers join both, so nobody sees a job stand
+still that in truth runs; a server that is not the owner asks it (`far_runs.py`).
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairway.core.errors import NotFound
-from fairway.core.ids import JobId, TenantId, shard_for_tenant
+from fairway.core.ids import JobId, TenantId, shard_for_tenant, shard_of
 from fairway.core.job import JobFilter, JobRecord
 from fairway.core.lifecycle import State
-from fairway.core.unix_time import to_unix_ms
+from fairway.core.unix_time import from_unix_us, to_unix_ms, to_unix_us
 from fairway.services.dispatch.dispatcher import Dispatcher
+from fairway.services.jobs.far_runs import FarRun, FarRuns
 from fairway.services.jobs.job_reader import JobReader
 from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
@@ -56,6 +59,7 @@ class JobLookup:
         shard_count: int,
     ) -> None:
         self._database = database
+        self.far_runs = FarRuns(store_clock)
         self._reader = JobReader(database, lambda number: dispatcher.pools.by_number[number])
         self._dispatcher = dispatcher
         self._store_clock = store_clock
@@ -65,28 +69,37 @@ class JobLookup:
         found = await self._reader.read(tenant, job)
         if found is None:
             raise NotFound(f"There is no job {job}.")
-        return self._with_lease(found.record)._replace(checkpoint=found.checkpoint)
+        record = found.record
+        run = await self.far_runs.of(job) if self._is_far(record) else self.run_of(job)
+        return _joined(record, run)._replace(checkpoint=found.checkpoint)
 
-    def _with_lease(self, record: JobRecord) -> JobSight:
-        lease = self._dispatcher.lease_on(record.id)
-        if lease is None or record.state not in (State.QUEUED, State.RUNNING):
-            return JobSight(record)
-        if record.state == State.QUEUED:
-            started = self._store_clock.at_us(lease.granted_us)
-            record = record._replace(
-                state=State.RUNNING.value, epoch=lease.epoch, started_at=started
-            )
-        return JobSight(record, lease.progress)
+    def _is_far(self, record: JobRecord) -> bool:
+        """Whether it may run, and another server knows how."""
+        return record.state in _MAY_RUN and not self._dispatcher.owns(shard_of(record.id))
+
+    def run_of(self, job: JobId) -> FarRun | None:
+        """A run of a job that this server owns, as other servers hear of it."""
+        lease = self._dispatcher.lease_on(job)
+        if lease is None:
+            return None
+        started = self._store_clock.at_us(lease.granted_us)
+        return FarRun(lease.epoch, to_unix_us(started), lease.progress)
 
     async def jobs(self, tenant: TenantId, wanted: JobFilter) -> list[JobSight]:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._asked(tenant, wanted) as connection:
             records = await history.list_jobs(connection, shard, tenant, wanted)
-        return [self._with_lease(record) for record in records]
+        return await self.with_runs(records)
+
+    async def with_runs(self, records: Sequence[JobRecord]) -> list[JobSight]:
+        """With what their owners know beyond the store."""
+        far = await self.far_runs.of_each([one.id for one in records if self._is_far(one)])
+        return [_joined(one, far.get(one.id) or self.run_of(one.id)) for one in records]
 
     def _asked(self, tenant: TenantId, wanted: JobFilter) -> SlowUse:
         """A page as they lie is quick; one of few that match may lie behind very many others."""
-        is_filtered = not (wanted.states is None and wanted.type is None and wanted.pool is None)
+        narrowing = (wanted.states, wanted.type, wanted.pool, wanted.tag)
+        is_filtered = any(one is not None for one in narrowing)
         return self._database.slow(tenant) if is_filtered else self._database.quick(tenant)
 
     async def slot_time(self, tenant: TenantId, since: str, before: str) -> list[history.SlotTime]:
@@ -94,3 +107,15 @@ class JobLookup:
         shard = shard_for_tenant(tenant, self._shard_count)
         async with told_if_away, self._database.slow(tenant) as connection:
             return await history.slot_time(connection, shard, tenant, since, before)
+
+
+_MAY_RUN = (State.QUEUED, State.RUNNING)
+
+
+def _joined(record: JobRecord, run: FarRun | None) -> JobSight:
+    if run is None or record.state not in _MAY_RUN or run.epoch < record.epoch:
+        return JobSight(record)
+    if record.state == State.QUEUED:
+        started = from_unix_us(run.started_us)
+        record = record._replace(state=State.RUNNING.value, epoch=run.epoch, started_at=started)
+    return JobSight(record, run.progress)

@@ -19,10 +19,10 @@ from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.partition_retirement import Retirement
 from fairway.services.store_clock import StoreClock
-from fairway.store import audit, events, schedules, submissions
+from fairway.store import audit, events, flows, schedules, submissions, unique_jobs
 from fairway.store import dead_letter_actions as actions
 from fairway.store.connections.database import Connection, Database
-from fairway.store.schema import partition_retirement, partitions
+from fairway.store.schema import log_partitions, partition_retirement, partitions
 
 log = logger("pruner")
 
@@ -30,6 +30,7 @@ REST_SECONDS = 60.0
 BUSY_SECONDS = 1.0  # to the next round when there is more to remove
 RETRY_SECONDS = 5.0
 ROWS_AT_ONCE = 5_000
+FLOWS_AT_ONCE = 500
 KEYS_AT_ONCE = 10_000
 KEYS_US = 5_000_000  # of removing keys in one round
 KEYS_REST_SECONDS = 0.02
@@ -63,12 +64,14 @@ class Pruner:
         rests = []
         if 0 in shards:
             rests.append(await self._attempt("make partitions", self._make_ahead))
+            rests.append(await self._attempt("make days of logs", self._make_log_days))
         if not may_forget(skew_seconds):
             log.error("clocks are apart, nothing is forgotten", store_ahead_seconds=skew_seconds)
             return min([REST_SECONDS, *rests])
         if 0 in shards:
             rests += [
                 await self._attempt("retire partitions", self._retire),
+                await self._attempt("drop days of logs", self._drop_log_days),
                 await self._attempt("forget events and audit", self._forget_common),
             ]
         for shard in shards:
@@ -95,6 +98,18 @@ class Pruner:
                 log.info("partition made", partition=name)
         return REST_SECONDS
 
+    async def _make_log_days(self) -> float:
+        async with self._database.upkeep() as connection:
+            for name in await log_partitions.make_log_days(connection, self._store_clock.now()):
+                log.info("partition made", partition=name)
+        return REST_SECONDS
+
+    async def _drop_log_days(self) -> float:
+        async with self._database.upkeep() as connection:
+            for name in await log_partitions.drop_log_days(connection, self._keep_since):
+                log.info("partition dropped", partition=name)
+        return REST_SECONDS
+
     async def _retire(self) -> float:
         rest = await self._retirement.run_once(self._keep_since)
         return REST_SECONDS if rest is None else rest
@@ -112,6 +127,7 @@ class Pruner:
         return await self._remove(
             lambda c: actions.forget(c, shard, keep_since, ROWS_AT_ONCE),
             lambda c: schedules.forget_runs(c, shard, keep_since, ROWS_AT_ONCE),
+            lambda c: flows.forget(c, shard, keep_since, FLOWS_AT_ONCE),
         )
 
     async def _remove(self, *removals: Removal) -> float:
@@ -125,7 +141,9 @@ class Pruner:
         until_us = self._clock.now_us() + KEYS_US
         while self._clock.now_us() < until_us:
             async with self._database.background() as connection:
-                if await submissions.forget_keys(connection, shard, KEYS_AT_ONCE) < KEYS_AT_ONCE:
+                gone = await submissions.forget_keys(connection, shard, KEYS_AT_ONCE)
+                unique = await unique_jobs.forget_unique(connection, shard, KEYS_AT_ONCE)
+                if max(gone, unique) < KEYS_AT_ONCE:
                     return REST_SECONDS
             await pause(KEYS_REST_SECONDS)
         return BUSY_SECONDS

@@ -20,8 +20,9 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.maintenance.run_times import RunTimes
 from fairway.services.registry.job_types import Registry
 from fairway.services.sessions.sessions import Lease
-from fairway.store import audit, events, job_types
+from fairway.store import audit, events
 from fairway.store.connections.database import Database
+from fairway.store.registry import job_types
 
 log = logger("measuring")
 

@@ -33,7 +33,7 @@ from fairway.services.sessions.sessions import Lease
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.submission_group import Accepted, NewJob, Verdict
 from fairway.store.object_storage.storage import Objects
-from fairway.store.tenants import Cluster
+from fairway.store.registry.tenants import Cluster
 
 log = logger("vault")
 

@@ -123,6 +123,10 @@ class LargeResults:
         self._look_soon()
         return False
 
+    def give_back(self, lease: Lease) -> None:
+        """Its report found room, and there is nothing to keep after all."""
+        self._room.give_back((lease.job.id, lease.epoch))
+
     def add(self, end: End) -> None:
         term = self._term_of(end.lease.shard)
         task = asyncio.create_task(self._keep(end, term), name="large result")

@@ -21,11 +21,11 @@ from fairway.core.object_storage.storage_marker import (
 )
 from fairway.runtime.telemetry import Metrics, logger
 from fairway.services.transient_errors import told_if_away
-from fairway.store import tenants
 from fairway.store.connections.connection_cache import StoreAway
 from fairway.store.connections.database import Database
 from fairway.store.object_storage.storage import Storage
-from fairway.store.tenants import Cluster
+from fairway.store.registry import tenants
+from fairway.store.registry.tenants import Cluster
 
 log = logger("storage")
 

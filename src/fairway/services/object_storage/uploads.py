@@ -42,7 +42,7 @@ from fairway.services.object_storage.upload_accounts import Account, UploadAccou
 from fairway.services.object_storage.upload_checks import Look, UploadChecks
 from fairway.services.store_clock import StoreClock
 from fairway.store.object_storage.storage import Objects
-from fairway.store.tenants import Cluster
+from fairway.store.registry.tenants import Cluster
 
 log = logger("uploads")
 

@@ -17,6 +17,7 @@ from fairway.services.jobs.watchers import Watchers
 from fairway.services.recording.refused_outcomes import lease_refusal
 from fairway.services.recording.row_writer import RowWriter
 from fairway.services.sessions.sessions import Lease
+from fairway.services.store_clock import StoreClock
 from fairway.store import leases as store
 from fairway.store.connections.database import Connection, Database
 
@@ -30,11 +31,13 @@ class LeaseWriter:
         dispatcher: Dispatcher,
         watchers: Watchers,
         instruments: Instruments,
+        store_clock: StoreClock,
         *,
         shard_count: int,
         lazy_after_ms: int,
     ) -> None:
         self._dispatcher = dispatcher
+        self._store_clock = store_clock
         self._watchers = watchers
         self._lazy_us = lazy_after_ms * 1000
         self._writer = RowWriter(database, dispatcher.terms())
@@ -90,12 +93,7 @@ class LeaseWriter:
         """
         done: list[tuple[Lease, bool]] = []
         for shard, group in _by_shard(leases).items():
-            rows = [
-                store.LeaseRow(
-                    lease.job.tenant, lease.job.id, lease.epoch, lease.session.key, lease.token
-                )
-                for lease in group
-            ]
+            rows = [self._row(lease) for lease in group]
             undecided = len(group)
             write = partial(self._writer.write, patient=True)
             async for part in write(self._write_rows, shard, rows):
@@ -110,6 +108,12 @@ class LeaseWriter:
                 heard = {id(lease) for lease, _ in done}
                 done += [(lease, False) for lease in group if id(lease) not in heard]
         return done
+
+    def _row(self, lease: Lease) -> store.LeaseRow:
+        return store.LeaseRow(
+            lease.job.tenant, lease.job.id, lease.epoch, lease.session.key, lease.token,
+            self._store_clock.at_us(lease.granted_us),
+        )  # fmt: skip
 
     async def _write_rows(
         self, connection: Connection, shard: ShardId, term: Term, rows: Sequence[store.LeaseRow]

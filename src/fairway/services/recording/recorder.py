@@ -23,9 +23,14 @@ from fairway.core.run.outcome import Outcome
 from fairway.runtime.telemetry import Instruments, logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.group_commit import GroupCommit, ShardCommits
+from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
+from fairway.services.recording.flow_ends import FlowEnds
 from fairway.services.recording.outcome_rows import settlement_of
+from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
+from fairway.services.recording.parent_ends import ParentEnds, is_large, row_of
+from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
 from fairway.services.recording.row_writer import RowWriter, Write
 from fairway.services.sessions.sessions import End, Lease, Session
@@ -40,6 +45,7 @@ Row = TypeVar("Row")
 ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for company
 SUCCESS_WRITES_MAX = 2
 SETTLEMENT_WRITES_MAX = 3
+PARENT_WRITES_MAX = 2
 TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
 
 
@@ -79,6 +85,8 @@ class Recorder:
         self.bytes_waiting = 0  # of results that fit into their row, on their way there
         self._writer = RowWriter(database, dispatcher.terms())
         self._ports = ports
+        self._flow_ends = FlowEnds(FlowNews(dispatcher, watchers))
+        self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
         self._join_commits()
         self._join_asides(bounds.waiting_bytes_max)
 
@@ -98,7 +106,16 @@ class Recorder:
                 instruments=self._instruments, writes_max=SETTLEMENT_WRITES_MAX,
             )  # fmt: skip
 
+        def parents(shard: ShardId) -> GroupCommit[End]:
+            # Lanes of their own: who starts a thousand jobs holds up nobody who starts none or one.
+            return GroupCommit(
+                "parents", partial(self._flush_parents, shard), instruments=self._instruments,
+                sizes=PARENT_SIZES, writes_max=PARENT_WRITES_MAX, linger_seconds=0.002,
+            )  # fmt: skip
+
         count = self._shard_count
+        self._parents = ShardCommits(parents, _shard_of_end, shard_count=count)
+        self._large_parents = ShardCommits(parents, _shard_of_end, shard_count=count)
         self._successes = ShardCommits(successes, _shard_of_end, shard_count=count)
         self._settlements = ShardCommits(settlements, _shard_of_end, shard_count=count)
 
@@ -108,8 +125,9 @@ class Recorder:
             self._writer,
             self._metrics,
             RefusedPorts(
+                end_refused=self._flow_ends.end_refused,
                 as_it_is=self._as_it_is,
-                on_written=self._finish,
+                on_written=self._finish_aside,
                 on_dead=self._finish_dead,
                 on_aside=self._give_up,
                 on_dropped=self._forget,
@@ -129,7 +147,7 @@ class Recorder:
         self.large_results = LargeResults(room, clock, term_of, ports)
 
     def record(self, ends: list[End]) -> None:
-        """Ends of one kind: all succeeded, or none."""
+        """Ends of one kind: all succeeded, or none; one that starts others comes alone."""
         if ends[0].decision is not None:
             self._settlements.add_many(ends)
         else:
@@ -140,8 +158,14 @@ class Recorder:
                 self._add_successes(ends, sum(sizes))
 
     def _add_successes(self, ends: list[End], size_bytes: int) -> None:
-        self.bytes_waiting += size_bytes
-        self._successes.add_many(ends)
+        if ends[0].children is not None:
+            self.bytes_waiting += sum(map(size_of_parent, ends))
+            for end in ends:
+                lane = self._large_parents if is_large(end) else self._parents
+                lane.add_many([end])
+        else:
+            self.bytes_waiting += size_bytes
+            self._successes.add_many(ends)
 
     def is_behind(self) -> bool:
         """Whether so many bytes of results wait for the store that no more should be taken."""
@@ -166,12 +190,13 @@ class Recorder:
 
     async def drain_commits(self) -> None:
         """Wait for ends that are on their way to their rows."""
-        await asyncio.gather(self._successes.drain(), self._settlements.drain())
+        lanes = (self._successes, self._settlements, self._parents, self._large_parents)
+        await asyncio.gather(*(lane.drain() for lane in lanes))
 
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
         await asyncio.gather(self.large_results.drain(), self.drain_commits())
-        await self._successes.drain()  # of large results
+        await self.drain_commits()  # of large results
         await self.refused_ends.drain()
 
     # -- ends --------------------------------------------------------------------------------
@@ -183,9 +208,16 @@ class Recorder:
             for job in (end.lease.job,)
         ]
         try:
-            await self._write(outcomes.record_successes, shard, ends, rows)
+            await self._write(self._flow_ends.record_successes, shard, ends, rows)
         finally:
             self.bytes_waiting -= _result_bytes(ends)
+
+    async def _flush_parents(self, shard: ShardId, ends: list[End]) -> None:
+        try:
+            with self._parent_ends.writing(ends) as rows:
+                await self._write(self._flow_ends.record_parents, shard, ends, rows)
+        finally:
+            self.bytes_waiting -= sum(map(size_of_parent, ends))
 
     async def _flush_settlements(self, shard: ShardId, ends: list[End]) -> None:
         packed, rows = [], []
@@ -196,7 +228,7 @@ class Recorder:
                 self.refused_ends.take(end, error)
             else:
                 packed.append(end)
-        await self._write(outcomes.settle, shard, packed, rows)
+        await self._write(self._flow_ends.settle, shard, packed, rows)
 
     async def _write(
         self, statement: Write[Row], shard: ShardId, ends: list[End], rows: list[Row]
@@ -227,12 +259,23 @@ class Recorder:
 
     def _as_it_is(self, end: End) -> Rewrite:
         if end.decision is not None:
-            return outcomes.settle, settlement_of(end, self._store_clock)
+            return self._flow_ends.settle, settlement_of(end, self._store_clock)
+        if end.children is not None:
+            return self._flow_ends.record_parents, row_of(end)
         job = end.lease.job
         row = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
-        return outcomes.record_successes, row
+        return self._flow_ends.record_successes, row
 
-    def _finish(self, ends: Sequence[End], refused: set[str]) -> None:
+    def _finish_aside(self, ends: Sequence[End], refused: set[str]) -> None:
+        """As `_finish`, of what was written beside the lanes."""
+        self._finish(ends, refused, tell=self._parent_ends.hint)
+
+    def _finish(
+        self,
+        ends: Sequence[End],
+        refused: set[str],
+        tell: Callable[[Sequence[End]], None] | None = None,
+    ) -> None:
         """These are on disk, but for those that the guard refused: their lease was lost."""
         ids = [end.lease.job.id for end in ends]
         self._dispatcher.recorded(ids)
@@ -247,6 +290,8 @@ class Recorder:
                 session.answer_soon(ACK_PAUSE_SECONDS)
         if ends[0].decision is not None:  # a group is of one kind
             self._settle(written)
+        elif ends[0].children is not None:
+            (tell or self._parent_ends.announce)(written)
         self._count(ends, len(refused))
         self._ports.on_ends(ends)
         self._watchers.notify(ids)
@@ -255,6 +300,8 @@ class Recorder:
         is_scheduled = False
         for end in ends:
             self._dispatcher.settled(end)
+            if end.number is not None and end.decision and end.decision.state is State.DEAD:
+                end.lease.session.note_dead(end.number)
             is_scheduled |= end.decision is not None and end.decision.state is State.SCHEDULED
         if is_scheduled:
             self._ports.on_scheduled()

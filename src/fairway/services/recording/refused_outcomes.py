@@ -57,6 +57,7 @@ class Refused(NamedTuple):
 class RefusedPorts(NamedTuple):
     """How an end is written, and who hears what became of one that was refused."""
 
+    end_refused: Write[outcomes.RefusedEnd]  # in short form
     as_it_is: Callable[[End], Rewrite]  # if it can be
     on_written: Callable[[Sequence[End], set[str]], None]
     on_dead: Callable[[End, End, set[str]], None]  # the end as said, and as written
@@ -178,7 +179,7 @@ class RefusedEnds:
         return None
 
     async def _end_as_dead(self, one: Refused, dead: End) -> Part | None:
-        part = await self._write((outcomes.end_refused, _row(dead)), one)
+        part = await self._write((self._ports.end_refused, _row(dead)), one)
         if part is None:
             self._ports.on_dropped([one.end])
         elif part.error is None:
@@ -226,6 +227,7 @@ def in_short(end: End, reason: str) -> End:
         fingerprint=fingerprint(job.type, fault),
         outcome_label="failed",
         failure=FailureClass.PERMANENT,
+        children=None,
     )
 
 

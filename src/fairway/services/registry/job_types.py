@@ -19,10 +19,11 @@ from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.transient_errors import told_if_away
-from fairway.store import audit, job_types
-from fairway.store import pools as pool_store
+from fairway.store import audit
 from fairway.store.connections.database import Database
-from fairway.store.tenants import store_now
+from fairway.store.registry import job_types
+from fairway.store.registry import pools as pool_store
+from fairway.store.registry.tenants import store_now
 
 REFRESH_SECONDS = 2.0
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -195,6 +196,11 @@ class Registry:
             await audit.add_audit(connection, actor, "put_pool", pool.name, "Set by hand.")
         await self.run_once(0)
         return self.pools.by_name[pool.name]
+
+    async def note(self, actor: str, action: str, subject: str, detail: str) -> None:
+        """What an operator did that changed no row."""
+        async with told_if_away, self._database.people() as connection:
+            await audit.add_audit(connection, actor, action, subject, detail)
 
     async def audit(self, before: int, limit: int) -> list[audit.AuditEntry]:
         async with told_if_away, self._database.people() as connection:

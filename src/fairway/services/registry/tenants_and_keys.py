@@ -21,10 +21,11 @@ from fairway.core.tenant import Tenant, TenantSettings, Tier
 from fairway.services.backpressure.key_guesses import Guesses
 from fairway.services.registry.type_names import TypeNames
 from fairway.services.transient_errors import told_if_away
-from fairway.store import tenants as store
-from fairway.store import tiers
+from fairway.store.audit import PLATFORM, add_audit
 from fairway.store.connections.database import Connection, Database
-from fairway.store.tenants import StoredKey
+from fairway.store.registry import tenants as store
+from fairway.store.registry import tiers
+from fairway.store.registry.tenants import KeyFacts, StoredKey
 
 REFRESH_SECONDS = 2.0
 KEYS_REMEMBERED = 200_000
@@ -216,21 +217,39 @@ class Directory:
 
     # -- what operators do -------------------------------------------------------------------
 
-    async def add_tenant(self, name: str, settings: TenantSettings = _PLAIN) -> Tenant | None:
-        async with told_if_away, self._database.people() as connection:
+    async def add_tenant(
+        self, name: str, settings: TenantSettings = _PLAIN, actor: str = PLATFORM
+    ) -> Tenant | None:
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             await self._check_tier(connection, settings.tier)
             tenant = await store.add_tenant(connection, name, settings)
+            if tenant is not None:
+                await add_audit(connection, actor, "add_tenant", name, f"Tier {settings.tier}.")
         if tenant is not None:
             self._learn_tenant(tenant)
         return tenant
 
-    async def change_tenant(self, name: str, changes: Mapping[str, Any]) -> Tenant | None:
-        """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
+    async def list_tenants(self, after: str, limit: int) -> list[Tenant]:
         async with told_if_away, self._database.people() as connection:
+            return await store.list_tenants(connection, after, limit)
+
+    async def list_keys(
+        self, after: str, limit: int, scope: str | None, tenant: TenantId | None
+    ) -> list[KeyFacts]:
+        async with told_if_away, self._database.people() as connection:
+            return await store.list_keys(connection, after, limit, scope, tenant)
+
+    async def change_tenant(
+        self, name: str, changes: Mapping[str, Any], actor: str = PLATFORM
+    ) -> Tenant | None:
+        """New terms, which hold for the backlog already queued; elsewhere within a refresh."""
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             if "tier" in changes:
                 await self._check_tier(connection, changes["tier"])
             if await store.change_tenant(connection, name, changes) is None:
                 return None
+            said = ", ".join(f"{field}={_said(value)}" for field, value in changes.items())
+            await add_audit(connection, actor, "change_tenant", name, said)
         await self.refresh()
         return self.tenants[self.tenant_ids[name]]
 
@@ -238,9 +257,10 @@ class Directory:
         async with told_if_away, self._database.people() as connection:
             return await tiers.all_tiers(connection)
 
-    async def put_tier(self, tier: Tier) -> None:
-        async with told_if_away, self._database.people() as connection:
+    async def put_tier(self, tier: Tier, actor: str = PLATFORM) -> None:
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             await tiers.put_tier(connection, tier)
+            await add_audit(connection, actor, "put_tier", tier.name, f"Weight {tier.weight}.")
         await self.refresh()
 
     async def _check_tier(self, connection: Connection, name: str) -> None:
@@ -250,13 +270,23 @@ class Directory:
                 f"There is no tier {name[:64]!r}; there are {', '.join(names)}.", field="/tier"
             )
 
-    async def add_key(self, key: ApiKey, tenant: TenantId | None) -> None:
-        async with told_if_away, self._database.people() as connection:
+    async def add_key(self, key: ApiKey, tenant: TenantId | None, actor: str = PLATFORM) -> None:
+        whose = "" if tenant is None else f" of {self.name_of(tenant)}"
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
+            await add_audit(connection, actor, "add_key", key.id, f"A {key.scope} key{whose}.")
 
-    async def revoke_key(self, key_id: str) -> bool:
+    async def revoke_key(self, key_id: str, actor: str = PLATFORM) -> bool:
         """Here at once, on other servers within their next refresh."""
-        async with told_if_away, self._database.people() as connection:
+        async with told_if_away, self._database.people() as connection, connection.transaction():
             was_valid = await store.revoke_key(connection, key_id)
+            if was_valid:
+                await add_audit(connection, actor, "revoke_key", key_id, "It opens nothing more.")
         await self._forget_keys({key_id})
         return was_valid
+
+
+def _said(value: object) -> str:
+    return (
+        "the tier's" if value is None else str(dict(value) if isinstance(value, tuple) else value)
+    )

@@ -38,10 +38,10 @@ from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry import type_names as bounds
 from fairway.services.registry.type_names import TypeNames
 from fairway.store import history
-from fairway.store import type_names as store
 from fairway.store.connections.database import Connection, Database
+from fairway.store.registry import type_names as store
+from fairway.store.registry.type_names import Ages, Stale
 from fairway.store.schema import partition_retirement, partitions
-from fairway.store.type_names import Ages, Stale
 
 log = logger("job types")
 

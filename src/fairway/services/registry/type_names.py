@@ -27,9 +27,9 @@ from fairway.core.errors import InvalidRequest, Unavailable
 from fairway.core.ids import TenantId, TypeId
 from fairway.core.job_type import JobType
 from fairway.services.transient_errors import again, told_if_away
-from fairway.store import type_names as store
 from fairway.store.connections.database import Connection, Database
-from fairway.store.type_names import HOUSE, StoredName
+from fairway.store.registry import type_names as store
+from fairway.store.registry.type_names import HOUSE, StoredName
 
 SHARED_NAMES_MAX = 10_000  # that shared workers and operators may say
 TENANT_NAMES_MAX = 1_000  # of one tenant's jobs, schedules and pauses; and of its own workers
@@ -98,7 +98,7 @@ class TypeNames:
         namer = Namer() if tenant is None else Namer(tenant)
         brought = await self.bring(namer, names, all_or_none=True)
         if brought.refused:
-            raise InvalidRequest(self._no_room(namer), code="TOO_MANY_JOB_TYPES", field="/type")
+            raise self.no_room(namer)
         return brought.ids
 
     async def bring(self, namer: Namer, names: Iterable[str], *, all_or_none: bool) -> Brought:
@@ -177,17 +177,19 @@ class TypeNames:
         count = await store.count_of_tenant(connection, namer.tenant, by_worker=namer.by_worker)
         return min(TENANT_NAMES_MAX - count, TENANTS_NAMES_MAX - self.tenants_count)
 
-    def _no_room(self, namer: Namer) -> str:
+    def no_room(self, namer: Namer) -> InvalidRequest:
         who, most = "A tenant's jobs, schedules and pauses", TENANT_NAMES_MAX
         if namer.is_house:
             who, most = "Shared workers and operators", SHARED_NAMES_MAX
         elif self.tenants_count >= TENANTS_NAMES_MAX:
             who, most = "All tenants together", TENANTS_NAMES_MAX
-        return (
+        return InvalidRequest(
             f"{who} may name {most} job types, and with this there would be more. A type is a kind"
             " of work, not a place for data: put what varies into the payload. A name that no job,"
             " schedule, pause or worker uses any more is free again after a day; a job that has"
-            " ended uses it for as long as it is kept."
+            " ended uses it for as long as it is kept.",
+            code="TOO_MANY_JOB_TYPES",
+            field="/type",
         )
 
     # -- what the store says -------------------------------------------------------------------

@@ -43,6 +43,10 @@ class HoldRegistry:
     def _all_of(self, tenant: TenantId) -> list[Hold]:
         return [hold for told in self._by_source.values() for hold in told.get(tenant, ())]
 
+    def of(self, source: str, tenant: TenantId) -> tuple[Hold, ...]:
+        """Of one source, those that name this tenant."""
+        return self._by_source.get(source, {}).get(tenant, ())
+
     def tenants_of(self, source: str) -> list[TenantId]:
         """Whom holds of this source name; 0: all tenants."""
         return list(self._by_source.get(source, ()))

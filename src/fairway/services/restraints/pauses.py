@@ -6,22 +6,31 @@ A pause made on another server is seen within `REFRESH_SECONDS`.
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
-from fairway.core.backlog.holds import Hold
+from fairway.core.backlog.holds import EVERY_TENANT, Hold
 from fairway.core.errors import LimitReached
 from fairway.core.ids import TenantId
 from fairway.runtime.telemetry import logger
 from fairway.services.registry.type_names import NO_TYPE
 from fairway.services.restraints.holds import HoldRegistry
 from fairway.services.transient_errors import told_if_away
-from fairway.store import tiers as store
+from fairway.store.audit import add_audit
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.registry import tiers as store
 
 log = logger("pauses")
 
 REFRESH_SECONDS = 2.0
 PAUSES = "pauses"
 TENANT_PAUSES_MAX = 100  # made by itself: every server reads all pauses, again and again
+
+
+class Note(NamedTuple):
+    """An operator's act, for the audit; what a tenant does with its own jobs is its own affair."""
+
+    actor: str
+    subject: str
 
 
 class Pauses:
@@ -52,12 +61,19 @@ class Pauses:
                 return tuple(await store.all_pauses(connection))
             return tuple(await store.pauses_of(connection, asker))
 
-    async def pause(self, hold: Hold, asker: TenantId | None = None) -> None:
+    def of_everybody(self) -> tuple[Hold, ...]:
+        """Those that name no tenant, as this server last read them."""
+        return self._holds.of(PAUSES, EVERY_TENANT)
+
+    async def pause(
+        self, hold: Hold, asker: TenantId | None = None, note: Note | None = None
+    ) -> None:
         """No job of these streams starts; those that run, run on. A tenant may have so many."""
         async with told_if_away, self._database.asked(asker) as connection:
             if asker is not None:
                 await _check_room(connection, hold)
             await store.pause(connection, hold.tenant, hold.type, hold.pool)
+            await _audited(connection, "pause", note)
         await self._told()
 
     async def check_room(self, asker: TenantId) -> None:
@@ -65,10 +81,14 @@ class Pauses:
         async with told_if_away, self._database.asked(asker) as connection:
             await _check_room(connection, Hold(asker, NO_TYPE))
 
-    async def resume(self, hold: Hold, asker: TenantId | None = None) -> bool:
+    async def resume(
+        self, hold: Hold, asker: TenantId | None = None, note: Note | None = None
+    ) -> bool:
         """Whether it was paused."""
         async with told_if_away, self._database.asked(asker) as connection:
             was_paused = await store.resume(connection, hold.tenant, hold.type, hold.pool)
+            if was_paused:
+                await _audited(connection, "resume", note)
         if was_paused:
             await self._told()
         return was_paused
@@ -79,6 +99,11 @@ class Pauses:
             await self.run_once(0)
         except DISCONNECTED as error:
             log.warning("a change of pauses is told later", error=repr(error))
+
+
+async def _audited(connection: Connection, action: str, note: Note | None) -> None:
+    if note is not None:
+        await add_audit(connection, note.actor, action, note.subject, "By hand.")
 
 
 async def _check_room(connection: Connection, hold: Hold) -> None:

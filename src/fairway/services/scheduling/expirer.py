@@ -22,6 +22,7 @@ from fairway.services.bad_rows import Aside, each_apart, in_each_shard
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.dispatch.ports import Sorted
 from fairway.services.failure.failure_policy import tally_of
+from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.sessions import End, Lease
@@ -129,6 +130,7 @@ class Expirer:
         self._watchers = watchers
         self._lateness = lateness
         self._aside: Aside[JobId] = Aside()
+        self._flow_news = FlowNews(dispatcher, watchers)
 
     async def run_once(self, now_us: int) -> float:
         counts = await in_each_shard(self._dispatcher.open_shards(), self._expire)
@@ -150,7 +152,9 @@ class Expirer:
             expired: set[str] = set()
 
             async def expire(some: Sequence[store.LateJob]) -> None:
-                expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
+                keys = [(job.key.tenant, job.id) for job in some]
+                async with self._flow_news.counting(connection, shard, keys):
+                    expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
 
             if late:
                 await each_apart(late, expire, self._set_aside)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from fairway.core.ids import Epoch, TenantId
+from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.outcome import Outcome
 from fairway.services.sessions.sessions import Hello, Holding
 
@@ -43,3 +44,5 @@ class Call(NamedTuple):
     is_whole: bool = False  # `running` names all that it runs, also without a hello
     on_heard: Callable[[], None] | None = None  # its reports are not looked at any more
     api_key: str = ""  # the id of the key that it showed
+    # number of a success → what it starts
+    follow_ups: Mapping[int, WantedFollowUps] = {}

@@ -167,9 +167,10 @@ class SessionTable(dict[str, Session]):
         news = News(
             leases, session.recorded, session.refused, session.cancels, list(session.revoked),
             list(session.revoked.values()), more, session.must_drain, session.heartbeat_ms,
+            dead=session.died,
         )  # fmt: skip
         session.outbox, session.recorded, session.refused = later, [], []
-        session.cancels, session.revoked = [], {}
+        session.cancels, session.revoked, session.died = [], {}, []
         return news
 
 

@@ -19,6 +19,7 @@ from fairway.core.fair_share.fairness import Running
 from fairway.core.ids import NO_EPOCH, Epoch, PoolId, ShardId, TenantId, Term, TypeId, shard_of
 from fairway.core.job import NO_PAYLOAD, QueuedJob
 from fairway.core.job_type import TypeFacts
+from fairway.core.run.follow_ups import Children
 from fairway.core.run.outcome import FailureClass
 from fairway.store.leases import SessionRow
 
@@ -73,6 +74,7 @@ class Session:
         "acks_due",
         "build",
         "cancels",
+        "died",
         "drain_asked",
         "draining",
         "greeted",
@@ -142,6 +144,7 @@ class Session:
         self.outbox: list[Lease] = []
         self.recording: set[int] = set()  # numbers of reports on their way to disk
         self.recorded: list[int] = []
+        self.died: list[int] = []  # of these, those after which their job is dead
         self.refused: list[int] = []
         self.cancels: list[str] = []
         self.revoked: dict[str, Epoch] = {}  # job → the newest epoch of it that is lost
@@ -298,6 +301,10 @@ class Session:
         """These reports are recorded."""
         self.recorded += numbers
 
+    def note_dead(self, number: int) -> None:
+        """The job of this report, which is recorded, is dead."""
+        self.died.append(number)
+
     def refuse(self, numbers: Iterable[int]) -> None:
         """These reports count for nothing: their leases were lost."""
         self.refused += numbers
@@ -385,6 +392,7 @@ class End(Struct, frozen=True, gc=False):
     fingerprint: int | None = None  # of the cause, when the job is dead
     outcome_label: str = ""  # the outcome in a word
     failure: FailureClass | None = None
+    children: Children | None = None  # what its success starts
 
 
 class Hello(NamedTuple):
@@ -422,6 +430,7 @@ class News(NamedTuple):
     drain: bool = False
     heartbeat_ms: int = 3000  # call again at least this often
     refused_types: Sequence[str] = ()  # of its hello: for these names there is no room
+    dead: list[int] = []  # of what is recorded  # noqa: RUF012  (never changed)
 
 
 def shed_payloads(leases: Iterable[Lease]) -> None:

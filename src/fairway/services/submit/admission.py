@@ -41,6 +41,15 @@ class Admission:
         if early_us:
             raise self._too_early(tenant, early_us)
 
+    def admit_follow_ups(self, tenant: Tenant, count: int) -> None:
+        """As `admit`, of what a run starts: it has run, and cannot come again with fewer."""
+        self._check_room(tenant, count, 0)
+        now_us = self._clock.now_us()
+        bucket = self._bucket(tenant)
+        early_us = bucket.overdraw(count, tenant.rate_per_second, tenant.burst, now_us)
+        if early_us:
+            raise self._too_early(tenant, early_us)
+
     def look(self, tenant: Tenant, count: int, waiting: int) -> None:
         """Refuse what `admit` would refuse now; nothing is taken."""
         self._check_room(tenant, count, waiting)

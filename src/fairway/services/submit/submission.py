@@ -14,10 +14,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from fairway.core.errors import FairwayError
-from fairway.core.ids import NO_EPOCH, ShardId, TenantId, shard_for_tenant
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
+from fairway.core.unique import first_claims, losers
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -37,15 +38,22 @@ from fairway.services.submit.submission_group import (
     is_all_keyed,
     jobs_in,
     jobs_to_write,
+    limited,
     made_by,
+    marks_in,
+    marks_of,
     oldest_by_stream,
     scheduled_in,
+    told_of_others,
+    unique_claims,
+    unique_wishes,
     verdicts_of,
 )
 from fairway.services.transient_errors import again, not_known, refusal_of
 from fairway.store import submissions as store
-from fairway.store.connections.database import DISCONNECTED, Database
-from fairway.store.submissions import KeyHolder
+from fairway.store import unique_jobs
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
+from fairway.store.submissions import KeyClaim, KeyHolder
 
 
 class SubmissionPorts(NamedTuple):
@@ -53,6 +61,13 @@ class SubmissionPorts(NamedTuple):
 
     on_scheduled: Callable[[], None]  # ours, for later
     hints: Hints  # of another owner's shard
+
+
+class Written(NamedTuple):
+    """What a commit found."""
+
+    holders: dict[tuple[TenantId, str], KeyHolder]  # of every idempotency key
+    lost: dict[JobId, JobId]  # jobs that were not the only one → the one that is there
 
 
 class Submissions:
@@ -109,7 +124,7 @@ class Submissions:
         for new in wanted:  # one look at each: most want nothing but to run
             if new.type not in shared and tenant.id not in names.namers.get(new.type, ()):
                 is_known = False
-            if new.id or new.wish or new.idempotency_key:
+            if new.id or new.wish or new.idempotency_key or new.marks or new.limits or new.unique:
                 is_special = True
         if not is_known:
             types = await names.know(tenant.id, [new.type for new in wanted])
@@ -122,15 +137,18 @@ class Submissions:
                       NO_EPOCH, 0, 0, new.timeout_ms, new.payload)
             for id_, new in zip(ids, wanted, strict=True)
         ]  # fmt: skip
-        scheduled, claims = None, None
+        scheduled, claims, marks, unique = None, None, None, None
         if is_special:
             if any(new.wish for new in wanted):
                 jobs, scheduled = self._timed(jobs, wanted)
-            claims = claims_of(jobs, wanted)
+            if any(new.limits for new in wanted):
+                jobs, scheduled = limited(jobs, wanted), scheduled or frozenset()
+            claims, marks = claims_of(jobs, wanted), marks_of(jobs, wanted)
+            unique = unique_wishes(jobs, wanted)
         verdicts: asyncio.Future[list[Verdict]] = self._loop.create_future()
         size = payload_bytes(jobs)
         self._group(shard, is_heavy(len(jobs), size)).add(
-            Submission(jobs, claims, verdicts, size, scheduled)
+            Submission(jobs, claims, verdicts, size, scheduled, marks, unique)
         )
         self._waiters.add(verdicts)
         return await verdicts
@@ -166,6 +184,7 @@ class Submissions:
                 sizes=SIZES,
                 writes_max=2,
                 linger_seconds=0.002,
+                linger_counts="jobs" if heavy else "items",
             )
         return group
 
@@ -179,7 +198,7 @@ class Submissions:
         ids = [job.id for item in group for job in item.jobs]
         self._dispatcher.inserting(ids)
         try:
-            taken = await again(
+            written = await again(
                 lambda seconds: self._write(shard, group, seconds), self._database.wait_seconds
             )
         except DISCONNECTED as error:
@@ -188,21 +207,24 @@ class Submissions:
             self._fail(group, FairwayError(), error)
             raise
         else:
-            self._answer(shard, group, taken)
+            self._answer(shard, group, written)
         finally:
             self._dispatcher.inserted(ids)
 
-    async def _write(
-        self, shard: ShardId, group: list[Submission], seconds: float
-    ) -> dict[tuple[TenantId, str], KeyHolder]:
-        """Write the group; answers who holds the keys that were taken before."""
-        claims = dedup_claims(group)
+    async def _write(self, shard: ShardId, group: list[Submission], seconds: float) -> Written:
+        """Write the group, but no job whose key is taken or that is not the only one."""
+        claims, lost = dedup_claims(group), dict[JobId, JobId]()
         async with self._database.hot(seconds) as connection:
-            scheduled = scheduled_in(group)
-            if not claims:
-                await store.insert_jobs(connection, shard, jobs_in(group), scheduled)
-                return {}
-            if scheduled is None and is_all_keyed(group) and len(claims) <= store.FEW_JOBS:
+            scheduled, marks = scheduled_in(group), marks_in(group)
+            is_unique = any(item.unique for item in group)
+            if not (claims or is_unique):
+                await store.insert_jobs(connection, shard, jobs_in(group), scheduled, marks)
+                return Written({}, lost)
+            is_plain = scheduled is None and marks is None
+            if is_unique:
+                async with connection.transaction():
+                    taken, lost = await self._write_unique(connection, shard, group, claims)
+            elif is_plain and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
                 jobs = jobs_to_write(group, claims, {})
                 taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
             else:
@@ -210,23 +232,48 @@ class Submissions:
                     taken = await store.claim_keys(connection, shard, list(claims.values()))
                     winners = jobs_to_write(group, claims, taken)
                     if winners:
-                        await store.insert_jobs(connection, shard, winners, scheduled)
-            return taken | {
+                        await store.insert_jobs(connection, shard, winners, scheduled, marks)
+            holders = taken | {
                 key: KeyHolder(claim.body_hash, claim.job)
                 for key, claim in claims.items()
                 if key not in taken
             }
+            return Written(holders, lost)
 
-    def _answer(
+    async def _write_unique(
         self,
+        connection: Connection,
         shard: ShardId,
         group: list[Submission],
-        holders: dict[tuple[TenantId, str], KeyHolder],
-    ) -> None:
+        claims: dict[tuple[TenantId, str], KeyClaim],
+    ) -> Written:
+        """In one transaction: keys, then names, then jobs; a job that lost its name has no key."""
+        taken: dict[tuple[TenantId, str], KeyHolder] = {}
+        if claims:
+            taken = await store.claim_keys(connection, shard, list(claims.values()))
+        jobs = jobs_to_write(group, claims, taken)
+        names, lost = unique_claims(group, jobs), dict[JobId, JobId]()
+        if names:
+            first = list(first_claims(names).values())
+            lost = losers(names, await unique_jobs.claim_unique(connection, shard, first))
+        if unheld := [claim for claim in claims.values() if claim.job in lost]:
+            await store.release_keys(connection, shard, unheld)
+        if winners := [job for job in jobs if job.id not in lost]:
+            scheduled, marks = scheduled_in(group), marks_in(group)
+            await store.insert_jobs(connection, shard, winners, scheduled, marks)
+        return Written(taken, lost)
+
+    def _answer(self, shard: ShardId, group: list[Submission], written: Written) -> None:
         fresh: list[QueuedJob] = []
-        answers = [verdicts_of(submission, holders) for submission in group]
+        answers = [verdicts_of(submission, written.holders) for submission in group]
+        if written.lost:
+            answers = [
+                told_of_others(submission, verdicts, written.lost)
+                for submission, verdicts in zip(group, answers, strict=True)
+            ]
         for submission, verdicts in zip(group, answers, strict=True):
-            fresh += submission.jobs if submission.claims is None else made_by(submission, verdicts)
+            is_whole = submission.claims is None and submission.unique is None
+            fresh += submission.jobs if is_whole else made_by(submission, verdicts)
         try:  # workers first: their one reply starts all of these jobs
             self._announce(shard, group, fresh)
         finally:

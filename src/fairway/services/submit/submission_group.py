@@ -12,11 +12,14 @@ from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from fairway.core.backlog.streams import StreamKey, key_of
-from fairway.core.errors import FairwayError, InvalidRequest, Unavailable
+from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavailable
 from fairway.core.ids import JobId, PoolId, TenantId
-from fairway.core.job import QueuedJob
+from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.scheduling.timing import Wish
+from fairway.core.unique import UniqueClaim, UniqueWish
 from fairway.services.group_commit import Sizes
 from fairway.store.submissions import KeyClaim, KeyHolder
 
@@ -35,6 +38,9 @@ class NewJob(NamedTuple):
     wish: Wish | None = None  # when it is wanted, if not at once
     upload: str | None = None  # where its payload was put, if not here
     id: JobId | None = None  # when something was kept under it already
+    marks: JobMarks | None = None  # the tenant's own words, if it has any
+    limits: bytes | None = None  # of its tenant's own, packed
+    unique: UniqueWish | None = None
 
 
 class Accepted(NamedTuple):
@@ -51,7 +57,9 @@ class Submission(NamedTuple):
     claims: list[KeyClaim | None] | None
     verdicts: asyncio.Future[list[Verdict]]
     payload_bytes: int
-    scheduled: frozenset[str] | None = None  # those not due yet; None when no job has times
+    scheduled: frozenset[str] | None = None  # those not due yet; None: no job has times or limits
+    marks: dict[str, JobMarks] | None = None  # of those that have any
+    unique: dict[str, UniqueWish] | None = None  # of jobs that want it; None when none does
 
 
 SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
@@ -65,6 +73,14 @@ def claims_of(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[KeyClaim 
         KeyClaim(job.tenant, new.idempotency_key, new.body_hash, job.id)
         if new.idempotency_key is not None
         else None
+        for job, new in zip(jobs, wanted, strict=True)
+    ]
+
+
+def limited(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> list[QueuedJob]:
+    """The same jobs, with the limits of those that have any."""
+    return [
+        replace(job, limits=new.limits) if new.limits else job
         for job, new in zip(jobs, wanted, strict=True)
     ]
 
@@ -83,9 +99,23 @@ def jobs_in(group: list[Submission]) -> list[QueuedJob]:
 
 
 def scheduled_in(group: list[Submission]) -> set[str] | None:
-    """Jobs of the group that are not due yet; None when none of its jobs has times."""
+    """Jobs of the group that are not due yet; None when none of its jobs has times or limits."""
     found = [item.scheduled for item in group if item.scheduled is not None]
     return set().union(*found) if found else None
+
+
+def marks_of(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> dict[str, JobMarks] | None:
+    """By job, of those that have any; None when none has."""
+    return {
+        job.id: new.marks for job, new in zip(jobs, wanted, strict=True) if new.marks is not None
+    } or None
+
+
+def marks_in(group: list[Submission]) -> dict[str, JobMarks] | None:
+    found: dict[str, JobMarks] = {}
+    for item in group:
+        found |= item.marks or {}
+    return found or None
 
 
 def dedup_claims(group: list[Submission]) -> dict[tuple[TenantId, str], KeyClaim]:
@@ -116,6 +146,45 @@ def jobs_to_write(
         for job, claim in zip(item.jobs, item.claims or repeat(None), strict=False)
         if claim is None or job.id in speakers
     ]
+
+
+def unique_wishes(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> dict[str, UniqueWish] | None:
+    """By job, of those that want to be the only one of their kind."""
+    pairs = zip(jobs, wanted, strict=True)
+    return {job.id: new.unique for job, new in pairs if new.unique is not None} or None
+
+
+def unique_claims(group: list[Submission], jobs: list[QueuedJob]) -> list[UniqueClaim]:
+    """Of those of the jobs that want to be the only one, in their order."""
+    wishes = {id_: wish for item in group for id_, wish in (item.unique or {}).items()}
+    return [
+        UniqueClaim(job.tenant, wish.digest, job.id, wish.states, wish.within_ms)
+        for job in jobs
+        if (wish := wishes.get(job.id)) is not None
+    ]
+
+
+def told_of_others(
+    submission: Submission, verdicts: list[Verdict], lost: dict[JobId, JobId]
+) -> list[Verdict]:
+    """The same verdicts, where jobs found another of their kind."""
+    wishes = submission.unique or {}
+    return [
+        _found_another(lost[verdict.id], wishes.get(verdict.id))
+        if isinstance(verdict, Accepted) and verdict.id in lost
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def _found_another(holder: JobId, wish: UniqueWish | None) -> Verdict:
+    if wish is not None and wish.returns:
+        return Accepted(holder, replayed=True)
+    return Conflict(
+        f"Job {holder} is the same by its unique key, and still counts; this one was not made.",
+        code="NOT_UNIQUE",
+        field="/unique",
+    )
 
 
 def verdicts_of(

@@ -15,6 +15,7 @@ from fairway.core.errors import Unavailable
 from fairway.core.ids import PoolId, ShardId, parse_job_id, shard_of
 from fairway.core.lifecycle import State
 from fairway.core.pools import SHORT, missing_labels
+from fairway.core.run.follow_ups import WantedFollowUps
 from fairway.core.run.lease import RAN_SLACK_US, LeaseStanding, standing_of
 from fairway.core.run.outcome import OutcomeKind
 from fairway.runtime.settings import Settings
@@ -51,6 +52,7 @@ class Intake(NamedTuple):
     has_room: Callable[[Lease, int, int], bool]  # for a large result; with its report's number
     is_behind: Callable[[], bool]  # with writing results down
     is_aside: Callable[[str], bool]  # a job that ended, which cannot be written
+    take_parent: Callable[[End, WantedFollowUps], None]  # a success that starts others
 
 
 class Exchange:
@@ -71,7 +73,7 @@ class Exchange:
         self._lease_reconciler = LeaseReconciler(turns, dispatcher)
         self._watchers = watchers
         self._metrics = metrics
-        self._has_room, self._is_behind, self._is_aside = intake
+        self._has_room, self._is_behind, self._is_aside, self._take_parent = intake
 
     async def call(self, call: Call) -> News | None:
         """The news for this worker; None when it must say hello first."""
@@ -214,7 +216,12 @@ class Exchange:
 
     async def _receive(self, session: Session, call: Call) -> bool:
         """Answers whether some report can be judged only after a hello."""
-        doubtful = self._receive_successes(session, call.successes)
+        successes = call.successes
+        if call.follow_ups:
+            successes = [one for one in successes if one.n not in call.follow_ups]
+        doubtful = self._receive_successes(session, successes)
+        if call.follow_ups:
+            doubtful += self._receive_parents(session, call)
         if call.failures:
             doubtful += await receive_failures(self._dispatcher, session, call.failures)
         return await self._judge(session, doubtful) if doubtful else False
@@ -224,7 +231,7 @@ class Exchange:
         if call.hello is None:
             session.doubt()
         else:
-            asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
+            self._ask_later(session)
 
     def _receive_successes(self, session: Session, successes: Sequence[Report]) -> list[Report]:
         """Take what is under a lease in force; answers what is not.
@@ -250,6 +257,26 @@ class Exchange:
             self._dispatcher.succeeded(ends)
         return doubtful
 
+    def _receive_parents(self, session: Session, call: Call) -> list[Report]:
+        """The same of those that start others: each is let in by itself."""
+        doubtful, latest_us = [], session.seen_us + RAN_SLACK_US
+        parents = [one for one in call.successes if one.n in call.follow_ups]
+        if self._is_behind():
+            self._ask_later(session)
+            return []
+        for one in parents:
+            lease = self._dispatcher.lease_of(session, one.job, one.epoch, one.token)
+            if lease is None:
+                if one.n not in session.recording:
+                    doubtful.append(one)
+                continue
+            result = bytes(one.result)
+            is_large = len(result) > self._settings.inline_bytes_max
+            if not is_large or self._has_room(lease, one.n, len(result)):
+                ran_us = min(one.ran_us, latest_us - lease.granted_us)
+                self._take_parent(End(lease, one.n, ran_us, result), call.follow_ups[one.n])
+        return doubtful
+
     def _put_off_results(self, session: Session, successes: Sequence[Report]) -> list[Report]:
         """The store is behind: who brings results keeps them, and its slots with them.
 
@@ -257,8 +284,11 @@ class Exchange:
         """
         light = [one for one in successes if len(one.result) <= LIGHT_RESULT_BYTES]
         if len(light) < len(successes):
-            asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
+            self._ask_later(session)
         return light
+
+    def _ask_later(self, session: Session) -> None:
+        asyncio.get_running_loop().call_later(DOUBT_SECONDS, session.doubt)
 
     async def _judge(self, session: Session, reports: list[Report]) -> bool:
         """Reports without a lease: recorded before and heard again, or too late.

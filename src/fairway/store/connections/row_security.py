@@ -34,7 +34,9 @@ TENANTS_MAY = {
     "circuits": "SELECT, UPDATE, DELETE",
     "dead_letter_actions": "SELECT, INSERT, UPDATE",
     "events": "SELECT, INSERT",
+    "flows": "SELECT, UPDATE",
     "idempotency": "SELECT",
+    "job_logs": "SELECT",
     "job_types": "SELECT",
     "jobs": "SELECT, UPDATE",
     "pauses": ALL,
@@ -60,7 +62,10 @@ TABLES = tuple(
             "fair_share",
             "jobs_carried",
             "migrations",
+            "outbox",
             "sessions",
+            "sql_logins",
+            "unique_jobs",
         )
     )
 )

@@ -3,7 +3,7 @@
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us,
        CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,  -- to see where a large one is
-       result, error, failures, fingerprint
+       result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us, parent::text AS parent
 FROM jobs
 WHERE shard = :shard AND tenant = :tenant AND state = 4 AND fingerprint IS NOT NULL
   AND id < :before AND id >= :since
@@ -104,7 +104,7 @@ WHERE shard = :shard AND tenant = :tenant AND id = ANY(:ids::uuid[])
   AND state + 0 = 4 AND fingerprint IS NOT NULL
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
-          payload, failures, job_timing(execute_at, not_after, on_late) AS timing
+          payload, failures, job_timing(execute_at, not_after, on_late) AS timing, NULL::text AS place, limits
 
 -- name: discard
 -- Off the list of dead letters; the job stays dead, and visible, until its retention ends.

@@ -3,7 +3,8 @@
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.state, job.epoch,
        job.attempts, job.deliveries, job.timeout_ms, job.execute_at, job.started_at, job.finished_at, job.ran_us,
        job.payload, job.result, job.error, job.failures, job.fingerprint, job.not_after, job.on_late,
-       job.billed_us, job.unbilled_us, job.history
+       job.billed_us, job.unbilled_us, job.parent::text AS parent, job.children, job.children_ms,
+       job.tags, job.metadata, job.history, job.limits
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
 CROSS JOIN LATERAL (
     SELECT * FROM jobs WHERE shard = :shard AND tenant = asked.tenant AND id = asked.id OFFSET 0
@@ -23,7 +24,8 @@ CROSS JOIN LATERAL (
 SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
        execute_at, started_at, finished_at, ran_us,
        CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,
-       result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us
+       result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us, parent::text AS parent,
+       children, children_ms, tags, metadata
 FROM (
     SELECT found.*, sum(coalesce(octet_length(result), 0) + coalesce(octet_length(error), 0)) OVER (
         ORDER BY found.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
@@ -34,11 +36,39 @@ FROM (
           AND (:states::smallint[] IS NULL OR state = ANY(:states::smallint[]))
           AND (:type::int IS NULL OR type = :type::int)
           AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+          AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
         ORDER BY jobs.id DESC LIMIT :limit
     ) AS found
 ) AS page
 WHERE coalesce(bytes_before, 0) < 4194304
 ORDER BY page.id DESC  -- the column: `id` alone would be the text above, sorted in full
+
+-- name: list_children
+-- Jobs by their keys as `list_jobs` shows them, with the same end of a page that is heavy.
+SELECT id::text AS id, tenant, pool, type, priority, lane, state, epoch, attempts, deliveries, timeout_ms,
+       execute_at, started_at, finished_at, ran_us,
+       CASE WHEN octet_length(payload) <= 1024 THEN payload ELSE '{}' END AS payload,
+       result, error, failures, fingerprint, not_after, on_late, billed_us, unbilled_us, parent::text AS parent,
+       children, children_ms
+FROM (
+    SELECT job.*, sum(coalesce(octet_length(job.result), 0) + coalesce(octet_length(job.error), 0)) OVER (
+        ORDER BY job.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+    FROM unnest(:ids::uuid[]) AS asked (id)
+    CROSS JOIN LATERAL (
+        SELECT * FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = asked.id OFFSET 0
+    ) AS job
+) AS page
+WHERE coalesce(bytes_before, 0) < 4194304
+ORDER BY page.id DESC
+
+-- name: read_relatives
+-- Where jobs of a family stand, and how many they started, by their keys.
+SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.state, job.epoch,
+       job.children, job.children_ms
+FROM unnest(:ids::uuid[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT * FROM jobs WHERE shard = :shard AND tenant = :tenant AND id = asked.id OFFSET 0
+) AS job
 
 -- name: types_of_jobs
 -- The types of one part of a walk over a tenant's jobs, newest first: where it began, and where the next part does.
@@ -67,6 +97,7 @@ WHERE shard = :shard AND tenant = :tenant
   AND state = ANY(:states::smallint[])
   AND (:type::int IS NULL OR type = :type::int)
   AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+  AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
 ORDER BY jobs.id DESC LIMIT :limit
 
 -- name: count_live_jobs
@@ -78,5 +109,6 @@ SELECT count(*) AS matched FROM (
       AND state = ANY(:states::smallint[])
       AND (:type::int IS NULL OR type = :type::int)
       AND (:pool::smallint IS NULL OR pool = :pool::smallint)
+      AND (:tag::text IS NULL OR tags @> ARRAY[:tag::text])
     LIMIT :limit
 ) AS found

@@ -1,10 +1,12 @@
 -- name: write_leases
 -- A lease becomes a fact: medium and long before the worker hears of it, short if it still runs.
 -- Sent again after a lost answer, a lease that was written the first time counts as written.
+-- The run began when its lease was granted, not when that is written down.
 UPDATE jobs SET state = 2, epoch = lease.epoch, session = lease.session, token = lease.token,
-                started_at = now()
-FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[])
-     AS lease (tenant, id, epoch, session, token)
+                started_at = coalesce(lease.started_at, now())
+FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :sessions::uuid[], :tokens::uuid[],
+            :started_ats::timestamptz[])
+     AS lease (tenant, id, epoch, session, token, started_at)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, lease.tenant, lease.id) AND (:shard, lease.tenant, lease.id)
   AND jobs.id = lease.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < lease.epoch
@@ -17,6 +19,7 @@ RETURNING jobs.id::text AS id
 -- payloads: who runs them has those.
 SELECT id::text AS id, tenant, pool, type, priority, lane, epoch, attempts, deliveries, timeout_ms,
        ''::bytea AS payload, failures, job_timing(execute_at, not_after, on_late) AS timing,
+       NULL::text AS place, limits,
        session::text AS session, token::text AS token,
        extract(epoch FROM now() - started_at)::float8 AS running_seconds
 FROM jobs WHERE shard = :shard AND state = 2 AND id > :after::uuid
@@ -58,7 +61,7 @@ DELETE FROM sessions WHERE shard = :shard AND session = ANY(:sessions::uuid[])
 SELECT job.id::text AS id, job.tenant, job.pool, job.type, job.priority, job.lane, job.epoch, job.attempts,
        job.deliveries, job.timeout_ms,
        CASE WHEN :with_payloads::bool THEN job.payload ELSE ''::bytea END AS payload, job.failures,
-       job_timing(job.execute_at, job.not_after, job.on_late) AS timing,
+       job_timing(job.execute_at, job.not_after, job.on_late) AS timing, NULL::text AS place, job.limits,
        job.state, job.token::text AS token,
        coalesce(extract(epoch FROM now() - job.started_at), 0)::float8 AS running_seconds
 FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)

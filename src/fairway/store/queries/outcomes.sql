@@ -2,13 +2,17 @@
 -- The hot end of a job: one statement for a batch, guarded per row by the lease, once by the term.
 -- Arrays side by side in a SELECT are taken apart as they are read; in FROM each is stored first.
 -- Most jobs return nothing: their result, JSON's null, is not sent.
+-- A run whose lease was never written has no beginning here but its end less what it took; one that stands in
+-- the row is an earlier run's.
 -- Here and in every write of a batch, the key is compared as a whole, BETWEEN itself and itself: that leaves one
 -- plan whatever the statistics, each item of the batch by its key. Equalities can be merged on, so with
 -- them a walk over the whole table is a path too, and it looks free to whoever believes the table empty.
 -- The id is said again to find the partition. (Reads use a sub-select for each item; decision 0021.)
+-- A job that is in a flow is left alone, here and below, unless its end is being counted (flows.sql).
 UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                 deliveries = least(jobs.deliveries + 1, 32767),
                 epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                 result = coalesce(done.result, 'null'), session = NULL, token = NULL
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
@@ -16,6 +20,7 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: record_successes_in_place
@@ -24,7 +29,7 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) 
 -- alone would allow a walk over all that is queued. Likewise the shard: its place is all that finds a row.)
 UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
                 deliveries = least(jobs.deliveries + 1, 32767),
-                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                epoch = done.epoch, finished_at = now(), ran_us = done.ran_us, started_at = NULL,
                 result = coalesce(done.result, 'null')
 FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[]) AS id,
              unnest(:epochs::text::bigint[]) AS epoch, unnest(:rans_us::text::bigint[]) AS ran_us,
@@ -32,7 +37,42 @@ FROM (SELECT unnest(:tenants::text::int[]) AS tenant, unnest(:ids::text::uuid[])
 WHERE jobs.ctid = done.place
   AND jobs.shard + 0 = :shard AND jobs.tenant = done.tenant AND jobs.id = done.id
   AND jobs.state + 0 = 1 AND jobs.epoch < done.epoch
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+
+-- name: record_parents
+-- Successes that start jobs, and those jobs: one statement, so both are there or neither. A run whose lease was
+-- lost ends nothing and starts nothing; sent again after a lost reply, it finds the end written and does neither.
+WITH ended AS (
+    UPDATE jobs SET state = 3, attempts = least(jobs.attempts + 1, 32767),
+                    deliveries = least(jobs.deliveries + 1, 32767),
+                    epoch = done.epoch, finished_at = now(), ran_us = done.ran_us,
+                    started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
+                    result = coalesce(done.result, 'null'), session = NULL, token = NULL,
+                    children = done.children, children_ms = done.children_ms
+    FROM (SELECT unnest(:tenants::int[]) AS tenant, unnest(:ids::uuid[]) AS id,
+                 unnest(:epochs::bigint[]) AS epoch, unnest(:rans_us::bigint[]) AS ran_us,
+                 unnest(:results::bytea[]) AS result, unnest(:children::int[]) AS children,
+                 unnest(:children_ms::bigint[]) AS children_ms) AS done
+    WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
+      AND jobs.id = done.id
+      AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+      AND (:in_flow::bool OR jobs.flows IS NULL)
+      AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
+    RETURNING jobs.tenant, jobs.id
+), started AS (
+    INSERT INTO jobs (shard, id, tenant, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+                      not_after, on_late, parent)
+    SELECT :shard, new.id, new.tenant, new.type, new.pool, new.priority, new.lane, new.state, new.timeout_ms,
+           new.payload, new.execute_at, new.not_after, new.on_late, new.parent
+    FROM unnest(:child_tenants::int[], :parents::uuid[], :child_ids::uuid[], :types::int[], :pools::smallint[],
+                :priorities::smallint[], :lanes::smallint[], :child_states::smallint[], :timeouts_ms::int[],
+                :payloads::bytea[], :execute_ats::timestamptz[], :not_afters::timestamptz[], :on_lates::smallint[])
+         AS new (tenant, parent, id, type, pool, priority, lane, state, timeout_ms, payload, execute_at,
+                 not_after, on_late)
+    WHERE new.parent = ANY (ARRAY(SELECT ended.id FROM ended))  -- no join, so there is one plan
+)
+SELECT ended.id::text AS id FROM ended
 
 -- name: settle
 -- Every other end of a run: retry, death, cancellation, hand-back, loss. The run joins the job's
@@ -40,6 +80,7 @@ WHERE jobs.ctid = done.place
 UPDATE jobs SET state = done.state, attempts = done.attempts, deliveries = done.deliveries,
                 epoch = done.epoch, execute_at = coalesce(done.execute_at, jobs.execute_at),
                 finished_at = CASE WHEN done.state >= 3 THEN now() END,
+                started_at = CASE jobs.state WHEN 2 THEN jobs.started_at END,
                 ran_us = done.ran_us, error = coalesce(done.error, jobs.error),
                 failures = done.failures::smallint[], fingerprint = done.fingerprint,
                 history = coalesce(jobs.history[greatest(cardinality(jobs.history) - 48, 1):], '{}')
@@ -58,6 +99,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :states::smallint[
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: end_refused
@@ -70,6 +112,7 @@ FROM unnest(:tenants::int[], :ids::uuid[], :epochs::bigint[], :errors::bytea[],
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, done.tenant, done.id) AND (:shard, done.tenant, done.id)
   AND jobs.id = done.id
   AND CASE jobs.state WHEN 1 THEN jobs.epoch < done.epoch WHEN 2 THEN jobs.epoch = done.epoch END
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 
 -- name: read_ends

@@ -54,12 +54,13 @@ WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, due.tenant, due.id) AN
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id, jobs.tenant, jobs.pool, jobs.type, jobs.priority, jobs.lane,
           jobs.epoch, jobs.attempts, jobs.deliveries, jobs.timeout_ms, jobs.payload, jobs.failures,
-          job_timing(jobs.execute_at, jobs.not_after, jobs.on_late) AS timing
+          job_timing(jobs.execute_at, jobs.not_after, jobs.on_late) AS timing, NULL::text AS place, jobs.limits
 
 -- name: reschedule
--- Another time for a job that is still scheduled; the row lock decides against a racing promotion.
+-- Another time for a job that is still scheduled; the row lock decides against a racing promotion. One that waits
+-- for others (flows.sql) has no time of its own.
 UPDATE jobs SET execute_at = :execute_at
-WHERE shard = :shard AND tenant = :tenant AND id = :id AND state < 1
+WHERE shard = :shard AND tenant = :tenant AND id = :id AND state < 1 AND execute_at < '9999-01-01 00:00+00'
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id
 

@@ -55,6 +55,13 @@ FROM unnest(:tenants::int[], :keys::text[]) AS wanted (tenant, key)
 JOIN idempotency AS held
   ON held.shard = :shard AND held.tenant = wanted.tenant AND held.key = wanted.key
 
+-- name: release_keys
+-- Keys of jobs that are not written after all: whoever sends the same again is judged anew.
+DELETE FROM idempotency AS held
+USING unnest(:tenants::int[], :keys::text[], :jobs::uuid[]) AS wanted (tenant, key, job)
+WHERE (held.shard, held.tenant, held.key) BETWEEN (:shard, wanted.tenant, wanted.key) AND (:shard, wanted.tenant, wanted.key)
+  AND held.job = wanted.job
+
 -- name: forget_keys
 -- Bounded: at most so many a round. A key that is taken anew meanwhile is asked again, and stays.
 DELETE FROM idempotency

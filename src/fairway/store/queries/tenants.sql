@@ -61,6 +61,25 @@ SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weigh
 FROM tenants JOIN tiers ON tiers.name = tenants.tier
 WHERE tenants.id = :id
 
+-- name: list_tenants
+-- A page of all tenants by name, with the values in force.
+SELECT tenants.id, tenants.name, coalesce(tenants.weight, tiers.weight) AS weight,
+       coalesce(tenants.depth_limit, tiers.depth_limit) AS depth_limit, tenants.tier,
+       tiers.fair_group, tiers.floor_share, coalesce(tenants.cap, tiers.cap) AS cap,
+       coalesce(tenants.rate_per_second, tiers.rate_per_second) AS rate_per_second,
+       coalesce(tenants.burst, 10 * tenants.rate_per_second, tiers.burst) AS burst,
+       tenants.reserved::text AS reserved
+FROM tenants JOIN tiers ON tiers.name = tenants.tier
+WHERE tenants.name > :after
+ORDER BY tenants.name LIMIT :limit
+
+-- name: list_keys
+-- A page of the valid keys by public part: of one scope or tenant, or of all.
+SELECT id, scope, tenant, created_at, expires_at FROM api_keys
+WHERE id > :after AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+  AND (:scope::text IS NULL OR scope = :scope) AND (:tenant::int IS NULL OR tenant = :tenant)
+ORDER BY id LIMIT :limit
+
 -- name: add_key
 INSERT INTO api_keys (id, scope, tenant, secret_hash) VALUES (:id, :scope, :tenant, :secret_hash)
 

@@ -1,11 +1,12 @@
-"""A line in the worker's log for each run that failed, so that the first one is not met by silence.
+"""Each run that failed in the worker's log, with its traceback: the first is not met by silence.
 
-A handful a second at most: a type that fails a thousand times a second must not fill a disk. The
-whole stack is with the job (`fairway jobs show ID`).
+A handful a second at most: a type that fails a thousand times a second must not fill a disk. What
+was left out is counted, and all of it is with the job (`fairway jobs show ID`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -15,13 +16,19 @@ from msgspec import Struct
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Lease, Report
+from fairway.worker.job_log import on_one_line
 
 log = logger("worker")
 
 LINES_PER_SECOND = 5
 MESSAGE_CHARACTERS = 300
+STACK_CHARACTERS = 8_000  # the end of it, where the cause is
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def _in_a_second(call: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_later(1.0, call)
 
 
 class _Error(Struct):
@@ -31,8 +38,13 @@ class _Error(Struct):
 
 
 class FailureLines:
-    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seconds: Callable[[], float] = time.monotonic,
+        later: Callable[[Callable[[], None]], object] = _in_a_second,
+    ) -> None:
         self._seconds = seconds
+        self._later = later
         self._second = 0
         self._said = 0  # in that second
         self._left_out = 0
@@ -40,17 +52,21 @@ class FailureLines:
     def tell(self, lease: Lease, report: Report) -> None:
         second = int(self._seconds())
         if second != self._second:
-            if self._left_out:
-                log.warning("more runs failed", count=self._left_out)
-            self._second, self._said, self._left_out = second, 0, 0
+            self._second, self._said = second, 0
         if self._said >= LINES_PER_SECOND:
             self._left_out += 1
+            if self._left_out == 1:
+                self._later(self.tell_left_out)
             return
         self._said += 1
         log.warning(
             "run failed", job=lease.job, type=lease.type, attempt=lease.attempt,
             failure=report.failure, **_words(bytes(report.error)),
         )  # fmt: skip
+
+    def tell_left_out(self) -> None:
+        left_out, self._left_out = self._left_out, 0
+        log.warning(f"… {left_out} failed runs not shown")
 
 
 def _words(text: bytes) -> dict[str, str]:
@@ -61,4 +77,15 @@ def _words(text: bytes) -> dict[str, str]:
         error = _Error()  # whatever it is, it goes to the job as it came
     sentence = ": ".join(filter(None, (error.type, error.message[:MESSAGE_CHARACTERS])))
     frames = _FRAME.findall(error.stack)
-    return {"error": sentence} | ({"where": ":".join(frames[-1])} if frames else {})
+    words = {"error": sentence}
+    if frames:
+        words["where"] = ":".join(frames[-1])
+    if error.stack:
+        words["exception"] = _indented(error.stack)
+    return words
+
+
+def _indented(stack: str) -> str:
+    """Below its line, and unlike one: what an error says must not look like words of others."""
+    lines = stack[-STACK_CHARACTERS:].strip("\n").split("\n")
+    return "\n".join(f"    {on_one_line(line)}" for line in lines)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairway.runtime.telemetry import logger
 from fairway.wire.exchange import Report
-from fairway.worker.exchange.failure_log import FailureLines
+from fairway.worker.exchange.failed_runs import FailedRuns
 from fairway.worker.exchange.journal import Journal, open_journal
 from fairway.worker.exchange.large_results import is_heavy
 from fairway.worker.exchange.lease_ledger import LeaseLedger
@@ -27,8 +27,9 @@ class JournaledLedger:
     def __init__(self, folder: Path | None, life: str, urls: list[str], pools: set[str]) -> None:
         is_worth_it = not JOURNALED_POOLS.isdisjoint(pools)
         self._journal = open_journal(folder if is_worth_it else None, life, urls)
+        self.failed_runs = FailedRuns()
         self.ledger = LeaseLedger(
-            JOURNALED_POOLS if self._journal else (), on_failure=FailureLines().tell
+            JOURNALED_POOLS if self._journal else (), on_failure=self.failed_runs.note
         )
         self._writing: dict[int, asyncio.Task[None]] = {}  # by number of the report
 

@@ -26,7 +26,12 @@ def is_heavy(one: Report) -> bool:
 
 
 def weight_of(report: Report) -> int:
-    return len(report.result) + len(report.error) + REPORT_BYTES
+    return len(report.result) + len(report.error) + REPORT_BYTES + follow_up_bytes(report)
+
+
+def follow_up_bytes(report: Report) -> int:
+    """Of the jobs that it starts."""
+    return 0 if report.follow_ups is None else sum(map(len, report.follow_ups.jobs))
 
 
 def text_of(one: Report) -> Parts:
@@ -55,6 +60,7 @@ def in_frames(
 ) -> Iterator[RunnerMessage]:
     """All of it in one frame, as most often; in several where that would grow too long."""
     size = sum([len(one.result) for one in ended]) + sum([len(one.state) for one in checkpoints])
+    size += sum([follow_up_bytes(one) for one in ended if one.follow_ups is not None])
     if size <= FRAME_BYTES:
         yield RunnerMessage(ended=ended, progress=progress, checkpoints=checkpoints)
         return
@@ -64,10 +70,10 @@ def in_frames(
     some: list[RunReport] = []
     size = 0
     for one in ended:
-        size += len(one.result) + len(one.error)
+        size += weight_of(one)
         if some and size > FRAME_BYTES:
             yield RunnerMessage(ended=some)
-            some, size = [], len(one.result) + len(one.error)
+            some, size = [], weight_of(one)
         some.append(one)
     yield RunnerMessage(ended=some)
 

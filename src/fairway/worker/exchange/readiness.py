@@ -34,10 +34,12 @@ class Readiness:
             log.info("worker ready", name=self._name, types=run)
             log.info("limits are held by", **limits)
         self.is_ready = True
-        self._note_refused(refused)
+        self._note_refused(refused, reply.refused_why)
 
-    def _note_refused(self, refused: set[str]) -> None:
-        if more := refused - self._refused:
+    def _note_refused(self, refused: set[str], why: dict[str, str]) -> None:
+        for name in sorted((refused - self._refused) & set(why)):
+            log.error("a job type is refused and not run here", type=name, why=why[name])
+        if more := refused - self._refused - set(why):
             log.error(
                 "job types are refused and not run here: there is no room for their names; see"
                 " TOO_MANY_JOB_TYPES in the documentation",

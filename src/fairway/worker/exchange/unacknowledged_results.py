@@ -82,5 +82,5 @@ def without_result(report: Report) -> Report:
     failure = outcome.failure.value if outcome.failure else None
     return msgspec.structs.replace(
         report, kind=outcome.kind.value, failure=failure, result=NULL,
-        error=Raw(outcome.error or b"{}"),
+        error=Raw(outcome.error or b"{}"), follow_ups=None,
     )  # fmt: skip

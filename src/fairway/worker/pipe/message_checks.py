@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 from msgspec import Raw
 
 from fairway.core.run.outcome import FailureClass, OutcomeKind
+from fairway.core.run.run_log import LINES_MAX, fitted
 from fairway.wire.bounds import shown_progress
 from fairway.wire.exchange import Report
-from fairway.worker.pipe.pipe import Progress, RunnerMessage
+from fairway.worker.pipe.pipe import Progress, RunLine, RunnerMessage
 
+LATEST_MS = 253_402_300_800_000  # the end of the year 9999
 SUCCEEDED = OutcomeKind.SUCCEEDED.value
 _KINDS = frozenset(one.value for one in OutcomeKind)
 _FAILURES = frozenset(one.value for one in FailureClass)
@@ -37,7 +40,18 @@ def checked_message(message: RunnerMessage, jobs: Mapping[str, int]) -> RunnerMe
     if message.progress or message.checkpoints:
         message.progress = [_shown(one) for one in message.progress if one.job in jobs]
         message.checkpoints = [one for one in message.checkpoints if one.job in jobs]
+    if message.lines:
+        message.lines = [_kept(one) for one in message.lines if jobs.get(one.job) == one.epoch]
     return message
+
+
+def _kept(one: RunLine) -> RunLine:
+    """As the platform would take it: one that it refused would cost the others."""
+    if not (1 <= one.n <= LINES_MAX and 0 <= one.at_ms < LATEST_MS and 0 <= one.level <= 1000):
+        raise ValueError("a line has a number, a time and a level that lines have")
+    if not 0 <= one.dropped < 1 << 53:
+        raise ValueError("a mark counts lines")
+    return msgspec.structs.replace(one, text=fitted(one.text))
 
 
 def _check_end(one: Report) -> None:

@@ -86,6 +86,17 @@ class RunnerSetup(Struct, kw_only=True, omit_defaults=True):
     limits: RunLimits | None = None
 
 
+class DeadJob(Struct, kw_only=True):
+    """A job that a run here was the last of."""
+
+    job: str
+    type: str
+    tenant: str
+    attempt: int
+    failure: str
+    error: Raw
+
+
 class KeeperMessage(Struct, kw_only=True, omit_defaults=True):
     """Keeper → runner."""
 
@@ -95,6 +106,7 @@ class KeeperMessage(Struct, kw_only=True, omit_defaults=True):
     give_up: list[str] = []  # cancel these at once: nobody waits for them any more
     overdue: list[str] = []  # past their time limit and still here: report that, let them be
     drain: bool = False  # the worker ends soon: let handlers know
+    dead: list[DeadJob] = []  # for hooks that want to know
 
     def take_up(self, foreign: memoryview) -> None:
         for lease in self.leases:
@@ -141,6 +153,18 @@ class Checkpoint(Struct, kw_only=True, gc=False):
     state: Raw
 
 
+class RunLine(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What a run said: a line, or a mark where lines were left out."""
+
+    job: str
+    epoch: Epoch
+    n: int
+    at_ms: int
+    level: int
+    text: str
+    dropped: int = 0
+
+
 class RunnerMessage(Struct, kw_only=True, omit_defaults=True):
     """Runner → keeper."""
 
@@ -149,6 +173,7 @@ class RunnerMessage(Struct, kw_only=True, omit_defaults=True):
     ended: list[RunReport] = []
     progress: list[Progress] = []
     checkpoints: list[Checkpoint] = []
+    lines: list[RunLine] = []  # before the ends of their runs
     stuck: bool = False  # too many of its threads are lost to jobs that would not stop
 
 

@@ -13,9 +13,10 @@ from msgspec import Raw
 from fairway.core.ids import Epoch
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.sdk.app import App
+from fairway.sdk.handler.follow_ups import RunFollowUps
 from fairway.sdk.handler.outcomes import encode_error
 from fairway.wire.bounds import DELAY_MS_MAX, RESULT_BYTES_MAX
-from fairway.wire.exchange import NULL, Lease
+from fairway.wire.exchange import NULL, FollowUps, Lease
 from fairway.wire.payload import DEPTH_MAX, brackets
 from fairway.worker.pipe.pipe import Declared, RunReport
 
@@ -46,6 +47,15 @@ def report_of(lease: Lease, end: Outcome, ran_us: int) -> RunReport:
         error=NULL if end.error is None else Raw(end.error),
         delay_ms=_within_bounds(end.delay_ms),
     )
+
+
+def with_follow_ups(ended: RunReport, follow_ups: RunFollowUps) -> RunReport:
+    """What the run wanted to start goes with its success; else it is dropped with the run."""
+    gathered = follow_ups.close()
+    if gathered and ended.kind == SUCCEEDED:
+        texts = [Raw(one.text) for one in gathered]
+        ended.follow_ups = FollowUps(at_ms=follow_ups.at_ms, jobs=texts)
+    return ended
 
 
 def parsed(text: bytes) -> Raw:

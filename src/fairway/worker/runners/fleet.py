@@ -28,7 +28,13 @@ from fairway.wire.exchange import Lease
 from fairway.worker.exchange import synthetic_outcomes
 from fairway.worker.limits.enforcement_level import EnforcementLevel
 from fairway.worker.limits.usage import Orphans
-from fairway.worker.pipe.pipe import CheckpointAnswer, Declared, KeeperMessage, RunnerMessage
+from fairway.worker.pipe.pipe import (
+    CheckpointAnswer,
+    DeadJob,
+    Declared,
+    KeeperMessage,
+    RunnerMessage,
+)
 from fairway.worker.runners.isolated import IsolatedRuns
 from fairway.worker.runners.runner_process import Death, Listener, RunnerProcess
 from fairway.worker.runners.spares import Spares
@@ -157,6 +163,11 @@ class Fleet:
         runner = self._isolated.runner_of(saved.job) or self._runner_of(saved.job)
         if runner is not None:
             runner.send(KeeperMessage(saved=[saved]))
+
+    def tell_dead(self, dead: list[DeadJob]) -> None:
+        """For hooks, in the runner that has all jobs but those by themselves."""
+        if dead and self._shared is not None:
+            self._shared.send(KeeperMessage(dead=dead))
 
     def cancel(self, jobs: list[str]) -> None:
         """Ask them to stop; those that have not begun never do."""

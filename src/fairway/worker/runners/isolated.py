@@ -268,12 +268,13 @@ class IsolatedRuns:
                 self._runs[job].has_spoken = True
         ended = [one for one in message.ended if self._is_current(runner, one)]
         told = [self._explained(runner, one) for one in ended]
-        if message.progress or message.checkpoints or told:
+        if message.progress or message.checkpoints or message.lines or told:
             self._on_runner_message(
                 RunnerMessage(
-                    progress=message.progress, checkpoints=message.checkpoints, ended=told
+                    progress=message.progress, checkpoints=message.checkpoints,
+                    lines=message.lines, ended=told,
                 )
-            )
+            )  # fmt: skip
         for one in ended:
             self._after(runner, self._runs.pop(one.job), one)
 

@@ -37,6 +37,16 @@ class StoredKey(NamedTuple):
     secret_hash: bytes
 
 
+class KeyFacts(NamedTuple):
+    """What may be told of a key."""
+
+    id: str
+    scope: str
+    tenant: TenantId | None
+    created_at: datetime
+    expires_at: datetime | None
+
+
 async def found_cluster(connection: Connection, shard_count: int, secret: str) -> Cluster:
     """Read the cluster's row, writing it first if this is the first server ever."""
     await execute(connection, _SQL["found_cluster"], shard_count=shard_count, secret=secret)
@@ -92,6 +102,20 @@ async def changed_tenants(connection: Connection, since: datetime) -> list[Tenan
     """Tenants that are new or different since then."""
     rows = await fetch(connection, _SQL["changed_tenants"], since=since)
     return [_tenant(row) for row in rows]
+
+
+async def list_tenants(connection: Connection, after: str, limit: int) -> list[Tenant]:
+    """A page of all, by name."""
+    rows = await fetch(connection, _SQL["list_tenants"], after=after, limit=limit)
+    return [_tenant(row) for row in rows]
+
+
+async def list_keys(
+    connection: Connection, after: str, limit: int, scope: str | None, tenant: TenantId | None
+) -> list[KeyFacts]:
+    """A page of the valid ones, by public part."""
+    wanted = {"after": after, "limit": limit, "scope": scope, "tenant": tenant}
+    return await fetch_as(KeyFacts, connection, _SQL["list_keys"], **wanted)
 
 
 def _columns(settings: TenantSettings) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,9 +20,12 @@ import httpx2
 import msgspec
 
 from fairway.core.errors import Conflict, FairwayError
-from fairway.sdk.client.backoff import parse_retry_after, pause_seconds
-from fairway.sdk.client.failures import Unreachable
-from fairway.sdk.client.settings import ClientSettings
+from fairway.sdk.http.addresses import Addresses
+from fairway.sdk.http.backoff import parse_retry_after, pause_seconds
+from fairway.sdk.http.http_reply import HttpReply
+from fairway.sdk.http.proxies import is_proxied
+from fairway.sdk.http.settings import ClientSettings
+from fairway.sdk.http.unreachable import Unreachable
 from fairway.wire.problems import error_of, naming_its_field
 
 CONNECT_SECONDS = 5.0
@@ -31,6 +35,7 @@ KEEP_ALIVE_SECONDS = 4.0
 UPLOAD_SECONDS = 300.0
 
 NOT_NOW = frozenset({429, 502, 503, 504})
+ELSEWHERE = NOT_NOW - {429}  # another server may do; a limit is the same at every one
 
 
 class Question(NamedTuple):
@@ -48,9 +53,15 @@ class Question(NamedTuple):
 class NotNow(Exception):
     """This try brought no answer, another may."""
 
-    def __init__(self, error: FairwayError, retry_after_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        error: FairwayError,
+        retry_after_seconds: float | None = None,
+        is_elsewhere: bool = False,  # the next try goes to another server, if there is one
+    ) -> None:
         self.error = error
         self.retry_after_seconds = retry_after_seconds
+        self.is_elsewhere = is_elsewhere
 
 
 class RefusedRepeat(Exception):
@@ -61,14 +72,14 @@ class RefusedRepeat(Exception):
 
 
 class Transport:
-    """The way to one server with one key."""
+    """The way to the servers of one platform with one key."""
 
     def __init__(self, settings: ClientSettings, user_agent: str, patience_seconds: float) -> None:
-        self._url = settings.url.rstrip("/")
+        self.addresses = Addresses(settings.url)
         self._patience_seconds = patience_seconds
-        self._headers = {"User-Agent": user_agent}
+        self.headers = {"User-Agent": user_agent}
         if settings.api_key:
-            self._headers["Authorization"] = f"Bearer {settings.api_key}"
+            self.headers["Authorization"] = f"Bearer {settings.api_key}"
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
 
     async def ask(self, question: Question) -> bytes:
@@ -78,7 +89,7 @@ class Transport:
         while True:
             tries += 1
             try:
-                return await self._try(question, ends_at - time.monotonic())
+                return await self.attempt(question, ends_at - time.monotonic())
             except NotNow as not_now:
                 await self.rest(tries, not_now, ends_at)
             except FairwayError as error:
@@ -87,8 +98,13 @@ class Transport:
                 raise
 
     async def rest(self, tries: int, not_now: NotNow, ends_at: float) -> None:
-        """Pause before the next try, or give up when it would come too late."""
-        pause = pause_seconds(tries, not_now.retry_after_seconds, random.random())
+        """Pause before the next try, or give up when it would come too late.
+
+        A server that was not asked yet is asked at once.
+        """
+        is_next = not_now.is_elsewhere and not self.addresses.are_all_tried(tries)
+        rounds, after = self.addresses.rounds(tries), not_now.retry_after_seconds
+        pause = 0.0 if is_next else pause_seconds(rounds, after, random.random())
         if time.monotonic() + pause >= ends_at:
             raise not_now.error from not_now.__cause__
         await asyncio.sleep(pause)
@@ -100,16 +116,28 @@ class Transport:
     async def stream(self, question: Question) -> AsyncIterator[httpx2.Response]:
         """An open reply, read piece by piece; NotNow when it broke and may be asked for again."""
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=STREAM_SILENCE_SECONDS)
-        try:
+        with self._leaving_the_silent() as url:
             async with self._client().stream(
-                question.method, question.path, headers=question.headers, timeout=timeout
+                question.method, url + question.path, headers=question.headers, timeout=timeout
             ) as response:
                 if response.is_error:
                     await response.aread()
-                    _raise_for(response, question)
+                    raise_for(response, question)
                 yield response
+
+    @contextmanager
+    def _leaving_the_silent(self) -> Iterator[str]:
+        """The address to ask; whoever asks next asks another when this one gives no answer."""
+        url = self.addresses.current
+        try:
+            yield url
         except httpx2.TransportError as error:
-            raise NotNow(self._unreachable(error)) from error
+            self.addresses.leave(url)
+            raise NotNow(self._unreachable(error), is_elsewhere=True) from error
+        except NotNow as not_now:
+            if not_now.is_elsewhere:
+                self.addresses.leave(url)
+            raise
 
     async def put(self, url: str, content: bytes) -> None:
         """To an address of its own, without our key; FairwayError when it is not taken.
@@ -137,29 +165,32 @@ class Transport:
         except httpx2.TransportError as error:
             raise NotNow(self._unreachable(error)) from error
         if response.is_error:
-            _raise_for(response, Question("PUT", url))
+            raise_for(response, Question("PUT", url))
 
     async def aclose(self) -> None:
         client = self._by_loop.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()
 
-    async def _try(self, question: Question, left_seconds: float) -> bytes:
-        left_seconds = max(left_seconds, 0.1)
+    def close_idle(self) -> None:
+        """Idle connections close by themselves, a few seconds after their last use."""
+
+    async def attempt(self, question: Question, left_seconds: float) -> bytes:
+        """One try: the body of a good answer; NotNow when another may bring one."""
+        share = self.addresses.share_seconds(self._patience_seconds) + question.wait_seconds
+        left_seconds = max(min(left_seconds, share), 0.1)
         timeout = httpx2.Timeout(left_seconds, connect=min(CONNECT_SECONDS, left_seconds))
-        try:
+        with self._leaving_the_silent() as url:
             response = await self._client().request(
                 question.method,
-                question.path,
+                url + question.path,
                 content=question.content,
                 headers=question.headers,
                 timeout=timeout,
             )
-        except httpx2.TransportError as error:
-            raise NotNow(self._unreachable(error)) from error
-        if response.is_error:
-            _raise_for(response, question)
-        return response.content
+            if response.is_error:
+                raise_for(response, question)
+            return response.content
 
     def _client(self) -> httpx2.AsyncClient:
         """The client of this event loop: connections cannot be shared between loops."""
@@ -168,11 +199,17 @@ class Transport:
         if client is None:
             self._forget_closed_loops()
             client = self._by_loop[loop] = httpx2.AsyncClient(
-                base_url=self._url,
-                headers=self._headers,
+                headers=self.headers,
                 limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+                verify=self._certificates(),
             )
         return client
+
+    def _certificates(self) -> ssl.SSLContext | bool:
+        """None, where no TLS is spoken: to read all of the machine's takes a tenth of a second."""
+        urls = self.addresses.all
+        is_plain = all(url.startswith("http://") and not is_proxied(url) for url in urls)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True
 
     def _forget_closed_loops(self) -> None:
         for loop in list(self._by_loop):  # a copy: other threads may be adding theirs
@@ -180,19 +217,20 @@ class Transport:
                 self._by_loop.pop(loop, None)
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        return Unreachable(f"{self._url} gave no answer ({_named(error)}); is the server running?")
+        asked = f"{self.addresses} gave no answer ({_named(error)})"
+        return Unreachable(f"{asked}; is the server running?")
 
 
-def _raise_for(response: httpx2.Response, question: Question) -> None:
-    retry_after = parse_retry_after(response.headers.get("Retry-After"), time.time())
+def raise_for(response: httpx2.Response | HttpReply, question: Question) -> None:
+    retry_after = parse_retry_after(response.headers.get("retry-after"), time.time())
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
     naming_its_field(error)
     if response.status_code in question.again_on:
-        raise NotNow(error, retry_after)
+        raise NotNow(error, retry_after, response.status_code in ELSEWHERE)
     raise error
 
 
-def _problem(response: httpx2.Response) -> dict[str, Any]:
+def _problem(response: httpx2.Response | HttpReply) -> dict[str, Any]:
     """The problem document, or one made up for a server (or proxy) that sent none."""
     try:
         document = msgspec.json.decode(response.content)

@@ -1,0 +1,174 @@
+"""`fairway doctor`: what is wrong now, in order of pain, each with a command that helps.
+
+It looks with whatever keys it finds: an operator's for workers and pauses, a tenant's for what
+becomes of that tenant's jobs, none for readiness and metrics. The judgement is pure
+(`core/diagnosis.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fairway.cli.operators import pause_words
+from fairway.cli.remote import PLAIN, Options, Remote, Reply
+from fairway.cli.terminal.output import painted, say, screen_width
+from fairway.cli.terminal.tables import folded, visible
+from fairway.core.diagnosis import Ailment, DeadGroup, Pain, PoolLoad, Signs, ailments
+from fairway.core.errors import InvalidRequest, Unavailable
+
+TYPES_ASKED = 5  # why jobs wait is asked for one job of each of so many types
+QUEUED_SEEN = 200
+SILENT_SECONDS = 5.0
+STYLES = {Pain.DOWN: "red", Pain.STUCK: "red", Pain.FAILING: "yellow", Pain.SLOW: "yellow"}
+INDENT = " " * 13
+WIDE, NARROW = 100_000, 30  # a pipe's lines are whole; a screen that is no screen is not obeyed
+_METRIC = re.compile(r'^(fairway_\w+)(?:\{\w+="([^"]*)"\})? ([-+.\deE]+)$', re.MULTILINE)
+
+
+def doctor(*, options: Options = PLAIN) -> int:
+    """What is wrong now, the worst first, and what helps. Exit status 1 if jobs suffer from it."""
+    # The operator last: it sees more pauses.
+    remotes = [options.tenant()] if options.has_key("tenant") else []
+    remotes += [options.operator()] if options.has_key("operator") else []
+    if not remotes:
+        options.tenant()  # says where keys come from
+    remotes = list({remote.scope: remote for remote in remotes}.values())  # --key is for both
+    found = ailments(_signs(options, remotes))
+    records = [
+        {"pain": one.pain.name.lower(), "what": one.what, "helps": one.helps} for one in found
+    ]
+    if options.form == "table":
+        _tell(found, remotes[0].url)
+    else:
+        options.rows({"ailments": records}, records, (), "")
+    return 1 if any(one.pain <= Pain.SLOW for one in found) else 0
+
+
+def _tell(found: list[Ailment], url: str) -> None:
+    if not found:
+        say(f"{painted('ok', 'green')}  Nothing is wrong at {url}.")
+    for number, one in enumerate(found, 1):
+        mark = painted(f"{one.pain.name.lower():<7}", STYLES.get(one.pain, "dim"))
+        wide = max((screen_width() or WIDE) - len(INDENT), NARROW)
+        first, *rest = folded(visible(one.what), wide)
+        say(f"{number:>2}  {mark}  {first}")
+        for line in rest:
+            say(INDENT + line)
+        say(INDENT + painted(f"→ {visible(one.helps)}", "cyan"))
+
+
+def _signs(options: Options, remotes: list[Remote]) -> Signs:
+    try:
+        ready = remotes[0].reply("GET", "/readyz")
+    except Unavailable:
+        return Signs(is_answering=False)
+    seen: dict[str, Any] = {"failing_checks": _failing(ready), "disk": _disk()}
+    seen |= _of_metrics(remotes[0])
+    for remote in remotes:
+        try:
+            seen |= _of_operator(remote) if remote.scope == "operator" else _of_tenant(remote)
+        except Unavailable:  # what does not answer now is among the checks that fail
+            continue
+    return Signs(**seen)
+
+
+def _failing(ready: Reply) -> tuple[str, ...]:
+    try:
+        checks = msgspec.json.decode(ready.content).get("checks", {})
+        return tuple(name for name, holds in checks.items() if not holds)
+    except (msgspec.DecodeError, AttributeError):
+        raise InvalidRequest("What answers there is no Fairway.") from None
+
+
+def _disk() -> tuple[int, int] | None:
+    """Of the data folder, when the platform is on this machine."""
+    folder = Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")
+    if not folder.is_dir():
+        return None
+    usage = shutil.disk_usage(folder)
+    return usage.free, usage.total
+
+
+def _of_metrics(remote: Remote) -> dict[str, Any]:
+    found: dict[str, dict[str, float]] = {}
+    for name, label, value in _METRIC.findall(remote.reply("GET", "/metrics").content.decode()):
+        found.setdefault(name, {})[label] = float(value)
+    whole = {name: sum(values.values()) for name, values in found.items()}
+
+    def by_label(name: str) -> dict[str, float]:
+        return found.get(f"fairway_{name}", {})
+
+    queued, running, slots, oldest = (
+        by_label(name)
+        for name in ("jobs_queued", "jobs_running", "worker_slots", "oldest_runnable_age_seconds")
+    )
+    return {
+        "pools": {
+            pool: PoolLoad(
+                int(count),
+                int(running.get(pool, 0)),
+                int(slots.get(pool, 0)),
+                oldest.get(pool, 0.0),
+            )
+            for pool, count in queued.items()
+        },
+        "restraints": {kind: int(count) for kind, count in by_label("restraints").items()},
+        "clock_skew_seconds": whole.get("fairway_clock_skew_seconds", 0.0),
+        "stall_seconds": whole.get("fairway_loop_stall_seconds", 0.0),
+        "storage_failures": int(whole.get("fairway_storage_failures_total", 0)),
+    }
+
+
+def _of_operator(remote: Remote) -> dict[str, Any]:
+    workers = remote.get("/v1/workers")["workers"]
+    silent = [one["name"] for one in workers if one["silent_seconds"] >= SILENT_SECONDS]
+    return {
+        "workers": len(workers),
+        "silent_workers": tuple(silent),
+        "draining_workers": tuple(one["name"] for one in workers if one["draining"]),
+        "pauses": _pauses(remote),
+    }
+
+
+def _pauses(remote: Remote) -> tuple[str, ...]:
+    return tuple(pause_words(one) for one in remote.get("/v1/pauses")["pauses"])
+
+
+def _of_tenant(remote: Remote) -> dict[str, Any]:
+    restraints, limits = remote.get("/v1/restraints"), remote.get("/v1/limits")
+    groups = remote.get("/v1/dead-letters/groups")["groups"]
+    return {
+        "waiting": _waiting(remote),
+        "circuits": tuple((one["type"], one["dependency"]) for one in restraints["circuits"]),
+        "quarantines": tuple(one["type"] for one in restraints["quarantines"]),
+        "dead": tuple(map(_group, groups)),
+        "depth": (limits["depth"], limits["depth_limit"]),
+        "pauses": _pauses(remote),
+    }
+
+
+def _waiting(remote: Remote) -> dict[str, tuple[int, str]]:
+    jobs = remote.get("/v1/jobs", state="queued", limit=QUEUED_SEEN)["jobs"]
+    counts = Counter(job["type"] for job in jobs)
+    eldest = {job["type"]: job["id"] for job in jobs}  # the list has the newest first
+    return {
+        type_: (count, remote.get(f"/v1/jobs/{eldest[type_]}/explain")["reason"])
+        for type_, count in counts.most_common(TYPES_ASKED)
+    }
+
+
+def _group(group: dict[str, Any]) -> DeadGroup:
+    error = group["error"] or {}
+    said = ": ".join(str(error[key]) for key in ("type", "message") if error.get(key))
+    gone = datetime.now(UTC) - datetime.fromisoformat(group["last_died_at"])
+    return DeadGroup(
+        group["type"], group["count"], group["fingerprint"], said, gone.total_seconds()
+    )

@@ -1,0 +1,51 @@
+"""`fairway jobs logs ID`: what a job said, until now or until it ends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from fairway.cli.remote import PLAIN, Options
+from fairway.sdk.client.blocking import iterate
+from fairway.sdk.client.client import Client
+from fairway.sdk.http.settings import ClientSettings
+from fairway.wire.run_logs import LogLine
+
+
+def logs(
+    id: str,
+    *,
+    follow: Annotated[bool, Parameter(alias="-f")] = False,
+    attempt: int | None = None,
+    options: Options = PLAIN,
+) -> None:
+    """What a job said by ctx.log and logging, oldest first.
+
+    Parameters
+    ----------
+    follow
+        Go on until the job has ended.
+    attempt
+        Only what this try of it said.
+    """
+    remote = options.tenant()
+    settings = ClientSettings(url=remote.url, api_key=remote.key)
+    client = Client(settings, user_agent="fairway-cli")
+    for line in iterate(client.logs(id, attempt, follow=follow)):
+        is_text = options.form == "table"
+        sys.stdout.write((_text(line) if is_text else msgspec.json.encode(line).decode()) + "\n")
+        sys.stdout.flush()
+
+
+def _text(line: LogLine) -> str:
+    """For a terminal: what could move its cursor is shown, not done; further lines are indented."""
+    at = line.at.astimezone().isoformat(sep=" ", timespec="milliseconds")[:23]
+    said = "\n    ".join(_printable(part) for part in line.text.splitlines() or [""])
+    return f"{at} {line.level:<8} #{line.attempt} {said}"
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() or one == "\t" else repr(one)[1:-1] for one in text)

@@ -1,0 +1,120 @@
+"""One job, or why one waits, as a person reads it: what is wrong stands before what was given."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from fairway.cli.terminal.moments import age, local, span
+from fairway.cli.terminal.output import painted
+from fairway.cli.terminal.tables import cells_of, visible, visible_lines
+
+SHORT = 60  # JSON of at most so many letters stays on its line
+
+
+def told(job: dict[str, Any]) -> list[str]:
+    """A job as a person reads it: what is wrong stands before what was given."""
+    facts = {
+        "pool": f"{job['pool']}, priority {job['priority']}",
+        "created": _when(job["created_at"]),
+        "due": _when(job.get("execute_at")),
+        "last moment": _when(job.get("not_after")),
+        "started": _when(job.get("started_at")),
+        "finished": _when(job.get("finished_at")),
+        "ran": ran(job),
+        "runs": f"{job['attempts']} attempts, {job['deliveries']} deliveries",
+        "failures": ", ".join(f"{n} × {name}" for name, n in job.get("failures", {}).items()),
+        "fingerprint": job.get("fingerprint"),
+        "progress": None if job.get("progress") is None else compact(job["progress"]),
+    }
+    return [
+        f"{painted(job['id'], 'bold')}  {visible(job['type'])}  {painted(job['state'], 'bold')}",
+        *(f"  {name:<12}{visible(str(text))}" for name, text in facts.items() if text not in _NONE),
+        *error_lines(job),
+        *json_lines("payload", job.get("payload")),
+        *json_lines("result", job.get("result")),
+        *_history_lines(job.get("history") or []),
+    ]
+
+
+_NONE = (None, "", "–")
+
+
+def error_lines(job: dict[str, Any]) -> list[str]:
+    error = job.get("error")
+    if not error:
+        return []
+    said = ": ".join(error[name] for name in ("type", "message") if error.get(name))
+    why_ = ", ".join(error[name] for name in ("failure", "reason") if error.get(name))
+    stack = visible_lines(error.get("stack", "")).splitlines()
+    head = f"{painted('error', 'red')}  {visible(said)}  ({visible(why_)})"
+    return [head, *(f"  {line}" for line in stack)]
+
+
+def json_lines(name: str, value: Any) -> list[str]:
+    if value is None or value == {}:
+        return []
+    text = msgspec.json.encode(value).decode()
+    if cells_of(text) <= SHORT:
+        return [f"{painted(name, 'bold')}  {visible(text)}"]
+    text = msgspec.json.format(text, indent=2)
+    return [painted(name, "bold"), *(f"  {visible(line)}" for line in text.splitlines())]
+
+
+def _history_lines(runs: list[dict[str, Any]]) -> list[str]:
+    if not runs:
+        return []
+    lines = [
+        f"  {local(run['ended_at'])}  {run['outcome']} after {span(run['ran_seconds'])}"
+        f" on {run['worker'] or '?'}: {run['reason']}"
+        for run in runs
+    ]
+    return [painted("runs that were no success", "bold"), *map(visible, lines)]
+
+
+def _when(moment: str | None) -> str | None:
+    if not moment:
+        return None
+    gone = age(moment)
+    return f"{local(moment)} ({gone if gone.startswith('in ') else gone + ' ago'})"
+
+
+def ran(job: Any) -> str:
+    return "–" if job.get("ran_seconds") is None else span(job["ran_seconds"])
+
+
+def compact(value: Any) -> str:
+    if isinstance(value, dict) and {"done", "total"} <= value.keys():
+        return f"{value['done']} of {value['total']}"
+    return msgspec.json.encode(value).decode()
+
+
+def details(found: dict[str, Any], now: datetime) -> list[str]:
+    """What an explanation says beyond its reason; only what has a meaning for its state."""
+    said = []
+    if found["reason"] == "paused":
+        said.append("by          `fairway pauses` says what is paused, and for whom")
+    if found["position"] is not None:
+        beyond = "" if found["position_is_exact"] else " or further back"
+        said.append(f"place       {found['position']}{beyond} among your own of this kind")
+        said.append(f"tenants     about {found['tenants_ahead']} have their turn first")
+        said.append(
+            f"slots       {found['running']} of yours run, {found['fair_slots']:g} are fair"
+        )
+    if found["start"] is not None:
+        first, likely, last = (
+            span(max((datetime.fromisoformat(found["start"][name]) - now).total_seconds(), 0))
+            for name in ("earliest_at", "likely_at", "latest_at")
+        )
+        said.append(f"start       in about {likely} ({first} to {last})")
+    if found["share"] is not None:
+        share = found["share"]
+        got, due = share["received_slot_seconds"], share["entitled_slot_seconds"]
+        of = f", {got / due:.0%} of it" if due else ""
+        said.append(
+            f"share       {got:.1f} slot-seconds of {due:.1f} due{of},"
+            f" in the last {share['window_seconds']:.0f} s"
+        )
+    return said

@@ -1,0 +1,65 @@
+"""Jobs that a run starts: as it wants them, and as they are written with its success."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairway.core.ids import NO_EPOCH, Epoch, PoolId, TypeId
+from fairway.core.job import QueuedJob
+from fairway.core.run.follow_up_ids import follow_up_ids
+from fairway.core.scheduling.timing import Timing, Wish, timing_of
+
+
+class FollowUp(NamedTuple):
+    """A job that a run wants, as the edge understood it: names, and JSON text."""
+
+    type: str
+    pool: PoolId
+    priority: int
+    timeout_ms: int | None
+    payload: bytes
+    lane: int = 0
+    wish: Wish | None = None
+
+
+class WantedFollowUps(NamedTuple):
+    """All that one run wants, and the moment that their ids name."""
+
+    at_ms: int
+    jobs: Sequence[FollowUp]
+
+
+class Children(NamedTuple):
+    """What is written with the success of their parent."""
+
+    at_ms: int
+    jobs: Sequence[QueuedJob]
+    scheduled: frozenset[str] = frozenset()  # those that are not due yet
+
+    @property
+    def payload_bytes(self) -> int:
+        return sum([len(job.payload) for job in self.jobs])
+
+
+def children_of(
+    parent: QueuedJob,
+    epoch: Epoch,
+    wanted: WantedFollowUps,
+    types: Sequence[TypeId],
+    timings: Sequence[Timing | None],
+) -> list[QueuedJob]:
+    """As they wait: the tenant's of their parent."""
+    ids = follow_up_ids(parent.id, epoch, wanted.at_ms, len(wanted.jobs))
+    return [
+        QueuedJob(
+            id_, parent.tenant, one.pool, type_, one.priority, one.lane, NO_EPOCH, 0, 0,
+            one.timeout_ms, one.payload, timing=None if timing is None else timing.row,
+        )
+        for id_, one, type_, timing in zip(ids, wanted.jobs, types, timings, strict=True)
+    ]  # fmt: skip
+
+
+def timing_of_wish(wish: Wish | None, now_ms: int, sample: float) -> Timing | None:
+    """The times of a follow-up that is accepted now; None when it is due at once."""
+    return None if wish is None else timing_of(wish, now_ms, sample)

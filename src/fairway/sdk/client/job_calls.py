@@ -1,0 +1,75 @@
+"""Jobs as calls to the server: one alone as a single submission, several as a batch, a key each.
+
+The text of a job is the same in both, and so is its key: the server knows it again in either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from fairway.core.errors import FairwayError
+from fairway.sdk.client.ticket import Ticket
+from fairway.sdk.http.transport import NOT_NOW, NotNow, Question
+from fairway.wire.messages import BatchItem, BatchReply, JobAccepted, encode
+from fairway.wire.problems import error_of, naming_its_field
+
+JSON = {"Content-Type": "application/json"}
+# 409 says that the first sending of this key is still on its way: its reply will come.
+AGAIN_ON_SUBMIT = NOT_NOW | {409}
+
+#: Of one job of a call: its id, why it was refused, or that it may be sent again.
+Answer: TypeAlias = "str | FairwayError | NotNow"
+
+decode_accepted = msgspec.json.Decoder(JobAccepted).decode
+decode_batch = msgspec.json.Decoder(BatchReply).decode
+
+
+class Asked(Protocol):
+    """Who brings one question to a server: `LeanHttp`, or `Transport` where a proxy is between."""
+
+    async def attempt(self, question: Question, left_seconds: float) -> bytes: ...
+
+    def close_idle(self) -> None: ...
+
+
+class JobCalls:
+    """The calls of one coalescer."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+
+    async def send(self, tickets: Sequence[Ticket], left_seconds: float) -> Sequence[Answer]:
+        """One answer a job, in order; NotNow and FairwayError are of all."""
+        if len(tickets) == 1:
+            return [await self._send_one(tickets[0], left_seconds)]
+        question = Question(
+            "POST", "/v1/jobs/batch", batch_of(tickets), JSON, again_on=AGAIN_ON_SUBMIT
+        )
+        reply = decode_batch(await self._asked.attempt(question, left_seconds))
+        return [item.id or _again_or_not(item) for item in reply.items]
+
+    async def _send_one(self, ticket: Ticket, left_seconds: float) -> str:
+        headers = {**JSON, "Idempotency-Key": ticket.key}
+        question = Question("POST", "/v1/jobs", ticket.body, headers, again_on=AGAIN_ON_SUBMIT)
+        return decode_accepted(await self._asked.attempt(question, left_seconds)).id
+
+    def close(self) -> None:
+        self._asked.close_idle()
+
+
+def batch_of(tickets: Sequence[Ticket]) -> bytes:
+    jobs = b",".join([ticket.body for ticket in tickets])
+    keys = encode([ticket.key for ticket in tickets])
+    return b'{"jobs":[%b],"idempotency_keys":%b}' % (jobs, keys)
+
+
+def refusal_of(item: BatchItem) -> FairwayError:
+    return naming_its_field(error_of({"status": item.status, **(item.problem or {})}))
+
+
+def _again_or_not(item: BatchItem) -> FairwayError | NotNow:
+    error = refusal_of(item)
+    return NotNow(error) if item.status in AGAIN_ON_SUBMIT else error

@@ -1,0 +1,85 @@
+"""What only another server knows of jobs that run: since when, under which lease, how far.
+
+A tenant may ask any server, and must hear the same from each. Jobs of shards that are owned
+elsewhere are asked for at their owner: all who ask meanwhile with the next question. One that does
+not answer is left in peace for a moment; until then the store alone speaks, as it would for a job
+that nobody runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from fairway.core.errors import Unavailable
+from fairway.core.ids import Epoch, JobId, ShardId, shard_of
+from fairway.runtime.clock import Clock
+from fairway.services.dispatch.ports import Late
+
+JOBS_MAX = 100  # in one question; each may bring its progress
+REST_SECONDS = 1.0  # for an owner that gave no answer
+
+
+class FarRun(NamedTuple):
+    """A run as its owner sees it."""
+
+    epoch: Epoch
+    started_us: int  # unix time, by the database's clock
+    progress: bytes | None
+
+
+Runs: TypeAlias = dict[JobId, FarRun]
+Answers: TypeAlias = "dict[JobId, asyncio.Future[FarRun | None]]"
+
+
+class FarRuns:
+    def __init__(self, clock: Clock) -> None:
+        #: Asks the owner of a shard; Unavailable when it gives no answer. Bound by whoever can
+        #: speak to other servers: a server that serves nobody has no need of it.
+        self.ask: Late[[ShardId, list[JobId]], Awaitable[Runs]] = Late("ask")
+        self._clock = clock
+        self._asked: dict[ShardId, Answers] = {}
+        self._asking: dict[ShardId, asyncio.Task[None]] = {}
+        self._rests_until_us: dict[ShardId, int] = {}
+
+    async def of(self, job: JobId) -> FarRun | None:
+        """How it runs; None when it does not, or nobody can tell."""
+        shard = shard_of(job)
+        is_resting = self._clock.now_us() < self._rests_until_us.get(shard, 0)
+        if is_resting or not self.ask.is_bound:
+            return None
+        answers = self._asked.setdefault(shard, {})
+        if job not in answers:
+            answers[job] = asyncio.get_running_loop().create_future()
+        answer = answers[job]
+        if shard not in self._asking:
+            self._asking[shard] = asyncio.create_task(self._ask_on(shard), name="far runs")
+        return await asyncio.shield(answer)  # one who leaves takes it from nobody
+
+    async def of_each(self, jobs: list[JobId]) -> Runs:
+        found = zip(jobs, await asyncio.gather(*map(self.of, jobs)), strict=True)
+        return {job: run for job, run in found if run is not None}
+
+    async def _ask_on(self, shard: ShardId) -> None:
+        try:
+            while answers := self._asked.pop(shard, None):
+                while answers:
+                    group = {job: answers.pop(job) for job in list(islice(answers, JOBS_MAX))}
+                    _tell(group, await self._runs(shard, list(group)))
+        finally:
+            del self._asking[shard]  # in the same step as the last look: nobody falls between
+
+    async def _runs(self, shard: ShardId, jobs: list[JobId]) -> Runs:
+        try:
+            return await self.ask(shard, jobs)
+        except Unavailable:
+            self._rests_until_us[shard] = self._clock.now_us() + round(REST_SECONDS * 1e6)
+            return {}
+
+
+def _tell(group: Answers, found: Runs) -> None:
+    for job, answer in group.items():
+        if not answer.done():
+            answer.set_result(found.get(job))

@@ -1,0 +1,96 @@
+"""What people ask of a flow: where it stands, to cancel it, to replay what failed in it.
+
+Its jobs follow from its id, so they are read by key, page by page; who waits for it is in its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.core.errors import NotFound
+from fairway.core.flows import Kind, member_ids
+from fairway.core.ids import JobId, TenantId, shard_of
+from fairway.core.lifecycle import LIVE, State
+from fairway.services.jobs.control import Control
+from fairway.services.jobs.dead_letters import DeadLetters
+from fairway.services.jobs.families import ChildrenPage
+from fairway.services.jobs.lookup import JobLookup, is_cut
+from fairway.services.transient_errors import told_if_away
+from fairway.store import flows as store
+from fairway.store import history
+from fairway.store.connections.database import Database
+from fairway.store.flows import FlowRecord
+
+PAGE = 500
+
+
+class Flows:
+    def __init__(
+        self,
+        database: Database,
+        job_lookup: JobLookup,
+        control: Control,
+        dead_letters: DeadLetters,
+    ) -> None:
+        self._database = database
+        self._job_lookup = job_lookup
+        self._control = control
+        self._dead_letters = dead_letters
+
+    async def look(self, tenant: TenantId, flow: JobId) -> FlowRecord:
+        async with told_if_away, self._database.quick(tenant) as connection:
+            found = await store.read(connection, shard_of(flow), tenant, flow)
+        if found is None or found.kind == Kind.LINK:
+            raise NotFound(f"There is no flow {flow}.")
+        return found
+
+    async def error_of(self, tenant: TenantId, flow: FlowRecord) -> bytes | None:
+        """Why the last of its jobs that did not succeed did not."""
+        if flow.last_failed is None:
+            return None
+        try:
+            return (await self._job_lookup.job(tenant, flow.last_failed)).record.error
+        except NotFound:  # its retention is over
+            return None
+
+    async def jobs(self, tenant: TenantId, flow: JobId, after: str, limit: int) -> ChildrenPage:
+        """A page of its jobs, the newest first."""
+        found = await self.look(tenant, flow)
+        ids = [job for job in reversed(member_ids(flow, found.members)) if job < after]
+        some = ids[:limit]
+        if not some:
+            return ChildrenPage([], None)
+        async with told_if_away, self._database.quick(tenant) as connection:
+            records = await history.list_children(connection, shard_of(flow), tenant, some)
+        last = records[-1].id if is_cut(records) else some[-1] if len(ids) > limit else None
+        return ChildrenPage(await self._job_lookup.with_runs(records), last)
+
+    async def cancel(self, tenant: TenantId, flow: JobId) -> FlowRecord:
+        """What waits is cancelled, what runs is asked to stop; who waits for the flow goes first,
+        so that nothing starts because the rest has ended."""
+        found, shard = await self.look(tenant, flow), shard_of(flow)
+        async with told_if_away, self._database.quick(tenant) as connection:
+            await store.close(connection, shard, tenant, flow)
+        for page in _pages(found):
+            async with told_if_away, self._database.quick(tenant) as connection:
+                jobs = await history.read_relatives(connection, shard, tenant, page)
+            live = [one.live for one in jobs if State(one.state) in LIVE]
+            if live:
+                await self._control.cancel_these(tenant, shard, live)
+        return await self.look(tenant, flow)
+
+    async def replay(self, tenant: TenantId, flow: JobId) -> int:
+        """Its dead letters, back to the queue; answers how many there were."""
+        found = await self.look(tenant, flow)
+        count = 0
+        for page in _pages(found):
+            count += await self._dead_letters.replay_these(tenant, page)
+        return count
+
+
+def _pages(flow: FlowRecord) -> Iterator[list[JobId]]:
+    """Who waits for it, then its own jobs."""
+    if flow.waiting:
+        yield list(flow.waiting)
+    for start in range(0, flow.members, PAGE):
+        yield member_ids(flow.id, min(PAGE, flow.members - start), start)

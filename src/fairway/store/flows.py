@@ -1,0 +1,359 @@
+"""Flows in the store: ends of members are counted in the transaction that writes them.
+
+Whoever ends jobs that may be in a flow, or brings one back, does it within `counting`: it looks at
+the members before and after, adds the difference to their flows, once a flow, and starts or gives
+up those that wait for one. Only a tenant that has flows pays for it, and one at a time counts in a
+tenant's flows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.flows import (
+    NEVER,
+    Change,
+    FlowTally,
+    Kind,
+    MemberSeen,
+    Needs,
+    Step,
+    changes_of,
+    step_of,
+    with_argument,
+)
+from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.job import QueuedJob
+from fairway.core.lifecycle import State
+from fairway.core.object_storage.reference import referred
+from fairway.store import arrays
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch,
+    fetch_as,
+    fetch_row,
+    fetch_value,
+)
+from fairway.store.sql import load
+
+_SQL = load("flows.sql")
+
+NEVER_COMPLETE = b'{"type":"FlowIncomplete","message":"%b"}'
+CANCELLED = NEVER_COMPLETE % (
+    b"A job that this one waits for was cancelled or has expired, so what it needs will never be."
+)
+TOO_LARGE = NEVER_COMPLETE % (
+    b"The result that was to be its first argument is too large to be handed on in a flow:"
+    b" keep it elsewhere, and return where."
+)
+FORGOTTEN = NEVER_COMPLETE % (
+    b"What this job waits for did not come to an end within the time that flows are kept."
+)
+
+Key = tuple[TenantId, JobId]
+
+
+class FlowRecord(NamedTuple):
+    """A flow as it stands."""
+
+    id: str
+    tenant: TenantId
+    kind: int
+    needs: int
+    is_open: bool
+    members: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    waiting: Sequence[JobId]
+    source: JobId | None
+    argument: str | None
+    last_failed: JobId | None
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def tally(self) -> FlowTally:
+        return FlowTally(self.members, self.succeeded, self.failed, self.cancelled)
+
+    @property
+    def step(self) -> Step:
+        return step_of(Needs(self.needs), self.tally, is_open=self.is_open)
+
+
+class NewFlow(NamedTuple):
+    id: str
+    kind: Kind
+    needs: Needs
+    is_open: bool
+    tally: FlowTally
+    waiting: Sequence[str]
+    source: JobId | None = None
+    argument: str | None = None
+
+
+class FlowEffects:
+    """What became of jobs that waited, to be told when it is on disk."""
+
+    def __init__(self) -> None:
+        self.firsts: dict[StreamKey, str] = {}  # the oldest of those that may run, by stream
+        self.moved: list[JobId] = []
+
+    def released(self, key: StreamKey, job: JobId) -> None:
+        self.firsts[key] = min(self.firsts.get(key, job), job)
+        self.moved.append(job)
+
+    def given_up(self, jobs: Iterable[JobId]) -> None:
+        self.moved.extend(jobs)
+
+
+@asynccontextmanager
+async def counting(
+    connection: Connection, shard: ShardId, keys: Iterable[Key]
+) -> AsyncIterator[FlowEffects]:
+    """A transaction in which these jobs may end, or come back; what that means is done with it."""
+    effects, wanted = FlowEffects(), sorted(keys)
+    async with connection.transaction():
+        await lock_tenants(connection, shard, {tenant for tenant, _ in wanted})
+        before = await _members(connection, shard, wanted)
+        yield effects
+        if not before:
+            return
+        after = await _members(connection, shard, [(one.tenant, job) for job, one in before])
+        states = {job: one.state for job, one in after}
+        changes = changes_of((job, one, states[job]) for job, one in before if job in states)
+        await apply_changes(connection, shard, changes, effects)
+
+
+async def lock_tenants(connection: Connection, shard: ShardId, tenants: set[TenantId]) -> None:
+    await execute(connection, _SQL["lock_tenants"], shard=shard, tenants=sorted(tenants))
+
+
+async def _members(
+    connection: Connection, shard: ShardId, keys: Sequence[Key]
+) -> list[tuple[JobId, MemberSeen]]:
+    asked = arrays.columns(keys, "tenants", "ids")
+    rows = await fetch(connection, _SQL["read_members"], shard=shard, **asked)
+    return [
+        (JobId(row["id"]), MemberSeen(row["tenant"], State(row["state"]), tuple(row["flows"])))
+        for row in rows
+    ]
+
+
+async def apply_changes(
+    connection: Connection,
+    shard: ShardId,
+    changes: dict[tuple[TenantId, str], Change],
+    effects: FlowEffects,
+) -> None:
+    """Who is given up is a member of other flows, perhaps: so on, until nobody is."""
+    while changes:
+        rows = [(*key, *change) for key, change in sorted(changes.items())]
+        names = ("tenants", "ids", "succeeded", "failed", "cancelled", "examples")
+        counted = await fetch_as(
+            FlowRecord, connection, _SQL["count_ends"], shard=shard, **arrays.columns(rows, *names)
+        )
+        changes = await follow(connection, shard, counted, effects)
+
+
+async def follow(
+    connection: Connection, shard: ShardId, flows: Sequence[FlowRecord], effects: FlowEffects
+) -> dict[tuple[TenantId, str], Change]:
+    """Start or give up those that wait for these flows; answers what that changes in others."""
+    free: list[tuple[TenantId, JobId, bytes | None]] = []
+    gone: list[tuple[TenantId, JobId, bytes]] = []
+    for flow in flows:
+        if flow.step is Step.GIVE_UP:
+            gone += [(flow.tenant, job, CANCELLED) for job in flow.waiting]
+        elif flow.step is Step.RELEASE:
+            payloads = await _payloads(connection, shard, flow)
+            if payloads is None:
+                gone += [(flow.tenant, job, TOO_LARGE) for job in flow.waiting]
+            else:
+                free += [(flow.tenant, job, payloads.get(job)) for job in flow.waiting]
+    await _release(connection, shard, free, effects)
+    return await _give_up(connection, shard, gone, effects)
+
+
+async def _payloads(
+    connection: Connection, shard: ShardId, flow: FlowRecord
+) -> dict[str, bytes] | None:
+    """Payloads that get a result as an argument; None when it is too large for that."""
+    if flow.source is None or flow.argument is None:
+        return {}
+    given = {"shard": shard, "tenant": flow.tenant}
+    result = await fetch_value(connection, _SQL["read_result"], **given, id=flow.source) or b"null"
+    if referred(result) is not None:
+        return None
+    rows = await fetch(connection, _SQL["read_payloads"], **given, ids=list(flow.waiting))
+    return {row["id"]: with_argument(row["payload"], flow.argument, result) for row in rows}
+
+
+async def _release(
+    connection: Connection,
+    shard: ShardId,
+    free: Sequence[tuple[TenantId, JobId, bytes | None]],
+    effects: FlowEffects,
+) -> None:
+    if free:
+        values = arrays.columns(sorted(free, key=_place), "tenants", "ids", "payloads")
+        for row in await fetch(connection, _SQL["release"], shard=shard, **values):
+            *key, job = tuple(row)
+            effects.released(StreamKey._make(key), JobId(job))
+
+
+async def _give_up(
+    connection: Connection,
+    shard: ShardId,
+    gone: Sequence[tuple[TenantId, JobId, bytes]],
+    effects: FlowEffects,
+) -> dict[tuple[TenantId, str], Change]:
+    if not gone:
+        return {}
+    values = arrays.columns(sorted(gone, key=_place), "tenants", "ids", "errors")
+    rows = await fetch(connection, _SQL["give_up"], shard=shard, **values)
+    effects.given_up(JobId(row["id"]) for row in rows)
+    return changes_of(
+        (
+            JobId(row["id"]),
+            MemberSeen(row["tenant"], State.SCHEDULED, tuple(row["flows"] or ())),
+            State.CANCELLED,
+        )
+        for row in rows
+    )
+
+
+def _place(row: Sequence[Any]) -> tuple[TenantId, JobId]:
+    return row[0], row[1]
+
+
+# -- flows by name -------------------------------------------------------------------------------
+
+
+async def read(
+    connection: Connection, shard: ShardId, tenant: TenantId, flow: str
+) -> FlowRecord | None:
+    found = await fetch_as(
+        FlowRecord, connection, _SQL["read_flow"], shard=shard, tenant=tenant, id=flow
+    )
+    return found[0] if found else None
+
+
+async def add(
+    connection: Connection, shard: ShardId, tenant: TenantId, flows: Sequence[NewFlow]
+) -> None:
+    rows = [
+        (
+            one.id, one.kind.value, one.needs.value, one.is_open, *one.tally,
+            "{" + ",".join(one.waiting) + "}", one.source, one.argument,
+        )
+        for one in flows
+    ]  # fmt: skip
+    names = (
+        "ids", "kinds", "needs", "opens", "members", "succeeded", "failed", "cancelled", "waiting",
+        "sources", "arguments",
+    )  # fmt: skip
+    values: dict[str, Any] = arrays.columns(rows, *names)
+    await execute(connection, _SQL["add_flows"], shard=shard, tenant=tenant, **values)
+
+
+class Needed(NamedTuple):
+    """A job that another is to wait for."""
+
+    id: JobId
+    state: int
+    flows: int  # that count its end already
+
+
+async def lock_needed(
+    connection: Connection, shard: ShardId, tenant: TenantId, ids: Sequence[str]
+) -> list[Needed]:
+    return await fetch_as(
+        Needed, connection, _SQL["lock_needed"], shard=shard, tenant=tenant, ids=list(ids)
+    )
+
+
+async def join(
+    connection: Connection, shard: ShardId, tenant: TenantId, flow: str, ids: Sequence[str]
+) -> None:
+    """From now on the ends of these jobs are counted in this flow, too."""
+    if ids:
+        given = {"shard": shard, "tenant": tenant, "flow": flow}
+        await execute(connection, _SQL["join_flow"], **given, ids=list(ids))
+
+
+class NewMember(NamedTuple):
+    """A job that is written with its flow."""
+
+    job: QueuedJob
+    flows: Sequence[str]
+    waits: bool = False  # for another flow
+
+
+_COLUMNS = (
+    "shard", "state", "id", "tenant", "type", "pool", "priority", "lane", "timeout_ms", "payload",
+    "execute_at", "flows",
+)  # fmt: skip
+
+
+async def insert(connection: Connection, shard: ShardId, members: Sequence[NewMember]) -> None:
+    records = [
+        (
+            shard, (State.SCHEDULED if waits else State.QUEUED).value, job.id, job.tenant, job.type,
+            job.pool, job.priority, job.lane, job.timeout_ms, job.payload,
+            NEVER if waits else None, list(flows) or None,
+        )
+        for job, flows, waits in members
+    ]  # fmt: skip
+    await connection.copy_records_to_table("jobs", columns=_COLUMNS, records=records)
+
+
+async def lock(
+    connection: Connection, shard: ShardId, tenant: TenantId, flow: str
+) -> tuple[int, bool] | None:
+    """How many members it has, and whether more may come."""
+    row = await fetch_row(connection, _SQL["lock_flow"], shard=shard, tenant=tenant, id=flow)
+    return None if row is None else (row["members"], row["is_open"])
+
+
+async def grow(
+    connection: Connection, shard: ShardId, tenant: TenantId, flow: str, size: tuple[int, bool]
+) -> None:
+    """`size` as `lock` answers it."""
+    given = {"shard": shard, "tenant": tenant, "id": flow}
+    members, is_open = size
+    await execute(connection, _SQL["grow_flow"], **given, members=members, is_open=is_open)
+
+
+async def settle_waiting(
+    connection: Connection, shard: ShardId, flow: FlowRecord, effects: FlowEffects
+) -> None:
+    """What a flow means for those that wait for it, when it changed otherwise than by an end."""
+    changes = await follow(connection, shard, [flow], effects)
+    await apply_changes(connection, shard, changes, effects)
+
+
+async def close(connection: Connection, shard: ShardId, tenant: TenantId, flow: str) -> None:
+    """Nobody adds to it any more."""
+    await execute(connection, _SQL["close_flow"], shard=shard, tenant=tenant, id=flow)
+
+
+async def forget(connection: Connection, shard: ShardId, since: datetime, limit: int) -> int:
+    """Remove flows that are older; who still waits for one of them never starts."""
+    async with connection.transaction():
+        old = await fetch(connection, _SQL["old_flows"], shard=shard, since=since, limit=limit)
+        if not old:
+            return 0
+        await lock_tenants(connection, shard, {row["tenant"] for row in old})
+        waiting = [(row["tenant"], JobId(job), FORGOTTEN) for row in old for job in row["waiting"]]
+        effects = FlowEffects()
+        changes = await _give_up(connection, shard, waiting, effects)
+        await apply_changes(connection, shard, changes, effects)
+        gone = arrays.columns(old, "tenants", "ids")
+        await execute(connection, _SQL["forget_flows"], shard=shard, **gone)
+        return len(old)

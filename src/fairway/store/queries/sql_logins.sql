@@ -1,0 +1,17 @@
+-- name: full_tenants
+-- Whose logins are refused for now, of the tenants that have their home in a shard.
+SELECT DISTINCT sql_logins.tenant FROM sql_logins, cluster
+WHERE sql_logins.is_full AND sql_logins.tenant % cluster.shard_count = :shard
+
+-- name: mark_full
+UPDATE sql_logins SET is_full = :is_full WHERE tenant = :tenant AND is_full <> :is_full
+
+-- name: allow_login
+-- A login hands in jobs of one tenant; named again, of another.
+INSERT INTO sql_logins (login, tenant) SELECT :login, id FROM tenants WHERE name = :name
+ON CONFLICT (login) DO UPDATE SET tenant = excluded.tenant, is_full = false
+RETURNING tenant
+
+-- name: forbid_login
+DELETE FROM sql_logins WHERE login = :login AND tenant = (SELECT id FROM tenants WHERE name = :name)
+RETURNING tenant

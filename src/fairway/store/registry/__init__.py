@@ -1,0 +1,5 @@
+"""Statements on what is registered: tenants and keys, tiers, pools, job types, logins.
+
+Here: one module for each file of statements, as beside this drawer.
+Not here: jobs and what becomes of them; decisions on what is registered (`services/registry`).
+"""

@@ -1,0 +1,87 @@
+"""Tables: nothing that was said is lost, no text moves the cursor, what fits the screen does."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.cli.terminal.tables import (
+    FOLD_MIN,
+    GAP,
+    Heading,
+    Room,
+    cells_of,
+    folded,
+    layout,
+    lines_of,
+    visible,
+    visible_lines,
+)
+
+texts = st.text(alphabet="ab é中\u0301-", max_size=40)
+rooms: st.SearchStrategy[Room] = st.sampled_from(["whole", "fold", "spare"])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Heading], list[list[str]]]:
+    headings = draw(st.lists(st.builds(Heading, texts, rooms), min_size=1, max_size=6))
+    row = st.lists(texts, min_size=len(headings), max_size=len(headings))
+    return headings, draw(st.lists(row, max_size=5))
+
+
+@given(tables(), st.integers(20, 120))
+def test_only_spare_columns_are_left_out_and_only_folding_ones_shrink(
+    table: tuple[list[Heading], list[list[str]]], width: int
+) -> None:
+    headings, rows = table
+    whole, shown = layout(headings, rows, None), layout(headings, rows, width)
+    assert whole.left_out == []
+    for place, heading in enumerate(headings):
+        if place not in shown.widths:
+            assert heading.room == "spare"
+        elif heading.room != "fold":
+            assert shown.widths[place] == whole.widths[place]
+        else:
+            assert shown.widths[place] >= min(whole.widths[place], FOLD_MIN)
+    taken = sum(shown.widths.values()) + GAP * (len(shown.widths) - 1)
+    at_least = [
+        min(wide, FOLD_MIN) if headings[place].room == "fold" else wide
+        for place, wide in whole.widths.items()
+        if headings[place].room != "spare"
+    ]
+    if sum(at_least) + GAP * (len(at_least) - 1) <= width:
+        assert taken <= width
+
+
+@given(tables(), st.integers(20, 120))
+def test_what_is_shown_is_whole(table: tuple[list[Heading], list[list[str]]], width: int) -> None:
+    headings, rows = table
+    widths = layout(headings, rows, width).widths
+    for row in rows:
+        lines = lines_of(row, widths)
+        letters = sorted("".join(lines).replace(" ", ""))
+        assert letters == sorted("".join(row[place] for place in widths).replace(" ", ""))
+        if all(headings[place].room != "fold" for place in widths):
+            assert len(lines) == 1
+            assert all(row[place].rstrip() in lines[0] for place in widths)
+
+
+@given(texts, st.integers(2, 30))
+def test_a_text_is_folded_within_its_width_and_loses_nothing(text: str, width: int) -> None:
+    lines = folded(text, width)
+    assert all(cells_of(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_words_stay_together_where_they_can() -> None:
+    assert folded("no user 7 in this house", 10) == ["no user 7", "in this", "house"]
+    assert folded("0123456789abc", 10) == ["0123456789", "abc"]
+
+
+@given(st.text())
+def test_no_text_moves_the_cursor_of_who_reads_it(text: str) -> None:
+    line = visible(text)
+    assert not any(ord(one) < 32 or 127 <= ord(one) < 160 for one in line)
+    assert "\u202e" not in line
+    assert len(line.splitlines()) <= 1
+    assert visible_lines(text).count("\n") <= len(text.splitlines())

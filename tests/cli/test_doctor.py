@@ -1,0 +1,34 @@
+"""`fairway doctor` against a real server: what it sees, with which keys, and what it returns."""
+
+from __future__ import annotations
+
+import time
+
+from tests.cli.program import Run, said
+
+
+def test_a_job_that_nobody_runs_is_found(run: Run, job: str) -> None:
+    ended = run("doctor")
+    assert (ended.status, ended.err) == (1, "")
+    assert "cli.work waiting: no live worker runs that type." in ended.out
+    assert "→ fairway worker module:app" in ended.out
+    ends_at = time.monotonic() + 30  # an operator sees the queue by metrics, seconds old
+    while '"pain": "down"' not in (found := run("doctor", "--json", FAIRWAY_API_KEY="")).out:
+        assert time.monotonic() < ends_at, found
+    assert "There is no worker, with " in found.out
+    assert found.status == 1
+
+
+def test_a_server_that_is_away_is_the_only_thing_to_say(run: Run) -> None:
+    ended = run("doctor", "--url", "http://127.0.0.1:1", "--key", "k", "-o", "jsonl")
+    assert ended.status == 1
+    assert said(ended._replace(status=0)) == {
+        "pain": "down", "what": "No server answers.", "helps": "fairway check",
+    }  # fmt: skip
+
+
+def test_a_pause_is_among_it(run: Run, acme: tuple[str, str]) -> None:
+    run("pause", f"tenant={acme[0]}", "pool=long")
+    out = run("doctor").out
+    run("resume", f"tenant={acme[0]}", "pool=long")
+    assert f"Paused: pool=long of {acme[0]}." in out

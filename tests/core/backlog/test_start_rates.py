@@ -1,0 +1,68 @@
+"""Starts in a while: never more than said in any stretch of that length, and soon as many."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.core.backlog import start_rates
+from fairway.core.backlog.start_rates import MARKS, StartRates
+from fairway.core.ids import TenantId
+
+US = TenantId(1)
+LENGTH_US = 1_600_000
+NAME = ("k", LENGTH_US // 1000)
+GAPS = st.lists(st.integers(0, LENGTH_US), max_size=80)
+
+
+@given(GAPS, st.integers(1, 5))
+def test_in_any_while_no_more_start_than_was_said(gaps_us: list[int], most: int) -> None:
+    rates, now_us, starts = StartRates(), 0, list[int]()
+    for gap_us in gaps_us:
+        now_us += gap_us
+        used = rates.used(US, NAME, most, now_us)
+        exact = sum(now_us - start < LENGTH_US for start in starts)
+        late = sum(now_us - start < LENGTH_US + LENGTH_US // MARKS for start in starts)
+        assert exact <= used <= late
+        if used < most:
+            rates.started(US, NAME, now_us)
+            starts.append(now_us)
+        else:
+            before_us, now_us = now_us, rates.opens_us(US, NAME, now_us)
+            assert before_us < now_us <= before_us + LENGTH_US
+            assert rates.used(US, NAME, most, now_us) < most
+    assert all(sum(0 <= other - start < LENGTH_US for other in starts) <= most for start in starts)
+
+
+def test_what_it_remembers_of_a_window_is_bounded() -> None:
+    rates = StartRates()
+    for now_us in range(0, LENGTH_US, 100):
+        rates.started(US, NAME, now_us)
+    assert len(rates._windows[US][NAME]._marks) <= MARKS + 1
+
+
+def test_keys_are_bounded_for_each_and_for_all() -> None:
+    rates = StartRates(keys_total=100)
+    for tenant in range(1, 9):
+        for number in range(60):
+            rates.started(TenantId(tenant), (f"{number}", 1000), 0)
+    assert rates._keys == sum(map(len, rates._windows.values())) <= 100
+    assert len(rates._windows[TenantId(8)]) >= 1
+    assert rates.used(TenantId(1), ("59", 1000), 1, 0) == 1  # the one used last is remembered
+
+
+def test_keys_whose_while_is_over_make_room() -> None:
+    rates = StartRates()
+    for number in range(1000):
+        rates.started(US, (f"{number}", 1000), number * 1_000_000)
+    assert rates._keys <= 2
+
+
+def test_a_new_owner_waits_for_what_it_cannot_know() -> None:
+    rates = StartRates()
+    rates.begin_anew(1000)
+    assert rates.used(US, NAME, 3, 1000) == 3
+    assert rates.opens_us(US, NAME, 1000) == 1000 + LENGTH_US
+    assert rates.used(US, NAME, 3, 1000 + LENGTH_US) == 0
+    day = ("k", 24 * 3600 * 1000)
+    assert rates.opens_us(US, day, 1000) == 1000 + start_rates.CLOSED_US_MAX

@@ -1,0 +1,80 @@
+"""The doctor's judgement: nothing wrong is nothing said, the worst stands first, all has a help."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.core.diagnosis import DeadGroup, Pain, PoolLoad, Signs, ailments
+
+words = st.text("abc", min_size=1, max_size=5)
+some = st.lists(words, max_size=3).map(tuple)
+counts = st.integers(0, 1000)
+
+signs = st.builds(
+    Signs,
+    is_answering=st.booleans(),
+    failing_checks=st.lists(st.sampled_from(["database", "shards_owned", "new"])).map(tuple),
+    pools=st.dictionaries(words, st.builds(PoolLoad, counts, counts, counts, st.floats(0, 1e6))),
+    workers=st.none() | counts,
+    silent_workers=some,
+    draining_workers=some,
+    waiting=st.dictionaries(
+        words, st.tuples(counts, st.sampled_from(["no_worker", "slot", "labels", "paused"]))
+    ),
+    pauses=some,
+    circuits=st.lists(st.tuples(words, words)).map(tuple),
+    quarantines=some,
+    restraints=st.dictionaries(words, counts),
+    dead=st.lists(
+        st.builds(DeadGroup, words, st.integers(1, 9), words, words, st.floats(0, 1e6))
+    ).map(tuple),
+    depth=st.none() | st.tuples(counts, st.integers(1, 1000)),
+    disk=st.none() | st.tuples(st.integers(0, 1 << 40), st.integers(1, 1 << 41)),
+)
+
+
+@given(signs)
+def test_the_worst_stands_first_and_everything_has_a_help(seen: Signs) -> None:
+    found = ailments(seen)
+    assert [one.pain for one in found] == sorted(one.pain for one in found)
+    assert all(one.what and one.helps for one in found)
+    if not seen.is_answering:
+        assert [one.pain for one in found] == [Pain.DOWN]
+
+
+def test_of_a_platform_that_is_well_nothing_is_said() -> None:
+    load = PoolLoad(queued=5, running=50, slots=50, oldest_seconds=0.2)
+    assert ailments(Signs(workers=1, pools={"short": load}, depth=(5, 100))) == []
+
+
+IDLE = PoolLoad(0, 0, 0, 0.0)
+BEHIND = PoolLoad(7, 0, 0, 90.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "pain", "part"),
+    [
+        (Signs(failing_checks=("database",)), Pain.DOWN, "database does not answer"),
+        (Signs(workers=0, pools={"short": BEHIND}), Pain.DOWN, "no worker, with 7 jobs"),
+        (Signs(workers=0, pools={"short": IDLE}), Pain.NOTE, "There is no worker."),
+        (Signs(workers=1, pools={"gpu": BEHIND}), Pain.STUCK, "no worker serves it"),
+        (Signs(waiting={"a.b": (1, "no_worker")}), Pain.STUCK, "1 job of a.b waiting: no live"),
+        (Signs(circuits=(("a.b", "smtp"),)), Pain.STUCK, "smtp is away"),
+        (Signs(quarantines=("a.b",)), Pain.FAILING, "quarantine"),
+        (Signs(restraints={"circuits": 2}), Pain.FAILING, "2 circuits"),
+        (Signs(disk=(1 << 20, 1 << 40)), Pain.DOWN, "1 MB left"),
+        (Signs(depth=(95, 100)), Pain.STUCK, "429"),
+        (Signs(clock_skew_seconds=-3), Pain.SLOW, "clocks"),
+        (Signs(dead=(DeadGroup("a", 1, "f", "E", 60.0),)), Pain.FAILING, "1 dead letter of a"),
+        (Signs(dead=(DeadGroup("a", 2, "f", "E", 9e4),)), Pain.NOTE, "2 dead letters of a"),
+    ],
+)
+def test_what_hurts_how_much(seen: Signs, pain: Pain, part: str) -> None:
+    (one,) = ailments(seen)
+    assert (one.pain, part in one.what) == (pain, True), one
+
+
+def test_a_type_that_only_waits_its_turn_is_well() -> None:
+    assert ailments(Signs(waiting={"a": (100, "slot"), "b": (1, "fair_share")})) == []

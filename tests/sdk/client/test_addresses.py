@@ -1,0 +1,131 @@
+"""Several servers: a program goes on with the next when one gives no answer, and accepts once."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
+
+from fairway import App, LimitReached, Unreachable
+from fairway.sdk.http.addresses import Addresses
+
+AWAY = "http://127.0.0.1:1"  # nobody listens there
+BUSY = Reply(503, problem("UNAVAILABLE", 503, "Not now."), {"retry-after": "30"})
+FULL = Reply(429, problem("RATE_LIMITED", 429, "Too many."), {"retry-after": "30"})
+
+
+@pytest.fixture
+def second() -> Iterator[TinyServer]:
+    server = TinyServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        held: list[socket.socket] = []
+
+        def hold() -> None:
+            while True:
+                try:
+                    held.append(listener.accept()[0])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=hold, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+        for one in held:
+            one.close()
+
+
+def producer(*urls: str, patience: str = "15s") -> App:
+    app = App("producer", url=",".join(urls), api_key=API_KEY, patience=patience)
+
+    @app.job
+    def note(text: str) -> None: ...
+
+    return app
+
+
+async def test_the_next_server_is_asked_at_once(server: TinyServer) -> None:
+    app, began = producer(AWAY, server.url), time.monotonic()
+    for _ in range(3):
+        await app.jobs["note"].aenqueue("x")
+    assert len(server.jobs) == 3
+    assert time.monotonic() - began < 3, "a pause, or the silent one asked first each time"
+    await app.aclose()
+
+
+async def test_one_that_cannot_now_is_left_and_stays_left(
+    server: TinyServer, second: TinyServer
+) -> None:
+    server.moods.append(BUSY)
+    app = producer(server.url, second.url)
+    for _ in range(2):
+        await app.jobs["note"].aenqueue("x")
+    assert (len(server.requests), len(second.jobs)) == (1, 2)
+    await app.aclose()
+
+
+async def test_a_lost_reply_is_asked_for_elsewhere_with_the_same_key(
+    server: TinyServer, second: TinyServer
+) -> None:
+    second.keys = server.keys  # one database behind both
+    second.jobs = server.jobs
+    server.moods.append("drop")
+    app = producer(server.url, second.url)
+    handle = await app.jobs["note"].aenqueue("x")
+    assert list(server.jobs) == [handle.id]
+    assert len(second.requests) == 1
+    await app.aclose()
+
+
+async def test_a_limit_is_the_same_everywhere(server: TinyServer, second: TinyServer) -> None:
+    server.moods.append(FULL)
+    app = producer(server.url, second.url, patience="1s")
+    with pytest.raises(LimitReached):
+        await app.jobs["note"].aenqueue("x")
+    assert not second.requests
+    await app.aclose()
+
+
+async def test_a_silent_one_leaves_time_for_the_others(silent: str, server: TinyServer) -> None:
+    app = producer(silent, server.url, patience="2s")
+    await app.jobs["note"].aenqueue("x")
+    assert len(server.jobs) == 1
+    await app.aclose()
+
+
+async def test_all_are_away(server: TinyServer) -> None:
+    app = producer(AWAY, "http://127.0.0.1:2", patience="1s")
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1 and http://127\.0\.0\.1:2 gave no"):
+        await app.jobs["note"].aenqueue("x")
+    await app.aclose()
+
+
+@given(st.integers(1, 5), st.lists(st.integers(0, 4)))
+def test_each_is_asked_once_before_any_is_asked_again(count: int, late: list[int]) -> None:
+    """Whatever others say of servers that they left before."""
+    urls = [f"http://s{n}" for n in range(count)]
+    addresses, asked = Addresses(",".join(urls)), []
+    for tries in range(1, count + 1):
+        asked.append(url := addresses.current)
+        addresses.leave(url)
+        for other in late:
+            if urls[other % count] != addresses.current:
+                addresses.leave(urls[other % count])
+        assert addresses.are_all_tried(tries) is (tries == count)
+        assert addresses.rounds(tries) == 1
+    assert sorted(asked) == urls

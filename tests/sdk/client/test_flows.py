@@ -1,0 +1,64 @@
+"""Chains and groups before they are handed in: what they are made of, and where they cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fairway import App, Conflict, InvalidArguments, chain, group
+from fairway.testing import inline, perform
+
+app = App("flows", url="http://127.0.0.1:9", api_key="nobody's")
+
+
+@app.job
+async def first(a: int) -> int:
+    return a
+
+
+@app.job
+async def then(before: int, note: str = "", *, more: int = 0) -> None: ...
+
+
+@app.job
+async def nothing() -> None: ...
+
+
+@app.job
+async def makes_a_flow() -> None:
+    await chain(first.s(1), then.s()).aenqueue()
+
+
+def test_a_result_takes_the_first_argument() -> None:
+    request, argument = then.s("late", more=3).request_after()
+    assert argument == "before"
+    assert json.loads(bytes(request.payload)) == {"note": "late", "more": 3}
+    assert json.loads(bytes(then.s().request_after()[0].payload)) == {}
+
+
+def test_a_call_that_does_not_fit_is_told_before_anything_is_sent() -> None:
+    with pytest.raises(InvalidArguments, match="takes no argument that a result could be"):
+        chain(first.s(1), nothing.s()).enqueue()
+    with pytest.raises(InvalidArguments, match="multiple values for argument 'before'"):
+        chain(first.s(1), then.s(before=2)).enqueue()
+    with pytest.raises(InvalidArguments, match="argument `a`"):
+        group([first.s("one")]).enqueue()
+
+
+def test_what_is_no_flow() -> None:
+    with pytest.raises(ValueError, match="at least one job"):
+        group([])
+    with pytest.raises(TypeError, match=r"made of job\.s"):
+        chain(first)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_all is"):
+        group([first.s(1)], on_all="any")  # type: ignore[arg-type]
+    handle = first.handle("01980a5e-7c1b-7000-8000-04a2b1c3d4e5")
+    with pytest.raises(ValueError, match="do not go together"):
+        first.options(after=[handle], idempotency_key="k")
+
+
+def test_where_flows_cannot_be_made_it_is_said() -> None:
+    with inline(), pytest.raises(Conflict, match="need a server"):
+        group([first.s(1)]).enqueue()
+    assert "inside a run" in perform(makes_a_flow).error["message"]
