@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
@@ -30,6 +31,7 @@ from fairway.store.schema import partitions
 from fairway.store.schema.migrate import migrate
 
 T = TypeVar("T")
+MEMORY_BYTES_MIN = 4 << 30
 
 
 Row = tuple[Any, ...]
@@ -48,9 +50,9 @@ class Server:
 
 
 @contextmanager
-def open_room() -> Iterator[Path]:
+def open_room(shared: Path | None = None) -> Iterator[Path]:
     """An empty folder that every account can reach, unlike pytest's own."""
-    shared = Path(tempfile.gettempdir())
+    shared = shared or Path(tempfile.gettempdir())
     if traversable_by(account_for(shared / "absent"), shared / "absent") is not None:
         shared = Path("/tmp")
     with tempfile.TemporaryDirectory(prefix="fw-", dir=shared) as made:
@@ -78,7 +80,7 @@ def _given() -> Iterator[str]:
 
 @contextmanager
 def _embedded() -> Iterator[str]:
-    with open_room() as room:
+    with open_room(_fast_disk()) as room:
         postgres = EmbeddedPostgres(room / "data")
         dsn = in_thread(postgres.start(lambda message: None))
         try:
@@ -86,6 +88,13 @@ def _embedded() -> Iterator[str]:
             yield dsn
         finally:
             in_thread(postgres.stop())
+
+
+def _fast_disk() -> Path | None:
+    """Memory, where there is plenty: how long a disk takes to sync is not what tests look at."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES_MIN
+    return memory if roomy else None
 
 
 async def _calm_vacuum(dsn: str) -> None:
