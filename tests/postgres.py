@@ -28,6 +28,7 @@ from fairway.store.connections.database import Connection
 from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.os_user import account_for, traversable_by
 from fairway.store.schema import partitions
+from fairway.store.schema.log_partitions import make_log_days
 from fairway.store.schema.migrate import migrate
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ async def _make_template(dsn: str, name: str) -> tuple[list[str], list[str], dic
     try:
         await migrate(connection)
         await partitions.make_ahead(connection, datetime.now(UTC))
+        await make_log_days(connection, datetime.now(UTC))
         tables = await _tables(connection)
         seeds = {
             table: [tuple(row) for row in await connection.fetch(f"SELECT * FROM {table}")]

@@ -45,9 +45,9 @@ class Server(Program):
             ["server", "--port", str(port)], {**settings, "FAIRWAY_DATABASE_URL": own}, log
         )
 
-    async def ready(self, within_seconds: float = 20.0) -> float:
+    async def ready(self, within_seconds: float = 60.0) -> float:
         """Wait until it answers that work can be accepted; says how long that took."""
-        return await answers(f"{self.url}/readyz", within_seconds)
+        return await answers(f"{self.url}/readyz", within_seconds, self)
 
 
 class House:
@@ -178,7 +178,7 @@ class House:
         return await check(self.book, self.ledger, accepted)
 
 
-async def answers(url: str, within_seconds: float) -> float:
+async def answers(url: str, within_seconds: float, whose: Program | None = None) -> float:
     """Wait until this address answers 200; says how long that took."""
     began = time.monotonic()
     async with httpx2.AsyncClient(timeout=2, trust_env=False) as http:
@@ -188,6 +188,8 @@ async def answers(url: str, within_seconds: float) -> float:
                     return time.monotonic() - began
             except httpx2.HTTPError:
                 pass
+            if whose is not None:
+                assert whose.alive, f"{whose.log.name} ended:\n{whose.said[-3000:]}"
             waited = time.monotonic() - began
             assert waited < within_seconds, f"waited {waited:.1f} s for {url}"
             await asyncio.sleep(0.03)

@@ -64,7 +64,7 @@ class Program:
         await until(lambda: not self.alive, within_seconds, f"the end of {self.log.name}")
         return self._child.returncode
 
-    async def says(self, words: str, within_seconds: float = 20.0) -> None:
+    async def says(self, words: str, within_seconds: float = 60.0) -> None:
         def heard() -> bool:
             assert self.alive, f"{self.log.name} ended:\n{self.said[-3000:]}"
             return words in self.said

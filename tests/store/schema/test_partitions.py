@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.postgres import connected
 from tests.store.rows import (
     add_job,
     look,
@@ -15,8 +18,10 @@ from tests.store.rows import (
 from fairway.core.job import QueuedJob
 from fairway.core.lifecycle import State
 from fairway.store.connections.database import Connection
+from fairway.store.schema.log_partitions import make_log_days
 from fairway.store.schema.partitions import (
     AHEAD,
+    NOT_NOW,
     SPAN,
     existing,
     make_ahead,
@@ -47,6 +52,23 @@ def test_every_moment_has_one_partition(unix_seconds: float) -> None:
     assert partition.begins <= moment < partition.ends
     assert partition_at(partition.ends - timedelta(microseconds=1)) == partition
     assert partition_at(partition.ends).begins == partition.ends
+
+
+async def test_servers_that_start_together_make_them_once(database_url: str) -> None:
+    """Each does as it can: what another is making at this moment is made, or comes later."""
+    later = NOW + SPAN * 100
+
+    async def make(connection: Connection) -> list[str]:
+        try:
+            return await make_ahead(connection, later) + await make_log_days(connection, later)
+        except NOT_NOW:
+            return []
+
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(connected(database_url)) for _ in range(6)]
+        made = await asyncio.gather(*map(make, servers))
+        assert len({name for names in made for name in names}) == 2 * (AHEAD + 1)
+        assert [await make(one) for one in servers] == [[]] * len(servers)
 
 
 async def test_partitions_are_ready_before_they_are_needed(connection: Connection) -> None:

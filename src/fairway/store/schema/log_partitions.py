@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from fairway.store.connections.database import Connection
-from fairway.store.schema.partitions import briefly
+from fairway.store.schema.partitions import making
 
 DAY = timedelta(days=1)
 AHEAD = 3
@@ -23,7 +23,7 @@ async def make_log_days(connection: Connection, now: datetime) -> list[str]:
     for begins in (today + DAY * offset for offset in range(-1, AHEAD)):
         name = f"{PREFIX}{begins:%Y%m%d}"
         if name not in have:
-            async with briefly(connection):
+            async with making(connection):
                 await connection.execute(
                     f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF job_logs"
                     f" FOR VALUES FROM ('{begins.isoformat()}') TO ('{(begins + DAY).isoformat()}')"
@@ -38,7 +38,7 @@ async def drop_log_days(connection: Connection, keep_since: datetime) -> list[st
     for name in await _existing(connection):
         ends = datetime.strptime(name.removeprefix(PREFIX), "%Y%m%d").replace(tzinfo=UTC) + DAY
         if ends < keep_since:
-            async with briefly(connection):
+            async with making(connection):
                 await connection.execute(f"DROP TABLE IF EXISTS {name}")
             gone.append(name)
     return gone

@@ -30,9 +30,18 @@ RULE = "none_of_"  # how the names of constraints begin that stand while a parti
 LOCK_TIMEOUT = "200ms"
 LOCKED_SECONDS_MAX = 2  # no step may hold up the others for longer, whatever the reason
 
+MAKER_LOCK = 0x66776D616B6572  # of whoever makes or drops partitions, on this database
+
 TOO_LONG = asyncpg.QueryCanceledError
-#: Somebody holds the lock, or the step would have held it for too long: later.
-NOT_NOW = (asyncpg.LockNotAvailableError, TOO_LONG, asyncpg.DeadlockDetectedError)
+#: Somebody holds the lock, the step would have held it for too long, or another server makes or
+#: drops the same rule at this moment: later.
+NOT_NOW = (
+    asyncpg.LockNotAvailableError,
+    TOO_LONG,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.DuplicateObjectError,
+    asyncpg.UndefinedObjectError,
+)
 
 
 class Partition(NamedTuple):
@@ -68,6 +77,14 @@ async def briefly(connection: Connection) -> AsyncIterator[None]:
         yield
 
 
+@asynccontextmanager
+async def making(connection: Connection) -> AsyncIterator[None]:
+    """As `briefly`, one server at a time: `IF NOT EXISTS` looks before it makes, not while."""
+    async with briefly(connection):
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", MAKER_LOCK)
+        yield
+
+
 async def make_ahead(connection: Connection, now: datetime) -> list[str]:
     """Make today's partition and the next few; answers the names of those that were new."""
     await _drop_left_rules(connection)
@@ -94,7 +111,7 @@ async def _make(connection: Connection, partition: Partition, now: datetime) -> 
 
 async def _make_at_once(connection: Connection, partition: Partition) -> None:
     try:
-        async with briefly(connection):
+        async with making(connection):
             await connection.execute(_creation(partition))
     except asyncpg.CheckViolationError:  # a job came before it after all
         await _make_around(connection, partition)
@@ -103,7 +120,7 @@ async def _make_at_once(connection: Connection, partition: Partition) -> None:
 async def _make_around(connection: Connection, partition: Partition) -> None:
     """Move the jobs that were born into the default partition over into their own."""
     strays = _range_of(partition)
-    async with briefly(connection):
+    async with making(connection):
         # The other partitions are left out: one is being vacuumed most of the time.
         await connection.execute("LOCK TABLE ONLY jobs, jobs_carried IN ACCESS EXCLUSIVE MODE")
         await connection.execute(
@@ -128,7 +145,7 @@ async def _make_beside(connection: Connection, partition: Partition) -> None:
         )
     try:
         await connection.execute(f"ALTER TABLE jobs_carried VALIDATE CONSTRAINT {rule}")
-        async with briefly(connection):
+        async with making(connection):
             await connection.execute(_creation(partition))
     finally:
         await _drop_left_rules(connection)
