@@ -146,7 +146,7 @@ async def get_flow(request: Request, platform: Platform, tenant: Tenant) -> Resp
     reply=Reply(
         200, "A page of jobs.", JobList, {"jobs": [parts.LISTED_EXAMPLE], "next_cursor": None}
     ),
-    problems=("NOT_FOUND", "INVALID_CURSOR", *parts.QUICK),
+    problems=("NOT_FOUND", "INVALID_CURSOR", "INVALID_REQUEST", *parts.QUICK),
 )
 async def list_flow_jobs(request: Request, platform: Platform, tenant: Tenant) -> Response:
     """List the jobs of a flow
