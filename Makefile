@@ -33,10 +33,10 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist loadfile --max-worker-restart 1
+	$(BIN)/pytest -n 3 --dist loadfile --max-worker-restart 1
 
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
-	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/examples
+	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py
 
 hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
 	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
-from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
@@ -20,8 +19,6 @@ from fairway.store.connections.database import Connection, Database
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
-HERE = Path(__file__).parent
-SOAKS = (HERE / "acceptance", HERE / "examples", HERE / "lab", HERE / "laws")
 TERMINAL = pytest.StashKey[TextIO]()
 
 
@@ -55,11 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Soaks run when somebody asks for marks, as in `-m slow`; else they are left out."""
     if config.option.markexpr:
         return
-    soaks = [
-        item
-        for item in items
-        if "slow" in item.keywords and any(folder in item.path.parents for folder in SOAKS)
-    ]
+    soaks = [item for item in items if item.get_closest_marker("slow")]
     if soaks:
         items[:] = [item for item in items if item not in soaks]
         config.hook.pytest_deselected(items=soaks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.acceptance.checker import DEAD, check_legality
 from tests.acceptance.house import House
 
@@ -14,6 +15,7 @@ async def test_a_job_that_holds_the_interpreter_keeps_its_lease(house: House) ->
     assert (verdict.lost_leases, verdict.runs) == (0, 1)
 
 
+@pytest.mark.slow
 async def test_a_poisonous_job_does_not_take_its_neighbours_with_it(
     house: House, figures: dict[str, str]
 ) -> None:

@@ -94,12 +94,14 @@ async def test_five_kills_on_a_folder(on_a_folder: House, figures: dict[str, str
     figures[f"long job, {KILLS} kills of its worker, on a folder"] = f"{redone} steps of 24 redone"
 
 
+@pytest.mark.slow
 async def test_a_coroutine_in_a_shared_runner_goes_on_too(on_a_folder: House) -> None:
     job, view = await killed_again_and_again(on_a_folder, "stroll", "medium", kills=2)
     assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 3)
     redone_of(on_a_folder, job, kills=2)
 
 
+@pytest.mark.slow
 async def test_kills_on_s3(on_s3: House, figures: dict[str, str]) -> None:
     """Two: what is another here is where a checkpoint lies, not how often it is needed."""
     job, view = await killed_again_and_again(on_s3, "march", "long", kills=2)
@@ -110,8 +112,11 @@ async def test_kills_on_s3(on_s3: House, figures: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [lambda path: path.write_bytes(b"7"), lambda path: path.write_bytes(b""), Path.unlink],
-    ids=["other bytes", "cut short", "gone"],
+    [
+        pytest.param(lambda path: path.write_bytes(b"7"), id="other bytes"),
+        pytest.param(lambda path: path.write_bytes(b""), id="cut short", marks=pytest.mark.slow),
+        pytest.param(Path.unlink, id="gone", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_broken_checkpoint_falls_back_to_the_one_before(
     on_a_folder: House, spoil: Callable[[Path], Any]

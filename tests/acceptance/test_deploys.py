@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import is_alive
 
 MODES = [("nap", "short"), ("work", "medium"), ("haul", "long")]
 
 
+@pytest.mark.slow
 async def test_three_deploys_under_load(house: House, figures: dict[str, str]) -> None:
     (worker,) = await house.open()
     seconds = []

@@ -58,6 +58,7 @@ async def test_a_job_over_its_limit_is_contained(
     assert "limits are held by" in worker.said
 
 
+@pytest.mark.slow
 async def test_a_runaway_is_dead_and_a_busy_job_is_not(house: House) -> None:
     (worker,) = await house.open(app=HARD)
     runners = worker.runners()
@@ -83,6 +84,7 @@ async def test_time_limits_hold_in_every_mode(house: House, figures: dict[str, s
     assert (await house.finished(await house.post("nap", "short")))["state"] == "succeeded"
 
 
+@pytest.mark.slow
 async def test_a_runner_that_lost_its_threads_is_replaced(house: House) -> None:
     """Its other jobs go on where they are; new ones go to its successor."""
     (worker,) = await house.open(app=HARD, pools=("short=2", "medium=2"))
@@ -129,6 +131,7 @@ async def test_what_a_job_leaves_behind_ends_with_it(house: House) -> None:
     await until(lambda: not is_alive(view["result"]), 5, "the end of the daemon")
 
 
+@pytest.mark.slow
 async def test_jobs_that_kill_their_process_harm_nobody(
     house: House, figures: dict[str, str]
 ) -> None:
@@ -152,6 +155,7 @@ async def test_jobs_that_kill_their_process_harm_nobody(
     figures["two jobs that kill their process ten times each"] = f"{len(good)} others unharmed"
 
 
+@pytest.mark.slow
 async def test_a_handler_that_never_yields_keeps_its_lease(house: House) -> None:
     """For three times the lease of its pool, which is two seconds."""
     await house.open(workers=2, app=HARD)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import until
 
@@ -29,6 +30,7 @@ async def test_results_that_are_too_much_for_one_call(house: House) -> None:
     assert worker.alive
 
 
+@pytest.mark.slow
 async def test_odd_outcomes_end_no_worker(house: House) -> None:
     house.settings |= LEASES
     (worker,) = await house.open(app=LOUD)
@@ -46,6 +48,7 @@ async def test_odd_outcomes_end_no_worker(house: House) -> None:
     assert worker.alive
 
 
+@pytest.mark.slow
 async def test_a_large_result_on_a_slow_link_costs_nobody_a_lease(
     house: House, figures: dict[str, str]
 ) -> None:
@@ -67,6 +70,7 @@ async def test_a_large_result_on_a_slow_link_costs_nobody_a_lease(
             assert (view["state"], view["deliveries"]) == ("succeeded", 1)
 
 
+@pytest.mark.slow
 async def test_a_large_outcome_survives_its_worker(house: House) -> None:
     """The server is away when the job ends, and then its worker dies: the next one reports it."""
     house.settings |= {"FAIRWAY_LEASE_SECONDS": "short=2,medium=60,long=60"}

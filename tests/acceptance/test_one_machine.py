@@ -183,6 +183,7 @@ async def test_ctrl_c_in_the_middle_of_work(machine: Machine, figures: dict[str,
     )
 
 
+@pytest.mark.slow
 async def test_ctrl_c_while_postgresql_is_down(machine: Machine) -> None:
     """Whatever runs at that moment has to be written down: PostgreSQL comes back for it."""
     up = await machine.start()

@@ -47,6 +47,7 @@ async def promoted(house: House) -> int:
     return int(row["n"])
 
 
+@pytest.mark.slow
 async def test_a_herd_over_a_failover_loses_and_doubles_nothing(
     house: House, figures: dict[str, str]
 ) -> None:

@@ -20,7 +20,10 @@ async def test_a_worker_that_was_idle_for_a_while_still_takes_work(house: House)
     assert (view["state"], view["attempts"], view["deliveries"]) == ("succeeded", 1, 1)
 
 
-@pytest.mark.parametrize("victim", ["tree", "runner", "keeper"])
+@pytest.mark.parametrize(
+    "victim",
+    ["tree", *(pytest.param(part, marks=pytest.mark.slow) for part in ("runner", "keeper"))],
+)
 async def test_kill_9_under_load(house: House, victim: str, figures: dict[str, str]) -> None:
     workers = await house.open(workers=2)
     kills = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
+import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import Program, is_resting, send, until
 
@@ -24,6 +25,7 @@ async def test_resumed_while_the_successor_still_runs(house: House) -> None:
     await _works_on(house, zombie, workers)
 
 
+@pytest.mark.slow
 async def test_resumed_after_the_successor_finished(house: House) -> None:
     workers = await house.open(workers=2, pools=ONE_SLOT)
     job = await house.post("vary", "short", seconds=[1.5, 0.1])
@@ -36,6 +38,7 @@ async def test_resumed_after_the_successor_finished(house: House) -> None:
     await _works_on(house, zombie, workers)
 
 
+@pytest.mark.slow
 async def test_a_lone_worker_gets_its_lost_jobs_again(house: House) -> None:
     """The zombie and the successor are the same worker: an old run must not pass as the new."""
     (worker,) = await house.open(workers=1, pools=ONE_SLOT)

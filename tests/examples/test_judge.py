@@ -154,7 +154,13 @@ async def _waiting(judge: Judge) -> None:
     assert {(await judge.judged(one))["verdict"] for one in line} == {"accepted"}
 
 
-@pytest.mark.parametrize("victim", ["runner", "PostgreSQL", "platform"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "PostgreSQL",
+        *(pytest.param(part, marks=pytest.mark.slow) for part in ("runner", "platform")),
+    ],
+)
 async def test_killing_anything_loses_no_submission(judge: Judge, victim: str) -> None:
     programs = [PYTHON[0], PYTHON[1]] * 8
     handed_in = [(one, await judge.hand_in(one)) for one in programs]

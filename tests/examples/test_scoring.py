@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from examples.scoring.jobs import simulated
 from tests.acceptance.processes import RUNNER, command_of, name_of, send, tree
 from tests.examples.conftest import Town, answering, town
@@ -98,6 +99,7 @@ async def _page(http: httpx2.AsyncClient, here: Town, application: str) -> None:
                 break
 
 
+@pytest.mark.slow
 async def test_a_busy_model_costs_time_and_no_attempt(
     tmp_path: Path, http: httpx2.AsyncClient
 ) -> None:
@@ -132,6 +134,7 @@ async def _job(http: httpx2.AsyncClient, here: Town, job: str) -> dict[str, Any]
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_killing_anything_under_load_loses_no_application(
     tmp_path: Path, http: httpx2.AsyncClient
 ) -> None:

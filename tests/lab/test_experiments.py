@@ -48,6 +48,7 @@ most = 0
 """
 
 
+@pytest.mark.slow
 async def test_a_step_beyond_the_limit_completes_at_the_limit_and_loses_nothing() -> None:
     setup = StepSetup(speed=5)
     async with lab_platform() as platform:
@@ -134,6 +135,7 @@ def test_the_crowd_grows_by_one_a_second_then_faster_up_to_its_size() -> None:
     assert size_at(ClientsSetup(speed=10), 10) == 101
 
 
+@pytest.mark.slow
 async def test_a_scenario_is_played_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(SMALL)

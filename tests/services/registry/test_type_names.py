@@ -152,10 +152,11 @@ async def test_the_same_names_made_from_all_sides_have_one_number_each(platform:
 
 async def test_who_floods_waits_for_itself(platform: Platform, names: TypeNames) -> None:
     """A tenant's turn is held for long; others and the house name types meanwhile."""
-    names._database.wait_seconds = 0.5
+    as_set, names._database.wait_seconds = names._database.wait_seconds, 0.5
     async with names._turn(TenantId(1)):
         flood = [asyncio.create_task(names.know(TenantId(1), [f"flood.{n}"])) for n in range(20)]
         await asyncio.sleep(0)
+        names._database.wait_seconds = as_set
         await names.know(TenantId(2), ["calm"])
         await names.know(None, ["house"])
         ended = await asyncio.gather(*flood, return_exceptions=True)

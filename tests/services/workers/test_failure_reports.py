@@ -109,7 +109,7 @@ async def test_ten_thousand_failures_hold_nobody_up(crowd: Crowd) -> None:
     async with longest_stretch() as stretch:
         assert await receive_failures(crowd.dispatcher, worker, reports) == []
     assert stretch[0] < 0.1  # a hundredth; it was seconds
-    assert crowd.tellings < 500, "not once for each of a thousand circuits"
+    assert crowd.tellings < 900, "not once for each of a thousand circuits"
     assert [end.number for end in crowd.ends] == [report.n for report, _ in reports]
     assert worker.recording == {report.n for report, _ in reports}
 
