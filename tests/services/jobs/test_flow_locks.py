@@ -6,9 +6,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.locked import held_flows
+from tests.locked import held_flows, standing
 from tests.postgres import connected
-from tests.services.backpressure.test_connection_turns import cancel_type
+from tests.services.backpressure.test_connection_turns import HOT, cancel_type
 from tests.services.jobs.test_dead_letter_replayer import died, has_ended, replay_all
 from tests.services.jobs.test_flows import BROKEN, flow, make, run, states
 from tests.services.platform_room import Hand, add_tenant, new, submit, until
@@ -55,7 +55,7 @@ async def test_ends_wait_for_their_own_tenants_lock_alone(
     ]
     held += [hand.done(leases[job]) for job in stuck]
     soon = [hand.done(leases[job]) for job in (plain, lost, others, *free.jobs)]
-    async with held_flows(database_url, tenant, *more):
+    async with held_flows(database_url, tenant, *more) as holder:
         await hand.say(reports=held, draining=True)
         recorded, refused = await hand.report(*soon)
         assert (recorded & {one.n for one in soon}, refused) == (
@@ -64,6 +64,7 @@ async def test_ends_wait_for_their_own_tenants_lock_alone(
         )
         assert await states(platform, [free.callback or ""]) == [State.QUEUED]
         assert not {State.SUCCEEDED, State.DEAD} & {*await states(platform, own.jobs)}
+        assert max([await standing(holder, HOT) for _ in range(5)]) <= 1, "of all, one may"
         assert platform.recorder.bytes_waiting >= 2 * len(b"123")
         drained = asyncio.create_task(platform.recorder.drain())
         await asyncio.sleep(0)
@@ -80,12 +81,14 @@ async def test_an_end_has_its_turn_at_a_lock_that_is_never_free(
     made, hand = await make(platform, tenant, 1), Hand(platform)
     (lease,) = await hand.take()
     holders = [asyncio.create_task(hold_on(database_url, tenant)) for _ in range(2)]
-    await until(lambda: is_queued_at(platform))
-    assert await hand.report(hand.done(lease)) == ({1}, set())
+    try:
+        await until(lambda: is_queued_at(platform))
+        assert await hand.report(hand.done(lease)) == ({1}, set())
+    finally:
+        for one in holders:
+            one.cancel()
+        await asyncio.wait(holders)
     assert (await flow(platform, tenant, made)).succeeded == 1
-    for one in holders:
-        one.cancel()
-    await asyncio.wait(holders)
 
 
 async def hold_on(dsn: str, tenant: Tenant) -> None:
