@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from tests.postgres import connected
 from tests.services.platform_room import until
 
+from fairway.core.tenant import Tenant
 from fairway.store.connections.database import Connection
 
 
@@ -18,6 +19,15 @@ async def held_rows(dsn: str, *jobs: str) -> AsyncIterator[Connection]:
         await connection.execute(
             "SELECT FROM jobs WHERE id = ANY($1::uuid[]) FOR UPDATE", list(jobs)
         )
+        yield connection
+
+
+@asynccontextmanager
+async def held_flows(dsn: str, *tenants: Tenant) -> AsyncIterator[Connection]:
+    """Nobody counts in these tenants' flows meanwhile; there is one shard."""
+    async with connected(dsn) as connection, connection.transaction():
+        for tenant in tenants:
+            await connection.execute("SELECT pg_advisory_xact_lock(0, $1)", tenant.id)
         yield connection
 
 

@@ -108,10 +108,11 @@ class Replay(NamedTuple):
 
 
 async def replay(
-    connection: Connection, shard: ShardId, term: Term, wanted: Replay
+    connection: Connection, shard: ShardId, term: Term, wanted: Replay, *, in_flow: bool = False
 ) -> list[QueuedJob]:
-    """Back to the backlog; answers those that were dead letters until now."""
-    given = wanted._asdict()
+    """Back to the backlog; answers those that were dead letters until now. Members of flows are
+    left alone, unless that is counted now."""
+    given = wanted._asdict() | {"in_flow": in_flow}
     return await fetch_as(QueuedJob, connection, _SQL["replay"], shard=shard, term=term, **given)
 
 

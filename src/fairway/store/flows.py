@@ -1,9 +1,10 @@
 """Flows in the store: ends of members are counted in the transaction that writes them.
 
-Whoever ends jobs that may be in a flow, or brings one back, does it within `counting`: it looks at
-the members before and after, adds the difference to their flows, once a flow, and starts or gives
-up those that wait for one. Only a tenant that has flows pays for it, and one at a time counts in a
-tenant's flows.
+Whoever ends jobs that are in a flow, or brings one back, does it within `counting`: it looks at the
+members before and after, adds the difference to their flows, once a flow, and starts or gives up
+those that wait for one. One at a time counts in a tenant's flows, so this takes the tenant's lock;
+what is in no flow is written without it, by statements that leave members alone (`in_flow`). A job
+that is in a flow stays in it: who found it there need not look again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
@@ -39,6 +41,7 @@ from fairway.store.connections.database import (
     fetch_row,
     fetch_value,
 )
+from fairway.store.flow_locks import FlowsBusy, Wait, locked
 from fairway.store.sql import load
 
 _SQL = load("flows.sql")
@@ -114,13 +117,13 @@ class FlowEffects:
 
 @asynccontextmanager
 async def counting(
-    connection: Connection, shard: ShardId, keys: Iterable[Key]
+    connection: Connection, shard: ShardId, keys: Sequence[Key], wait: Wait = Wait.USUAL
 ) -> AsyncIterator[FlowEffects]:
-    """A transaction in which these jobs may end, or come back; what that means is done with it."""
-    effects, wanted = FlowEffects(), sorted(keys)
-    async with connection.transaction():
-        await lock_tenants(connection, shard, {tenant for tenant, _ in wanted})
-        before = await _members(connection, shard, wanted)
+    """A transaction in which these jobs of one tenant may end, or come back; what that means is
+    done with it. Refuses with `FlowsBusy` when there is no waiting, or only a short one."""
+    effects = FlowEffects()
+    async with locked(connection, shard, keys[0][0], wait):
+        before = await _members(connection, shard, sorted(keys))
         yield effects
         if not before:
             return
@@ -130,8 +133,9 @@ async def counting(
         await apply_changes(connection, shard, changes, effects)
 
 
-async def lock_tenants(connection: Connection, shard: ShardId, tenants: set[TenantId]) -> None:
-    await execute(connection, _SQL["lock_tenants"], shard=shard, tenants=sorted(tenants))
+async def in_flows(connection: Connection, shard: ShardId, keys: Sequence[Key]) -> set[str]:
+    """Which of these jobs are in a flow."""
+    return {job for job, _ in await _members(connection, shard, keys)}
 
 
 async def _members(
@@ -344,16 +348,31 @@ async def close(connection: Connection, shard: ShardId, tenant: TenantId, flow: 
 
 
 async def forget(connection: Connection, shard: ShardId, since: datetime, limit: int) -> int:
-    """Remove flows that are older; who still waits for one of them never starts."""
-    async with connection.transaction():
-        old = await fetch(connection, _SQL["old_flows"], shard=shard, since=since, limit=limit)
-        if not old:
-            return 0
-        await lock_tenants(connection, shard, {row["tenant"] for row in old})
-        waiting = [(row["tenant"], JobId(job), FORGOTTEN) for row in old for job in row["waiting"]]
+    """Remove flows that are older; who still waits for one of them never starts.
+
+    Each tenant's apart: whose lock is not free soon is left for the next time.
+    """
+    old = await fetch(connection, _SQL["old_flows"], shard=shard, since=since, limit=limit)
+    gone = 0
+    for tenant, some in groupby(sorted(old, key=_tenant), key=_tenant):
+        try:
+            gone += await _forget(connection, shard, tenant, list(some))
+        except FlowsBusy:
+            continue
+    return gone
+
+
+async def _forget(
+    connection: Connection, shard: ShardId, tenant: TenantId, old: Sequence[Any]
+) -> int:
+    async with locked(connection, shard, tenant, Wait.SHORT):
+        waiting = [(tenant, JobId(job), FORGOTTEN) for row in old for job in row["waiting"]]
         effects = FlowEffects()
         changes = await _give_up(connection, shard, waiting, effects)
         await apply_changes(connection, shard, changes, effects)
-        gone = arrays.columns(old, "tenants", "ids")
-        await execute(connection, _SQL["forget_flows"], shard=shard, **gone)
-        return len(old)
+        columns = arrays.columns(old, "tenants", "ids")
+        return await execute(connection, _SQL["forget_flows"], shard=shard, **columns)
+
+
+def _tenant(row: Any) -> TenantId:
+    return TenantId(row["tenant"])

@@ -230,24 +230,30 @@ async def _not_recorded(
 
 
 async def cancel_waiting(
-    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, job: JobId
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    tenant: TenantId,
+    job: JobId,
+    *,
+    in_flow: bool = False,
 ) -> bool:
     """True when the job was waiting and is now cancelled."""
-    return await is_found(
-        connection, _SQL["cancel_waiting"], shard=shard, term=term, tenant=tenant, id=job
-    )
+    given = {"shard": shard, "term": term, "tenant": tenant, "in_flow": in_flow}
+    return await is_found(connection, _SQL["cancel_waiting"], **given, id=job)
 
 
 async def cancel_many(
-    connection: Connection, shard: ShardId, term: Term, tenant: TenantId, ids: Sequence[JobId]
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    tenant: TenantId,
+    ids: Sequence[JobId],
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
     """Those that waited and are now cancelled."""
-    rows = await fetch(
-        connection,
-        _SQL["cancel_many"],
-        shard=shard,
-        term=term,
-        tenants=[tenant] * len(ids),
-        ids=sorted(ids),
-    )
+    given = {"shard": shard, "term": term, "in_flow": in_flow}
+    tenants = [tenant] * len(ids)
+    rows = await fetch(connection, _SQL["cancel_many"], **given, tenants=tenants, ids=sorted(ids))
     return {row["id"] for row in rows}

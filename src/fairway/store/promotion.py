@@ -104,9 +104,15 @@ async def passed_last_moments(connection: Connection, shard: ShardId, limit: int
 
 
 async def expire(
-    connection: Connection, shard: ShardId, term: Term, late: Sequence[LateJob], error: bytes
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    late: Sequence[LateJob],
+    error: bytes,
+    *,
+    in_flow: bool = False,
 ) -> set[str]:
-    """Which of these were still waiting, and are expired now."""
+    """Which of these were still waiting, and are expired now; members of flows only as such."""
     expired = await fetch_values(
         connection,
         _SQL["expire"],
@@ -115,5 +121,6 @@ async def expire(
         tenants=[job.key.tenant for job in late],
         ids=[job.id for job in late],
         error=error,
+        in_flow=in_flow,
     )
     return set(expired)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
@@ -107,17 +108,20 @@ class Control:
     async def _cancel_waiting(self, tenant: TenantId, job: JobId, sight: JobSight) -> bool:
         shard = shard_of(job)
         term = self._term(shard)
-        async with (
-            told_if_away,
-            self._turns.change(tenant) as connection,
-            self._flow_news.counting(connection, shard, [(tenant, job)]),
-        ):
-            done = await outcomes.cancel_waiting(connection, shard, term, tenant, job)
+        async with told_if_away, self._turns.change(tenant) as connection:
+
+            async def cancel(ids: Sequence[JobId], *, in_flow: bool) -> set[str]:
+                done = await outcomes.cancel_waiting(
+                    connection, shard, term, tenant, job, in_flow=in_flow
+                )
+                return {*ids} if done else set()
+
+            done = await self._flow_news.change(connection, shard, [(tenant, job)], cancel)
         if done:
             record = sight.record
             key = StreamKey(tenant, record.pool, record.type, record.priority, record.lane)
             self._forget([(job, key)])
-        return done
+        return bool(done)
 
     def _forget(self, jobs: Sequence[tuple[JobId, StreamKey]]) -> None:
         """Waiting jobs are cancelled on disk: they must not start here any more."""
@@ -139,13 +143,10 @@ class Control:
         """So many waited and are cancelled, so many run and are asked to stop."""
         asked = sum(self._dispatcher.cancel(tenant, job.id) for job in page)
         waiting = [job for job in page if self._dispatcher.lease_on(job.id) is None]
-        ids = [job.id for job in waiting]
-        async with (
-            told_if_away,
-            self._turns.page(tenant) as connection,
-            self._flow_news.counting(connection, shard, [(tenant, job) for job in ids]),
-        ):
-            done = await outcomes.cancel_many(connection, shard, self._term(shard), tenant, ids)
+        keys = [(tenant, job.id) for job in waiting]
+        async with told_if_away, self._turns.page(tenant) as connection:
+            cancel = partial(outcomes.cancel_many, connection, shard, self._term(shard), tenant)
+            done = await self._flow_news.change(connection, shard, keys, cancel)
         async for gone in in_slices([(job.id, job.key) for job in waiting if job.id in done]):
             self._forget(gone)  # one that is granted meanwhile is revoked when its turn comes
         for job in waiting:

@@ -24,6 +24,7 @@ from fairway.store.connections.database import Connection, Database
 from fairway.store.connections.error_classes import has_answered, is_about_rows, reason_of
 from fairway.store.dead_letter_actions import RunningAction, Step
 from fairway.store.dead_letters import Replay, Walk
+from fairway.store.flow_locks import FlowsBusy, Wait
 
 log = logger("replayer")
 
@@ -130,6 +131,9 @@ class Replayer:
                 self._dispatcher.arrived(shard, jobs)
         except NotOwner:
             return
+        except FlowsBusy:  # nothing of the batch is done; nobody else's waits for it
+            self._next_us[running.id] = now_us + round(PAUSE_SECONDS * 1e6)
+            return
         finally:
             self._dispatcher.inserted(ids)
         self._watchers.notify(ids)
@@ -147,9 +151,9 @@ class Replayer:
         if action.kind == "discard":
             return [], await store.discard(connection, shard, term, action.tenant, ids)
         wanted = Replay(action.tenant, ids, action.payload, self._dead_letters.replay_note())
-        keys = [(action.tenant, job) for job in ids]
-        async with self._dead_letters.flow_news.counting(connection, shard, keys):
-            jobs = await store.replay(connection, shard, term, wanted)
+        # Rows are locked by now: whoever has the lock of the flows may wait for one of them.
+        bring_back = self._dead_letters.bring_back
+        jobs = await bring_back(connection, shard, term, wanted, Wait.NOT)
         return jobs, len(jobs)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairway.core.errors import Conflict, NotFound, Unavailable
 from fairway.core.failure.dead_letter import Action, DeadFilter, DeathCause
 from fairway.core.ids import JobId, ShardId, TenantId, Term, TypeId, shard_for_tenant, shard_of
-from fairway.core.job import JobRecord
+from fairway.core.job import JobRecord, QueuedJob
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.runtime.random_ids import session_key
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -23,9 +23,10 @@ from fairway.services.store_clock import StoreClock
 from fairway.services.transient_errors import told_if_away
 from fairway.store import dead_letter_actions as actions
 from fairway.store import dead_letters as store
-from fairway.store.connections.database import Database
+from fairway.store.connections.database import Connection, Database
 from fairway.store.dead_letter_actions import NewAction
 from fairway.store.dead_letters import Replay
+from fairway.store.flow_locks import Wait
 
 COUNT_MAX = 1_000_000  # of one question; beyond it there are "at least" so many
 COUNT_EACH_MAX = 100_000  # of one group or type
@@ -52,7 +53,7 @@ class DeadLetters:
         self._database = database
         self._dispatcher = dispatcher
         self._watchers = watchers
-        self.flow_news = FlowNews(dispatcher, watchers)
+        self._flow_news = FlowNews(dispatcher, watchers)
         self._store_clock = store_clock
         self._shard_count = shard_count
 
@@ -94,14 +95,33 @@ class DeadLetters:
         self._dispatcher.inserting(ids)
         try:
             async with told_if_away, self._database.quick(tenant) as connection:
-                keys = [(tenant, job) for job in ids]
-                async with self.flow_news.counting(connection, shard, keys):
-                    jobs = await store.replay(connection, shard, term, wanted)
+                jobs = await self.bring_back(connection, shard, term, wanted)
             self._dispatcher.arrived(shard, jobs)
         finally:
             self._dispatcher.inserted(ids)
         self._watchers.notify(job.id for job in jobs)
         return len(jobs)
+
+    async def bring_back(
+        self,
+        connection: Connection,
+        shard: ShardId,
+        term: Term,
+        wanted: Replay,
+        wait: Wait = Wait.USUAL,
+    ) -> list[QueuedJob]:
+        """Those that are dead letters, of these; `wait` is for the lock of the tenant's flows."""
+        jobs: list[QueuedJob] = []
+
+        async def replay(ids: Sequence[JobId], *, in_flow: bool) -> set[str]:
+            asked = wanted._replace(ids=ids)
+            found = await store.replay(connection, shard, term, asked, in_flow=in_flow)
+            jobs.extend(found)
+            return {job.id for job in found}
+
+        keys = [(wanted.tenant, JobId(job)) for job in wanted.ids]
+        await self._flow_news.change(connection, shard, keys, replay, wait)
+        return jobs
 
     async def discard_one(self, tenant: TenantId, job: JobId) -> None:
         async with told_if_away, self._database.quick(tenant) as connection:

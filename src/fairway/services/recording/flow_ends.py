@@ -1,19 +1,25 @@
 """Ends of runs as they are written: those of jobs in flows are counted in the same transaction.
 
-The hot statements leave jobs that are in a flow alone, which costs the others nothing. What they
-did not write, because it is in a flow or because its lease was lost, is written by the same
-statement once more, in one transaction with the counters.
+The hot statements leave jobs that are in a flow alone, which costs the others nothing. What a lane
+did not write is either refused, because its lease was lost, or in a flow; then the same statement
+writes it once more, with its tenant's lock and the counters, beside the lanes (`flow_lines.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from fairway.core.ids import JobId, ShardId, TenantId, Term
+from fairway.core.ids import ShardId, Term
 from fairway.services.jobs.flow_news import FlowNews
-from fairway.store import outcomes
+from fairway.services.recording.row_writer import Write
+from fairway.store import flows, outcomes
 from fairway.store.connections.database import Connection
+from fairway.store.flow_locks import Wait
+from fairway.store.flows import Key
+
+TRIES_BEFORE_STANDING = 4  # of a lock that was not free, in about a third of a second
 
 
 class EndStatement(Protocol):
@@ -28,66 +34,77 @@ class EndStatement(Protocol):
     ) -> set[str]: ...
 
 
+class LeftOut(NamedTuple):
+    """What a lane did not write, by job."""
+
+    refused: set[str]  # by the guard: their leases were lost
+    in_flow: set[str]  # to be counted
+
+
 class FlowEnds:
     def __init__(self, news: FlowNews) -> None:
         self._news = news
+        self._standing = asyncio.Lock()
 
-    async def record_successes(
-        self, connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
-    ) -> set[str]:
-        missing = await outcomes.record_successes(connection, shard, term, done)
-        if missing:
-            left = [one for one in done if one[1] in missing]
-            return await self._count(outcomes.record_successes, connection, shard, term, left)
-        return missing
+    def uncounted(self, statement: EndStatement) -> Write[Any]:
+        """For lanes: writes what is in no flow, and answers what it left out."""
 
-    async def record_parents(
-        self, connection: Connection, shard: ShardId, term: Term, done: Sequence[outcomes.Parent]
-    ) -> set[str]:
-        missing = await outcomes.record_parents(connection, shard, term, done)
-        if missing:
-            left = [one for one in done if one.success.job in missing]
-            return await self._count(outcomes.record_parents, connection, shard, term, left)
-        return missing
+        async def write(
+            connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+        ) -> LeftOut:
+            missing = await statement(connection, shard, term, done)
+            if not missing:
+                return LeftOut(missing, set())
+            keys = [key for key in map(_key, done) if key[1] in missing]
+            in_flow = await flows.in_flows(connection, shard, keys)
+            return LeftOut(missing - in_flow, in_flow)
 
-    async def settle(
-        self,
-        connection: Connection,
-        shard: ShardId,
-        term: Term,
-        done: Sequence[outcomes.Settlement],
-    ) -> set[str]:
-        missing = await outcomes.settle(connection, shard, term, done)
-        if missing:
-            left = [one for one in done if one.job in missing]
-            return await self._count(outcomes.settle, connection, shard, term, left)
-        return missing
+        return write
 
-    async def end_refused(
-        self,
-        connection: Connection,
-        shard: ShardId,
-        term: Term,
-        done: Sequence[outcomes.RefusedEnd],
-    ) -> set[str]:
-        missing = await outcomes.end_refused(connection, shard, term, done)
-        if missing:
-            left = [one for one in done if one.job in missing]
-            return await self._count(outcomes.end_refused, connection, shard, term, left)
-        return missing
+    def counted(self, statement: EndStatement) -> Write[Any]:
+        """For members of flows of one tenant: writes and counts; answers what is refused.
 
-    async def _count(
-        self,
-        statement: EndStatement,
-        connection: Connection,
-        shard: ShardId,
-        term: Term,
-        left: Sequence[Any],
-    ) -> set[str]:
-        async with self._news.counting(connection, shard, map(_key, left)):
-            return await statement(connection, shard, term, left, in_flow=True)
+        While somebody else has the tenant's lock it gives up at once, to be called again. A lock
+        that goes from hand to hand is never found free: so one, of all, stands in line for it.
+        """
+        tries, write_within = 0, self._within_lock(statement)
+
+        async def write(
+            connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+        ) -> set[str]:
+            nonlocal tries
+            tries += 1
+            if tries <= TRIES_BEFORE_STANDING or self._standing.locked():
+                return await write_within(Wait.NOT, connection, shard, term, done)
+            async with self._standing:
+                return await write_within(Wait.SHORT, connection, shard, term, done)
+
+        return write
+
+    def alone(self, statement: EndStatement) -> Write[Any]:
+        """For a single end, whether in a flow or not; answers whether it is refused."""
+        uncounted, write_within = self.uncounted(statement), self._within_lock(statement)
+
+        async def write(
+            connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+        ) -> set[str]:
+            left: LeftOut = await uncounted(connection, shard, term, done)
+            if left.in_flow:
+                return await write_within(Wait.SHORT, connection, shard, term, done)
+            return left.refused
+
+        return write
+
+    def _within_lock(self, statement: EndStatement) -> Callable[..., Awaitable[set[str]]]:
+        async def write(
+            wait: Wait, connection: Connection, shard: ShardId, term: Term, done: Sequence[Any]
+        ) -> set[str]:
+            async with self._news.counting(connection, shard, [*map(_key, done)], wait):
+                return await statement(connection, shard, term, done, in_flow=True)
+
+        return write
 
 
-def _key(row: Any) -> tuple[TenantId, JobId]:
+def _key(row: Any) -> Key:
     tenant, job = (row.success if isinstance(row, outcomes.Parent) else row)[:2]
     return tenant, job

@@ -1,4 +1,4 @@
-"""The end of a run but a success, in the words of its row: a translation, no decision."""
+"""Ends of runs in the words of their rows, and which statement takes them: no decision."""
 
 from __future__ import annotations
 
@@ -9,9 +9,30 @@ from fairway.core.run.billing import is_billable
 from fairway.core.run.run_note import RunNote, note_text
 from fairway.core.scheduling.timing import Timing, lateness_ms
 from fairway.core.unix_time import to_unix_ms
+from fairway.services.recording.flow_ends import EndStatement
+from fairway.services.recording.parent_ends import row_of
 from fairway.services.sessions.sessions import End
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
+
+
+def statement_for(end: End) -> EndStatement:
+    """The one that writes ends of this kind."""
+    if end.decision is not None:
+        return outcomes.settle
+    return outcomes.record_successes if end.children is None else outcomes.record_parents
+
+
+def row_for(
+    end: End, store_clock: StoreClock
+) -> outcomes.Settlement | outcomes.Parent | outcomes.Success:
+    """For `statement_for`, when it is not known where the job's row lies."""
+    if end.decision is not None:
+        return settlement_of(end, store_clock)
+    if end.children is not None:
+        return row_of(end)
+    job = end.lease.job
+    return outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
 
 
 def settlement_of(end: End, store_clock: StoreClock) -> outcomes.Settlement:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -26,13 +26,14 @@ from fairway.services.group_commit import GroupCommit, ShardCommits
 from fairway.services.jobs.flow_news import FlowNews
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.object_storage.large_results import LargeResults, ResultPorts
-from fairway.services.recording.flow_ends import FlowEnds
-from fairway.services.recording.outcome_rows import settlement_of
+from fairway.services.recording.flow_ends import EndStatement, FlowEnds, LeftOut
+from fairway.services.recording.flow_lines import FlowLine, FlowLines, Member
+from fairway.services.recording.outcome_rows import row_for, settlement_of, statement_for
 from fairway.services.recording.parent_ends import SIZES as PARENT_SIZES
-from fairway.services.recording.parent_ends import ParentEnds, is_large, row_of
+from fairway.services.recording.parent_ends import ParentEnds, is_large
 from fairway.services.recording.parent_ends import size_bytes as size_of_parent
 from fairway.services.recording.refused_outcomes import RefusedEnds, RefusedPorts, Rewrite
-from fairway.services.recording.row_writer import RowWriter, Write
+from fairway.services.recording.row_writer import Part, RowWriter
 from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.store import outcomes
@@ -46,6 +47,7 @@ ACK_PAUSE_SECONDS = 0.05  # acknowledgements alone may wait this long for compan
 SUCCESS_WRITES_MAX = 2
 SETTLEMENT_WRITES_MAX = 3
 PARENT_WRITES_MAX = 2
+FLOW_WRITES_MAX = 2  # for all shards and tenants: the connections are the lanes' first
 TENANTS_SHARE = 4  # a tenant's large results may fill this part of the room: a fourth
 
 
@@ -86,6 +88,9 @@ class Recorder:
         self._writer = RowWriter(database, dispatcher.terms())
         self._ports = ports
         self._flow_ends = FlowEnds(FlowNews(dispatcher, watchers))
+        turn = asyncio.Semaphore(FLOW_WRITES_MAX)
+        self._flow_writer = RowWriter(database, dispatcher.terms(), turn)
+        self._flow_lines = FlowLines(self._write_members)
         self._parent_ends = ParentEnds(dispatcher, self._metrics, ports.on_scheduled)
         self._join_commits()
         self._join_asides(bounds.waiting_bytes_max)
@@ -125,7 +130,7 @@ class Recorder:
             self._writer,
             self._metrics,
             RefusedPorts(
-                end_refused=self._flow_ends.end_refused,
+                end_refused=self._flow_ends.alone(outcomes.end_refused),
                 as_it_is=self._as_it_is,
                 on_written=self._finish_aside,
                 on_dead=self._finish_dead,
@@ -192,6 +197,7 @@ class Recorder:
         """Wait for ends that are on their way to their rows."""
         lanes = (self._successes, self._settlements, self._parents, self._large_parents)
         await asyncio.gather(*(lane.drain() for lane in lanes))
+        await self._flow_lines.drain()  # of what the lanes left to them
 
     async def drain(self) -> None:
         """Wait for all that is under way; given up, it lets all of it go."""
@@ -208,14 +214,14 @@ class Recorder:
             for job in (end.lease.job,)
         ]
         try:
-            await self._write(self._flow_ends.record_successes, shard, ends, rows)
+            await self._write(outcomes.record_successes, shard, ends, rows)
         finally:
             self.bytes_waiting -= _result_bytes(ends)
 
     async def _flush_parents(self, shard: ShardId, ends: list[End]) -> None:
         try:
             with self._parent_ends.writing(ends) as rows:
-                await self._write(self._flow_ends.record_parents, shard, ends, rows)
+                await self._write(outcomes.record_parents, shard, ends, rows)
         finally:
             self.bytes_waiting -= sum(map(size_of_parent, ends))
 
@@ -228,24 +234,63 @@ class Recorder:
                 self.refused_ends.take(end, error)
             else:
                 packed.append(end)
-        await self._write(self._flow_ends.settle, shard, packed, rows)
+        await self._write(outcomes.settle, shard, packed, rows)
 
     async def _write(
-        self, statement: Write[Row], shard: ShardId, ends: list[End], rows: list[Row]
+        self, statement: EndStatement, shard: ShardId, ends: list[End], rows: list[Row]
     ) -> None:
+        def finish(part: Part) -> None:
+            place = slice(part.start, part.stop)
+            self._finish_uncounted(shard, ends[place], rows[place], part.answer)
+
+        write = self._flow_ends.uncounted(statement)
+        await self._follow(self._writer.write(write, shard, rows), ends, finish)
+
+    def _finish_uncounted(
+        self, shard: ShardId, ends: Sequence[End], rows: Sequence[Row], left: LeftOut
+    ) -> None:
+        """These are on disk, but for what is left out: members of flows go to their lines."""
+        if left.in_flow:
+            is_member = [end.lease.job.id in left.in_flow for end in ends]
+            members = [*map(Member, compress(ends, is_member), compress(rows, is_member))]
+            self.bytes_waiting += sum(size_of_parent(member.end) for member in members)
+            self._flow_lines.add(shard, self._writer.term_of(shard), members)
+            ends = [end for end in ends if end.lease.job.id not in left.in_flow]
+        if ends:
+            self._finish(ends, left.refused)
+
+    async def _write_members(self, line: FlowLine, members: list[Member]) -> None:
+        """Ends of one kind, of members of one tenant's flows."""
+        ends, rows = [one.end for one in members], [one.row for one in members]
+
+        def finish(part: Part) -> None:
+            self._finish_aside(ends[part.start : part.stop], part.answer)
+
+        write = self._flow_ends.counted(statement_for(ends[0]))
+        parts = self._flow_writer.write(write, line.shard, rows, line.term)
+        try:
+            await self._follow(parts, ends, finish)
+        finally:
+            self.bytes_waiting -= sum(map(size_of_parent, ends))
+
+    async def _follow(
+        self, parts: AsyncIterator[Part], ends: list[End], finish: Callable[[Part], None]
+    ) -> None:
+        """What is refused is set aside, and what is in no part is forgotten."""
         decided: list[range] = []
-        async for part in self._writer.write(statement, shard, rows):
+        async for part in parts:
             decided.append(range(part.start, part.stop))
-            some = ends[part.start : part.stop]
+            first = ends[part.start]
             if part.error is not None:
-                await self.refused_ends.until_room(some[0], part.error)
-                self.refused_ends.take(some[0], part.error)
+                await self.refused_ends.until_room(first, part.error)
+                self.refused_ends.take(first, part.error)
                 continue
-            self.refused_ends.taken(some[0])
+            self.refused_ends.taken(first)
             try:
-                self._finish(some, part.answer)
+                finish(part)
             except Exception as error:  # these are on disk; the rest is still to be written
-                log.error("after ends were written", jobs=len(some), error=repr(error))
+                jobs = part.stop - part.start
+                log.error("after ends were written", jobs=jobs, error=repr(error))
         if sum(map(len, decided)) < len(ends):
             known = set(chain(*decided))
             self._forget([end for index, end in enumerate(ends) if index not in known])
@@ -258,13 +303,7 @@ class Recorder:
                 session.doubt()
 
     def _as_it_is(self, end: End) -> Rewrite:
-        if end.decision is not None:
-            return self._flow_ends.settle, settlement_of(end, self._store_clock)
-        if end.children is not None:
-            return self._flow_ends.record_parents, row_of(end)
-        job = end.lease.job
-        row = outcomes.Success(job.tenant, job.id, end.lease.epoch, end.ran_us, end.result)
-        return self._flow_ends.record_successes, row
+        return self._flow_ends.alone(statement_for(end)), row_for(end, self._store_clock)
 
     def _finish_aside(self, ends: Sequence[End], refused: set[str]) -> None:
         """As `_finish`, of what was written beside the lanes."""

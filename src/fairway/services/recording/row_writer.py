@@ -4,13 +4,15 @@ A batch that the store refuses for its rows is halved until the bad ones stand a
 costs a few statements, and what is good is written meanwhile. Any other error (the store is away,
 a lock, a time limit) says nothing about the rows: the same batch is sent again, whole, later. When
 the shard has another owner the rest is dropped: its worker reports to that one. So it is when the
-shard came back meanwhile: under a new term, what was taken under an old one proves nothing.
+shard came back meanwhile: under a new term, what was taken under an old one proves nothing. Whose
+flows somebody else counts in comes again soon; meanwhile its connection is another's.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fairway.core.backoff import backoff_seconds
@@ -19,14 +21,17 @@ from fairway.runtime.loops import pause
 from fairway.runtime.telemetry import logger
 from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import code_of, is_about_rows
+from fairway.store.flow_locks import FlowsBusy
 
 log = logger("row_writer")
 
 Row = TypeVar("Row")
-Write: TypeAlias = Callable[[Connection, ShardId, Term, Sequence[Row]], Awaitable[set[str]]]
+Write: TypeAlias = Callable[[Connection, ShardId, Term, Sequence[Row]], Awaitable[Any]]
 
 RETRY_SECONDS = 0.2
 RETRY_SECONDS_MAX = 2.0
+BUSY_SECONDS = 0.02  # until a lock of a tenant's is tried again
+BUSY_SECONDS_MAX = 0.3
 ROUNDS_MIN = 2  # after the first: an error inside the server may pass, be it of this row alone
 WIDESPREAD = 8  # rows refused for one cause since one was taken
 
@@ -36,13 +41,20 @@ class Part(NamedTuple):
 
     start: int
     stop: int
-    answer: set[str]  # what the statement said of them
+    answer: Any  # what the statement said of them; None with an error
     error: Exception | None = None  # why the store will never take this one row
 
 
 class RowWriter:
-    def __init__(self, database: Database, terms: Mapping[ShardId, Term]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        terms: Mapping[ShardId, Term],
+        turn: AbstractAsyncContextManager[None] | None = None,
+    ) -> None:
+        """`turn` is had for each use of a connection: a semaphore says how many there may be."""
         self._database = database
+        self._turn = turn or nullcontext()
         self._terms = terms  # shard → the term under which this server owns it
         self._refusals = _Refusals()
 
@@ -73,10 +85,10 @@ class RowWriter:
                 continue  # the term may have ended meanwhile
             start, stop = parts[0]
             try:
-                async with self._database.hot() as connection:
+                async with self._turn, self._database.hot() as connection:
                     answer = await statement(connection, shard, term, rows[start:stop])
             except Exception as error:
-                if not is_about_rows(error):
+                if isinstance(error, FlowsBusy) or not is_about_rows(error):
                     tries += 1
                     await self._wait(shard, error, tries)
                     continue
@@ -90,7 +102,7 @@ class RowWriter:
                 elif patient and self._refusals.may_pass(statement, error, rounds):
                     again.append((start, stop))
                 else:
-                    yield Part(start, stop, set(), error)
+                    yield Part(start, stop, None, error)
             else:
                 if self._terms.get(shard) != term:
                     return  # under another's term nothing is written, which says nothing of a row
@@ -100,6 +112,9 @@ class RowWriter:
                 yield Part(start, stop, answer)
 
     async def _wait(self, shard: ShardId, error: Exception, tries: int) -> None:
+        if isinstance(error, FlowsBusy):
+            await pause(backoff_seconds(BUSY_SECONDS, tries - 1, BUSY_SECONDS_MAX))
+            return
         told = log.warning if isinstance(error, DISCONNECTED) else log.error
         told("store does not take rows now", shard=shard, error=repr(error))
         await pause(backoff_seconds(RETRY_SECONDS, tries - 1, RETRY_SECONDS_MAX))

@@ -7,14 +7,16 @@ worker. Jobs that were due at once and have no last moment never come here.
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from fairway.core.event import NewEvent
 from fairway.core.failure.retry import Decision, DecisionReason
-from fairway.core.ids import JobId, ShardId, TenantId
+from fairway.core.ids import JobId, ShardId, TenantId, Term
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import OnLate, Timing, is_too_late, lateness_ms, may_start
 from fairway.runtime.telemetry import OTHER_TYPES, Metrics, logger
@@ -28,9 +30,11 @@ from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.sessions.sessions import End, Lease
 from fairway.services.store_clock import StoreClock
 from fairway.store import promotion as store
-from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.connections.database import DISCONNECTED, Connection, Database
 from fairway.store.connections.error_classes import reason_of
 from fairway.store.events import add_events
+from fairway.store.flow_locks import FlowsBusy, Wait
+from fairway.store.flows import in_flows
 
 log = logger("lateness")
 
@@ -152,18 +156,42 @@ class Expirer:
             expired: set[str] = set()
 
             async def expire(some: Sequence[store.LateJob]) -> None:
-                keys = [(job.key.tenant, job.id) for job in some]
-                async with self._flow_news.counting(connection, shard, keys):
-                    expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
+                expired.update(await store.expire(connection, shard, term, some, TOO_LATE))
 
             if late:
                 await each_apart(late, expire, self._set_aside)
+            left = [job for job in late if job.id not in expired]
+            if left:
+                expired |= await self._expire_members(connection, shard, term, left)
         gone = [job for job in late if job.id in expired]
         self._dispatcher.expired([(job.id, job.key) for job in gone])
         for job in gone:
             self._lateness.tell("skipped", job.key.tenant, job.id, None)
         self._watchers.notify(JobId(job) for job in expired)
         return len(expired)
+
+    async def _expire_members(
+        self, connection: Connection, shard: ShardId, term: Term, left: Sequence[store.LateJob]
+    ) -> set[str]:
+        """Those that are in flows, tenant by tenant. Whose lock is not free comes next round; one
+        of them is waited for, shortly: should its lock never be free, its turn comes all the same.
+        """
+        expired: set[str] = set()
+        by_tenant = await _members_by_tenant(connection, shard, left)
+
+        async def expire(wait: Wait, some: Sequence[store.LateJob]) -> None:
+            keys = [(job.key.tenant, job.id) for job in some]
+            async with self._flow_news.counting(connection, shard, keys, wait):
+                done = await store.expire(connection, shard, term, some, TOO_LATE, in_flow=True)
+            expired.update(done)
+
+        wait = Wait.SHORT
+        for some in by_tenant:
+            try:
+                await each_apart(some, partial(expire, wait), self._set_aside)
+            except FlowsBusy:
+                wait = Wait.NOT
+        return expired
 
     def _set_aside(self, job: store.LateJob, error: Exception) -> None:
         self._aside.put(job.id, time.monotonic_ns() // 1000)
@@ -179,6 +207,18 @@ class Expirer:
         except DISCONNECTED:
             self._lateness.not_written(news)
             raise
+
+
+async def _members_by_tenant(
+    connection: Connection, shard: ShardId, left: Sequence[store.LateJob]
+) -> list[list[store.LateJob]]:
+    """Of these, the ones that are in flows: each tenant's, nobody always last."""
+    members = await in_flows(connection, shard, [(job.key.tenant, job.id) for job in left])
+    found: dict[TenantId, list[store.LateJob]] = defaultdict(list)
+    for job in left:
+        if job.id in members:
+            found[job.key.tenant].append(job)
+    return random.sample(list(found.values()), len(found))
 
 
 def within_bounds(news: list[LateExecution]) -> list[LateExecution]:

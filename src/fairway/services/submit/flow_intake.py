@@ -36,6 +36,7 @@ from fairway.services.transient_errors import told_if_away
 from fairway.store import flows as store
 from fairway.store import submissions
 from fairway.store.connections.database import Connection
+from fairway.store.flow_locks import lock_tenant
 from fairway.store.flows import FlowEffects, NewFlow, NewMember
 from fairway.store.submissions import KeyClaim
 
@@ -126,7 +127,7 @@ class FlowIntake:
     ) -> list[NewMember]:
         members = plan.members
         if wanted.after:
-            await store.lock_tenants(connection, shard, {tenant})
+            await lock_tenant(connection, shard, tenant)
             entry = await _entry(connection, shard, tenant, plan, wanted)
             if entry is not None:
                 await store.add(connection, shard, tenant, [entry])
@@ -145,7 +146,7 @@ class FlowIntake:
         ids = member_ids(flow, len(page.jobs), page.start)
         jobs = [queued(tenant.id, id_, new, types) for id_, new in zip(ids, page.jobs, strict=True)]
         async with told_if_away, self._turn(tenant.id) as connection:
-            await store.lock_tenants(connection, shard, {tenant.id})
+            await lock_tenant(connection, shard, tenant.id)
             size = await store.lock(connection, shard, tenant.id, flow)
             if is_there(size, flow, page):
                 return ids

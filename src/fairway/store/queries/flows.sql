@@ -1,8 +1,3 @@
--- name: lock_tenants
--- One at a time counts ends in a tenant's flows, or changes who waits for whom: several rows are locked for that, and
--- no order of rows would do for all.
-SELECT pg_advisory_xact_lock(:shard::int, one.tenant) FROM unnest(:tenants::int[]) AS one (tenant)
-
 -- name: read_members
 -- Where these jobs stand, of those that are in a flow.
 SELECT job.flows::text[], job.id::text AS id, job.tenant, job.state

@@ -127,6 +127,7 @@ CROSS JOIN LATERAL (
 -- A job that does not run is cancelled at once; the row lock decides against a racing promotion.
 UPDATE jobs SET state = 5, finished_at = now()
 WHERE shard = :shard AND tenant = :tenant AND id = :id AND state IN (0, 1)
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING id
 
@@ -137,5 +138,6 @@ FROM unnest(:tenants::int[], :ids::uuid[]) AS asked (tenant, id)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, asked.tenant, asked.id) AND (:shard, asked.tenant, asked.id)
   AND jobs.id = asked.id
   AND jobs.state IN (0, 1)
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id

@@ -76,5 +76,6 @@ FROM unnest(:tenants::int[], :ids::uuid[]) AS late (tenant, id)
 WHERE (jobs.shard, jobs.tenant, jobs.id) BETWEEN (:shard, late.tenant, late.id) AND (:shard, late.tenant, late.id)
   AND jobs.id = late.id
   AND jobs.state IN (0, 1) AND jobs.not_after < now()
+  AND (:in_flow::bool OR jobs.flows IS NULL)
   AND EXISTS (SELECT FROM shards WHERE shard = :shard AND term = :term FOR KEY SHARE)
 RETURNING jobs.id::text AS id
