@@ -1,4 +1,7 @@
-"""docs/CELERY.md as it stands: its project runs on a server with a worker, in fewer lines."""
+"""docs/CELERY.md as it stands: its project runs on a server with a worker, in fewer lines.
+
+And, on the same one, the block of docs/FLOWS.md that needs a server.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from typing import Any
 import pytest
 from examples.newsletter import mail
 from tests.acceptance.house import House
+from tests.acceptance.page_jobs import handed_in_by
 
+from fairway import App
 from fairway.testing import clock, drain, inline, manual
 
 ROOT = Path(__file__).parents[2]
@@ -60,10 +65,10 @@ def test_mails_are_tried_again_and_the_report_comes_in_the_morning(news: Any) ->
         assert [one.type for one in mode.enqueued] == ["news.report"] * 5
 
 
-async def test_the_newsletter_comes_out(
+async def test_the_newsletter_comes_out_and_flows_flow(
     house: House, news: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await house.open(app="examples.newsletter.jobs:app")
+    await house.open(app="tests.acceptance.page_jobs:app")
     monkeypatch.setenv("FAIRWAY_URL", house.urls[0])
     monkeypatch.setenv("FAIRWAY_API_KEY", house.api_key)
     assert await asyncio.to_thread(lambda: news.proof(7, "ed@example.com").result("30s")) == 1
@@ -80,3 +85,15 @@ async def test_the_newsletter_comes_out(
         while not (mail.FOLDER / "troubles").exists() or mail.count("sent") < 50:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert (mail.FOLDER / "troubles").read_text() == "news.send: nobody is no address\n"
+    await asyncio.to_thread(flow, App("flows", url=house.urls[0], api_key=house.api_key))
+
+
+def flow(app: App) -> None:
+    """What docs/FLOWS.md shows, with jobs and data of our own."""
+    text = (ROOT / "docs/FLOWS.md").read_text("utf-8")
+    _, _, block = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    given: dict[str, Any] = {**handed_in_by(app), "images": ["one", "two"], "album": "summer"}
+    given["first"], given["second"] = (given["fetch"].enqueue(at) for at in ("here", "there"))
+    exec(compile(block, "FLOWS.md", "exec"), given)  # noqa: S102  (our own page)
+    assert given["handle"].result("30s") == "summer"
+    app.close()
