@@ -53,54 +53,126 @@ TEXTS = (str, str | None, Path, Path | None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """What stands below each is its line in docs/SETTINGS.md."""
+
     data_dir: Path = Path(".fairway")
-    database_url: str | None = None  # replaces the embedded PostgreSQL
-    owner_database_url: str | None = None  # as who owns the tables, if database_url does not
-    row_security: bool = True  # the database lets a tenant's requests see its own rows only
+    """All state of `fairway up`: PostgreSQL, keys (`client.json`), the outcome journal. What it
+    makes is open to its owner only (0700; as root, PostgreSQL's own user may pass through: 0710). A
+    folder that was there before keeps its mode."""
+    database_url: str | None = None
+    """A PostgreSQL of your own in place of the embedded one: `postgresql://user@host/database`."""
+    owner_database_url: str | None = None
+    """The same database as the role that owns the tables, for migrations and partitions, where
+    `FAIRWAY_DATABASE_URL` is another: see
+    [the second wall](OPERATING.md#the-database-as-a-second-wall)."""
+    row_security: bool = True
+    """The database shows a tenant's requests that tenant's rows only; without the roles for it a
+    server does not start."""
     host: str = "127.0.0.1"
+    """Where the server listens."""
     port: int = 8700
-    advertised_url: str | None = None  # how other servers reach this one; made from host and port
-    shard_count: int = 1  # written once, when the database is founded
+    """And its port."""
+    advertised_url: str | None = None
+    """How other servers reach this one; from host and port unless told otherwise."""
+    shard_count: int = 1
+    """Parts that jobs are divided into, each with one owner; written once, when the database is
+    founded."""
     retention_days: int = 7
-    audit_days: int = 365  # how long it is known who changed what
-    storage_url: str | None = None  # object storage; a folder in data_dir unless told otherwise
+    """How long jobs that ended are kept; then history is dropped by partition. Unfinished ones live
+    on."""
+    audit_days: int = 365
+    """How long it is known who changed what."""
+    storage_url: str | None = None
+    """Object storage for checkpoints, large payloads and results: `s3://bucket/path`, `gs://…`,
+    `az://…` or `file:///…`; credentials from the usual variables of each. A folder `objects` in the
+    data folder unless told otherwise; but all servers of a database must share one: see
+    [object storage](OPERATING.md#object-storage)."""
     checkpoint_bytes_max: int = 64 << 20
+    """Of one checkpoint."""
     body_bytes_max: int = 16 << 20
-    body_room_bytes_max: int = 512 << 20  # of all large bodies under way, half of it for workers
+    """Of one request, so of a batch."""
+    body_room_bytes_max: int = 512 << 20
+    """All bodies of over 64 KB that are under way: half for requests, a fourth for tenants' own
+    workers, a fourth for shared workers; see [Memory](OPERATING.md#memory)."""
     payload_bytes_max: int = 8 << 20
-    inline_bytes_max: int = 64 << 10  # larger payloads and results go to object storage
+    """Of one job in a request."""
+    inline_bytes_max: int = 64 << 10
+    """Larger payloads and results go to object storage."""
     upload_bytes_max: int = 1 << 30
-    store_wait_seconds: float = 3.0  # somebody who asks waits this long for the store, then 503
-    results_waiting_bytes_max: int = 256 << 20  # large results on their way to object storage
-    uploads_in_flight: int = 8  # of one tenant, at a time
-    unclaimed_bytes_max: int = 10 << 30  # of one tenant: uploaded, and no job has come for it
-    uploaded_bytes_max: int = 100 << 30  # of one tenant: all uploads that are kept
-    uploads_kept_max: int = 20_000  # of one tenant: how many these are
-    term_seconds: float = 3.0  # an owner silent for this long has lost its shards
-    adoption_seconds: float = 1.0  # a new owner waits this long for workers to say what they run
-    lease_seconds: dict[str, float] = field(default_factory=dict)  # pool → seconds, over its own
-    timeout_grace_seconds: float = 30.0  # past a job's time limit its lease is taken back
-    lazy_running_ms: int = 100  # a short job that outlives this is written as running
-    window_jobs: int = 150_000  # jobs held in memory, whatever the depth
-    window_bytes: int = 64 << 20  # of their payloads
-    submit_waiting_max: int = 50_000  # accepted into the group commit and not on disk yet
-    promote_per_second: int = 3000  # due jobs that move to the backlog, per shard
-    promote_tenant_per_second: int = 1500  # and of one tenant
-    schedule_seconds_min: float = 10.0  # ticks of a recurring schedule are at least so far apart
+    """Of one upload."""
+    store_wait_seconds: float = 3.0
+    """Somebody who asks waits this long for PostgreSQL, then hears 503 with `Retry-After`."""
+    results_waiting_bytes_max: int = 256 << 20
+    """Large results on their way to object storage, in memory; of one tenant a fourth. What finds
+    no room stays at its worker, and holds no slot. As much again for small results on their way to
+    PostgreSQL: those that come while it is behind stay at their workers, with their slots."""
+    uploads_in_flight: int = 8
+    """Of one tenant at a time, at each server."""
+    unclaimed_bytes_max: int = 10 << 30
+    """Of one tenant: uploaded, and no job has come for it."""
+    uploaded_bytes_max: int = 100 << 30
+    """Of one tenant: all uploads that are kept, a day or two each, whether a job has come for them
+    or not."""
+    uploads_kept_max: int = 20_000
+    """Of one tenant: how many these are; they are counted one by one, every minute that the tenant
+    uploads."""
+    term_seconds: float = 3.0
+    """An owner silent for this long has lost its shards."""
+    adoption_seconds: float = 1.0
+    """So long a new owner waits for workers to say what they run."""
+    lease_seconds: dict[str, float] = field(default_factory=dict)
+    """A worker silent for this long has lost its leases, per pool."""
+    timeout_grace_seconds: float = 30.0
+    """So long after a job's time limit (or a tenth of it, if that is more) the server takes its
+    lease back."""
+    lazy_running_ms: int = 100
+    """A short job that runs longer is written down as running."""
+    window_jobs: int = 150_000
+    """Jobs that an owner holds in memory; the rest waits in the store."""
+    window_bytes: int = 64 << 20
+    """And bytes of their payloads."""
+    submit_waiting_max: int = 50_000
+    """Jobs on their way to disk; then 503 `OVERLOADED`."""
+    promote_per_second: int = 3000
+    """Due jobs that move to the backlog, per shard; also when an outage is made up for."""
+    promote_tenant_per_second: int = 1500
+    """And of one tenant."""
+    schedule_seconds_min: float = 10.0
+    """Ticks of a recurring schedule are at least so far apart."""
     schedules_per_tenant: int = 1000
-    connections_max: int = 10_000  # open at once; never more than half of the files we may open
-    connections_per_address: int = 1000  # shared workers and operators apart
-    head_seconds: float = 10.0  # for a request line and all headers to arrive
-    idle_seconds: float = 30.0  # a connection without a request is kept this long
-    unread_bytes_max: int = 256 << 20  # of all replies that wait in memory to be read
-    streams_max: int = 2000  # event streams that a server keeps open
+    """Recurring schedules of one tenant."""
+    connections_max: int = 10_000
+    """Open connections; never more than half of the files the process may open (it raises its own
+    limit to the hard one, up to 65 536)."""
+    connections_per_address: int = 1000
+    """From one address (IPv6: one /64), those of shared workers and operators apart. **Behind a
+    proxy or a NAT everybody has one address: set it to `FAIRWAY_CONNECTIONS_MAX`** and let the
+    proxy count. With several servers keep it above 800: what a server passes on for tenants comes
+    from its own address."""
+    head_seconds: float = 10.0
+    """For request line and headers, all of them; then 408."""
+    idle_seconds: float = 30.0
+    """A connection without a request is closed; one that is being answered, held or streamed is not
+    idle. A proxy must keep its own for less."""
+    unread_bytes_max: int = 256 << 20
+    """Replies that wait in memory to be read; when there are more, who has most of them loses its
+    largest."""
+    streams_max: int = 2000
+    """Event streams that a server keeps open; then 429 `TOO_MANY_STREAMS`."""
     streams_per_tenant: int = 500
-    waits_per_tenant: int = 500  # requests with `Prefer: wait`
+    """And of one tenant."""
+    waits_per_tenant: int = 500
+    """Requests held by `Prefer: wait`; one more is answered at once, with the job as it is."""
     drain_seconds: float = 25.0
-    metrics_name_types: bool = False  # whether /metrics tells job types to who has no key
-    log_level: str = "info"  # read by `log_options.py`, and by workers
-    log_format: str | None = None  # text or json; text on a terminal unless told otherwise
-    postgres_bin: Path | None = None  # a folder with PostgreSQL's programs, instead of the wheel's
+    """What running jobs get to finish when `fairway up` stops."""
+    metrics_name_types: bool = False
+    """`true` shows metrics by job type to who asks `/metrics` without an operator's key."""
+    log_level: str = "info"
+    """The least that is logged, by servers, workers and jobs: debug, info, warning, error."""
+    log_format: str | None = None
+    """Lines for people, `text`, or for programs, `json`; by whether it is a terminal, else."""
+    postgres_bin: Path | None = None
+    """A folder with PostgreSQL's programs for the embedded one, instead of the package's."""
 
     def lease_seconds_of(self, pool: Pool) -> float:
         return self.lease_seconds.get(pool.name, pool.lease_seconds)

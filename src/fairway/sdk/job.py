@@ -55,22 +55,22 @@ class JobOptions(TypedDict, total=False):
     """What `@app.job(...)` takes."""
 
     name: str  # the job type; the function's name unless told otherwise
-    pool: str
-    timeout: Duration
+    pool: str  # short, medium, long, or one of an operator's; short unless told otherwise
+    timeout: Duration  # of each run; without one there is no limit
     soft_timeout: Duration  # when SoftTimeLimit is raised in the handler, before the timeout
-    mode: RunMode
+    mode: RunMode  # by the pool, the limits and the function unless told otherwise
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     #: Short for retry=Retry(attempts): how often the handler may raise. No bound for runs that end
     #: otherwise: one over its time limit is tried once more (`most`), a crash costs no attempt.
     attempts: int
-    retry: Retry
+    retry: Retry  # how often, on which errors, after which pauses
     limits: Limits  # of a process of its own
     cancel_grace: Duration  # from being asked to stop until it is stopped; 5 minutes
     runaway_after: Duration  # processor time without progress or checkpoint; 0 for never
     depends_on: str  # what it leans on, such as stripe
     warm_key: str  # workers that keep this ready are preferred: an image, a model
     ignore_result: bool  # nothing that it returns is kept: `result()` is None
-    version: str
+    version: str  # of the type; operators see it
     concurrency: Limit | list[Limit]  # so many runs at once, of the type or of a key
     rate: Rate | list[Rate]  # so many starts in a while, likewise
     unique: Unique  # one job of its kind at a time
@@ -155,6 +155,7 @@ class Job(Generic[P, R]):
         return self.options()
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Hand one in, with the function's own arguments; back when it is on disk."""
         return self._as_declared.enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -168,6 +169,7 @@ class Job(Generic[P, R]):
         return self.options().enqueue_many(calls)
 
     async def aenqueue_many(self, calls: Iterable[PlainCall | TypedCall[P]]) -> list[Handle[R]]:
+        """Each a tuple of arguments, a dict of them, or `job.call(…)`; BatchRefused if any is."""
         return await self.options().aenqueue_many(calls)
 
     def s(self, *args: Any, **kwargs: Any) -> Signature:

@@ -29,12 +29,12 @@ class ScheduleOptions(TypedDict, total=False):
     name: str  # the job's unless told otherwise
     args: dict[str, Any]  # the handler's arguments, by name
     tick: str  # the argument that gets the tick
-    overlap: Overlap
-    catch_up: CatchUp
-    catch_up_window: Duration
-    jitter: Duration
-    starts_at: datetime
-    ends_at: datetime
+    overlap: Overlap  # what a tick does while the last run is not over
+    catch_up: CatchUp  # which of the missed ticks run after an outage
+    catch_up_window: Duration  # how far back, for `all`
+    jitter: Duration  # how far runs of one tick are spread
+    starts_at: datetime  # no tick before
+    ends_at: datetime  # none after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

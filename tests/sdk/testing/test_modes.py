@@ -184,6 +184,20 @@ def test_drain_goes_by_priority_then_age() -> None:
         assert [record.state for record in mode.enqueued] == [State.SUCCEEDED, State.SUCCEEDED]
 
 
+def test_drain_begins_with_the_highest_priority_as_servers_do() -> None:
+    ran: list[str] = []
+
+    @App("order").job
+    def note(text: str) -> None:
+        ran.append(text)
+
+    with testing.manual():
+        for priority, text in ((1, "low"), (9, "high"), (9, "high, younger")):
+            note.options(priority=priority).enqueue(text)
+        testing.drain()
+    assert ran == ["high", "high, younger", "low"]
+
+
 def test_cancel_keeps_a_job_from_running() -> None:
     with testing.manual():
         handle = score.enqueue("cv1")

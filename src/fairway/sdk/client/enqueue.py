@@ -34,11 +34,11 @@ REFUSALS_SHOWN = 5
 class EnqueueOptions(TimeOptions, total=False):
     """What `job.options(...)` takes: a word about these jobs, not about the type."""
 
-    pool: str
-    timeout: Duration
+    pool: str  # another than the type's
+    timeout: Duration  # of each run
     priority: int  # 9 first … 0 last, among the tenant's own jobs
     fair_key: str  # whose job it is among your own customers: they share your part evenly
-    idempotency_key: str
+    idempotency_key: str  # a second call with it makes no second job
     tags: Sequence[str]  # words to find the jobs by
     metadata: Mapping[str, str]  # words of your own, shown with them
     after: Sequence[Handle[Any]]  # jobs that must succeed before this one starts

@@ -115,7 +115,10 @@ def group(
 
 
 class FlowHandle:
-    """A flow that was handed in: its state as a whole, and handles of its jobs."""
+    """A flow that was handed in: its state as a whole, and handles of its jobs.
+
+    It has `id`, `jobs` and `last`, whose result is the flow's.
+    """
 
     def __init__(
         self,
@@ -130,6 +133,7 @@ class FlowHandle:
         self._door = door
 
     async def astatus(self) -> FlowView:
+        """State, counts, and the last job of it that did not succeed."""
         return await self._door.look(self.id)
 
     def status(self) -> FlowView:

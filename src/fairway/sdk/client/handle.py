@@ -74,7 +74,9 @@ class Handle(Generic[R]):
         return blocking_run(self.astatus())
 
     async def acancel(self, *, children: bool = False) -> JobStatus:
-        """With `children`, also what its run started, and what came of that.
+        """A job that waits is cancelled, one that runs is asked to stop.
+
+        With `children`, also what its run started, and what came of that.
 
         A job that has ended is no Conflict then: only what came of it is cancelled.
         """

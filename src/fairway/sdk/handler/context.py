@@ -98,7 +98,11 @@ class RunFacts(Struct, frozen=True, gc=False):
 
 
 class Ctx:
-    """One run of one job."""
+    """One run of one job.
+
+    `job_id` is the same for all runs of the job, `attempt` and `delivery` count them. Besides there
+    are `type`, `tenant` and `timeout_seconds`.
+    """
 
     # What most runs never change has its value on the class: tens of thousands begin a second.
     thread: ThreadRun | None = None  # the call under way, when the job runs in a thread
@@ -135,6 +139,7 @@ class Ctx:
 
     @property
     def first_attempt(self) -> bool:
+        """Whether no run of it has failed yet."""
         return self.attempt == 1
 
     @property

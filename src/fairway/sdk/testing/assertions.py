@@ -33,6 +33,7 @@ def assert_enqueued(job: Job[..., Any], args: Mapping[str, Any] | None = None) -
 
 
 def refute_enqueued(job: Job[..., Any], args: Mapping[str, Any] | None = None) -> None:
+    """No job of this type with (at least) these arguments."""
     wanted = _as_json(args)
     found = [one for one in all_enqueued(job) if not _differences(one, wanted)]
     if found:

@@ -197,8 +197,8 @@ class MemoryDoor:
         return record
 
     def _turn(self, record: Enqueued) -> tuple[float, int, str]:
-        """Due jobs by priority, then age; then the others by when they fall due."""
-        return max(record.due_at, self.clock.unix_seconds), record.request.priority, record.id
+        """Due jobs by priority, 9 first, then age; then the others by when they fall due."""
+        return max(record.due_at, self.clock.unix_seconds), -record.request.priority, record.id
 
 
 def _tell_hooks(ctx: Ctx, record: Enqueued, end: Outcome, *, is_dead: bool) -> None:
