@@ -194,7 +194,9 @@ class Platform:
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.hints = Hints()
-        ports = SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints)
+        ports = SubmissionPorts(
+            self.wakeups.of("promoter"), self.hints, on_replaced=self.watchers.notify
+        )
         self.submissions = Submissions(
             self.database, self.directory, self.dispatcher, self.admission, self.instruments,
             self.store_clock, ports, shard_count=self.cluster.shard_count,

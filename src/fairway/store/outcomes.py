@@ -6,7 +6,7 @@ reply was lost can be sent again: rows that it wrote the first time count as wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -242,12 +242,13 @@ async def cancel_many(
     connection: Connection, shard: ShardId, term: Term, tenant: TenantId, ids: Sequence[JobId]
 ) -> set[str]:
     """Those that waited and are now cancelled."""
-    rows = await fetch(
-        connection,
-        _SQL["cancel_many"],
-        shard=shard,
-        term=term,
-        tenants=[tenant] * len(ids),
-        ids=sorted(ids),
-    )
+    return await cancel_each(connection, shard, term, [(tenant, job) for job in ids])
+
+
+async def cancel_each(
+    connection: Connection, shard: ShardId, term: Term, keys: Iterable[tuple[TenantId, JobId]]
+) -> set[str]:
+    """The same, of several tenants."""
+    asked = arrays.columns(sorted(keys), "tenants", "ids")  # in one order for all
+    rows = await fetch(connection, _SQL["cancel_many"], shard=shard, term=term, **asked)
     return {row["id"] for row in rows}

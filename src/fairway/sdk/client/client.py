@@ -19,13 +19,13 @@ from msgspec import Raw
 
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lifecycle import BY_LABEL, State
+from fairway.sdk.client import job_calls
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.blocking import is_driving, run
 from fairway.sdk.client.coalescer import Coalescer
 from fairway.sdk.client.flow_calls import FlowCalls
 from fairway.sdk.client.gathering import JOB_BYTES_MAX
 from fairway.sdk.client.job_calls import (
-    AGAIN_ON_SUBMIT,
     JSON,
     JobCalls,
     decode_accepted,
@@ -143,13 +143,8 @@ class Client:
         return await self._submit(await self._uploaded(submission), key)
 
     async def _submit(self, submission: Submission, key: str) -> str:
-        question = Question(
-            "POST",
-            "/v1/jobs",
-            encode(submission.request),
-            {**JSON, "Idempotency-Key": key},
-            again_on=AGAIN_ON_SUBMIT,
-        )
+        headers = {**JSON, "Idempotency-Key": key}
+        question = job_calls.submission("/v1/jobs", encode(submission.request), headers)
         return decode_accepted(await self._transport.ask(question)).id
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
@@ -324,7 +319,7 @@ class Client:
         else:
             headers["Idempotency-Key"] = os.urandom(16).hex()
         body += b"}"
-        question = Question("POST", "/v1/jobs/batch", body, headers, again_on=AGAIN_ON_SUBMIT)
+        question = job_calls.submission("/v1/jobs/batch", body, headers)
         reply = decode_batch(await self._transport.ask(question))
         return [item.id or refusal_of(item) for item in reply.items]
 
