@@ -51,6 +51,7 @@ async def test_a_later_call_of_the_same_caller_takes_its_place(
     ids = await new_jobs(tenant, 2)
     first = asyncio.create_task(ask(tenant, ids[:1], wait_seconds=60, caller="me"))
     await until(lambda: ids[0] in {job for _, job in house.platform.watchers.watched()})
+    await ask(tenant, ids[1:])  # by then the first has looked, and waits
     second = asyncio.create_task(ask(tenant, ids, wait_seconds=60, caller="me"))
     async with asyncio.timeout(HANG_SECONDS):
         assert await first == {"jobs": [], "missing": []}
