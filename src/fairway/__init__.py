@@ -43,7 +43,7 @@ from fairway.sdk.http.unreachable import Unreachable
 from fairway.sdk.job import Job
 from fairway.sdk.key_limits import Limit, Rate
 from fairway.sdk.limits import Limits
-from fairway.sdk.unique import Unique
+from fairway.sdk.unique import Debounce, Unique
 from fairway.wire.run_logs import LogLine
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "CheckpointRefused",
     "Conflict",
     "Ctx",
+    "Debounce",
     "DependencyFailed",
     "Enqueueing",
     "Exponential",

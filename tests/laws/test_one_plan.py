@@ -45,7 +45,7 @@ HOT = [
     "reschedule", "promote_due", "read_streams", "read_streams_by_bytes", "streams_with_work",
     "next_queued", "due_bunches", "end_refused", "next_second", "passed_last_moments",
     "jobs_ahead", "read_running", "read_members", "release", "give_up",
-    "claim_unique",
+    "claim_unique", "lock_waiting",
 ]  # fmt: skip
 CALM = [
     "replay", "discard", "next_dead", "list_dead", "save_checkpoint", "drop_finished_checkpoints",

@@ -53,6 +53,9 @@ KEPT = frozenset(
         b"preference-applied",
         b"www-authenticate",
         b"x-content-type-options",
+        b"idempotent-replayed",
+        b"ratelimit",
+        b"ratelimit-policy",
     }
 )
 #: Headers of a request that are about the caller's own connection.

@@ -25,6 +25,7 @@ from fairway.api.jobs import (
     submit,
     submit_batch,
     uploads,
+    wait_many,
 )
 from fairway.api.operators import health, keys, pauses, pools_and_types, tenants
 from fairway.api.operators import workers as workers_list
@@ -48,7 +49,7 @@ GROUPS = (
     Group(
         "Jobs",
         "Submit work and hear what became of it. These need a tenant's key.",
-        (submit, submit_batch, listing, jobs, uploads, bulk, events, explain, job_logs),
+        (submit, submit_batch, listing, jobs, uploads, bulk, wait_many, events, explain, job_logs),
     ),
     Group(
         "Flows",

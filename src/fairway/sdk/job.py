@@ -40,7 +40,7 @@ from fairway.sdk.handler.codec import Codec, ForgetfulCodec, refuse_unnamed_para
 from fairway.sdk.handler.outcomes import Retry
 from fairway.sdk.key_limits import KeyLimits, Limit, Rate
 from fairway.sdk.limits import Limits
-from fairway.sdk.unique import Unique, UniqueKey
+from fairway.sdk.unique import Debounce, Unique, UniqueKey
 from fairway.wire.job_type import TypeTerms
 from fairway.wire.messages import JOB_TYPE_PATTERN, JOB_TYPE_WORDS
 
@@ -74,6 +74,7 @@ class JobOptions(TypedDict, total=False):
     concurrency: Limit | list[Limit]  # so many runs at once, of the type or of a key
     rate: Rate | list[Rate]  # so many starts in a while, likewise
     unique: Unique  # one job of its kind at a time
+    debounce: Debounce | Duration  # of many in a while the last one
     schema: dict[str, Any]  # JSON Schema of the arguments, checked when a job is submitted
 
 
@@ -102,7 +103,9 @@ class Job(Generic[P, R]):
         self.key_limits = KeyLimits(
             self.name, function, options.get("concurrency"), options.get("rate")
         )
-        self.unique_key = UniqueKey(self.name, function, options.get("unique"))
+        self.unique_key = UniqueKey(
+            self.name, function, options.get("unique"), options.get("debounce")
+        )
         self.terms = self._terms(options)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__wrapped__ = function.__module__, function

@@ -1,4 +1,7 @@
-"""One job of a kind at a time: `@app.job(unique=Unique(within="1h", on_conflict="return"))`."""
+"""One job of a kind at a time: `@app.job(unique=Unique(within="1h", on_conflict="return"))`.
+
+And the last of many in a while: `@app.job(debounce=Debounce("10s", by="customer", most="1m"))`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from fairway.sdk.key_limits import JobKey
 from fairway.wire.unique import WHILE_LIVE, UniqueRequest, WhileState
 
 ARGUMENTS = "args"  # all of them together, in place of a key
-CONFLICTS = ("reject", "return")
+OnConflict = Literal["reject", "return", "replace"]
+DAY_SECONDS = 24 * 3600
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -31,7 +35,7 @@ class Unique:
         by: str = ARGUMENTS,
         within: Duration = "1d",
         while_: Iterable[WhileState] = WHILE_LIVE,
-        on_conflict: Literal["reject", "return"] = "reject",
+        on_conflict: OnConflict = "reject",
     ) -> None:
         self.by = by
         self.within_seconds = seconds_of(within)
@@ -42,16 +46,63 @@ class Unique:
         known = get_args(WhileState)
         if not self.while_states or set(self.while_states) - set(known):
             raise ValueError(f"Unique(while_=…) names some of {', '.join(known)}")
-        if on_conflict not in CONFLICTS:
-            raise ValueError(f"Unique(on_conflict=…) is reject or return, not {on_conflict!r}")
+        if on_conflict not in get_args(OnConflict):
+            raise ValueError(
+                f"Unique(on_conflict=…) is reject, return or replace, not {on_conflict!r}"
+            )
+        if on_conflict == "replace" and not {"scheduled", "queued"} & set(self.while_states):
+            raise ValueError(
+                "Unique(on_conflict='replace') replaces jobs that wait: while_ must have"
+                " scheduled or queued"
+            )
+
+
+class Debounce:
+    """A job runs when no other of its kind has come for so long; each takes the last one's place.
+
+    `by` is as for Unique: all arguments, one, or a template. However many come, one runs at the
+    latest after `most`, counted from the first.
+    """
+
+    def __init__(
+        self, delay: Duration, *, by: str = ARGUMENTS, most: Duration | None = None
+    ) -> None:
+        self.delay_seconds = seconds_of(delay)
+        self.by = by
+        self.most_seconds = None if most is None else seconds_of(most)
+        if not 0 < self.delay_seconds <= DAY_SECONDS:
+            raise ValueError(f"Debounce(…) is longer than nothing, a day at most, not {delay!r}")
+        if self.most_seconds is not None and self.most_seconds < self.delay_seconds:
+            raise ValueError(f"Debounce(most=…) is no shorter than its delay, not {most!r}")
+        if self.most_seconds is not None and self.most_seconds > DAY_SECONDS:
+            raise ValueError(f"Debounce(most=…) is a day at most, not {most!r}")
+
+    @property
+    def unique(self) -> Unique:
+        """What it is to a server, beside a delay. One that is due is left to run."""
+        within = self.delay_seconds + DAY_SECONDS
+        return Unique(by=self.by, within=within, while_=["scheduled"], on_conflict="replace")
 
 
 class UniqueKey:
     """What a job type says of it, ready to be said of each of its jobs."""
 
-    def __init__(self, job_type: str, function: Callable[..., Any], wanted: Unique | None) -> None:
+    def __init__(
+        self,
+        job_type: str,
+        function: Callable[..., Any],
+        wanted: Unique | None,
+        debounce: Debounce | Duration | None = None,
+    ) -> None:
+        if wanted is not None and debounce is not None:
+            raise ValueError(f"{job_type}: give either unique= or debounce=, not both")
+        if debounce is not None and not isinstance(debounce, Debounce):
+            debounce = Debounce(debounce)
+        wanted = wanted if debounce is None else debounce.unique
         self._job_type = job_type
         self._wanted = wanted
+        self.delay_seconds = None if debounce is None else debounce.delay_seconds
+        self._most_seconds = None if debounce is None else debounce.most_seconds
         parameters = inspect.signature(function).parameters
         self._key = None if wanted is None or wanted.by == ARGUMENTS else JobKey(wanted.by)
         for name in self._key.arguments if self._key else ():
@@ -73,6 +124,7 @@ class UniqueKey:
             within_seconds=wanted.within_seconds,
             while_states=wanted.while_states,
             on_conflict=wanted.on_conflict,
+            delay_most_seconds=self._most_seconds,
         )
 
     def _key_of(self, given: Mapping[str, Any]) -> str:

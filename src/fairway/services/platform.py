@@ -40,6 +40,7 @@ from fairway.services.jobs.families import Families
 from fairway.services.jobs.flows import Flows
 from fairway.services.jobs.job_logs import JobLogs
 from fairway.services.jobs.lookup import JobLookup
+from fairway.services.jobs.many_waits import ManyWaits
 from fairway.services.jobs.waiting import JobWaits
 from fairway.services.jobs.watchers import Watchers
 from fairway.services.maintenance.checkpoint_watch import CheckpointWatch
@@ -194,7 +195,9 @@ class Platform:
             self.dispatcher, self.instruments, waiting_max=self.settings.submit_waiting_max
         )
         self.hints = Hints()
-        ports = SubmissionPorts(on_scheduled=self.wakeups.of("promoter"), hints=self.hints)
+        ports = SubmissionPorts(
+            self.wakeups.of("promoter"), self.hints, on_replaced=self.watchers.notify
+        )
         self.submissions = Submissions(
             self.database, self.directory, self.dispatcher, self.admission, self.instruments,
             self.store_clock, ports, shard_count=self.cluster.shard_count,
@@ -294,6 +297,7 @@ class Platform:
             self.database, self.dispatcher, self.store_clock, shard_count=self.cluster.shard_count
         )
         self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
+        self.many_waits = ManyWaits(self.database, self.watchers, self.clock)
         self.explainer = Explainer(
             self.database, self.dispatcher, self.job_lookup, self.fair_share_loop, self.checkpoints,
             self.store_clock, self.recorder.large_results.waiting.get,

@@ -6,7 +6,7 @@ reply was lost can be sent again: rows that it wrote the first time count as wri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
@@ -253,7 +253,20 @@ async def cancel_many(
     in_flow: bool = False,
 ) -> set[str]:
     """Those that waited and are now cancelled."""
+    keys = [(tenant, job) for job in ids]
+    return await cancel_each(connection, shard, term, keys, in_flow=in_flow)
+
+
+async def cancel_each(
+    connection: Connection,
+    shard: ShardId,
+    term: Term,
+    keys: Iterable[tuple[TenantId, JobId]],
+    *,
+    in_flow: bool = False,
+) -> set[str]:
+    """The same, of several tenants."""
     given = {"shard": shard, "term": term, "in_flow": in_flow}
-    tenants = [tenant] * len(ids)
-    rows = await fetch(connection, _SQL["cancel_many"], **given, tenants=tenants, ids=sorted(ids))
+    asked = arrays.columns(sorted(keys), "tenants", "ids")  # in one order for all
+    rows = await fetch(connection, _SQL["cancel_many"], **given, **asked)
     return {row["id"] for row in rows}

@@ -242,6 +242,7 @@ CREATE TABLE unique_jobs (
     job          uuid        NOT NULL,                    -- who holds it
     states       smallint    NOT NULL,                    -- in which it does, as bits
     expires_at   timestamptz NOT NULL,                    -- and until when
+    since        timestamptz,                             -- the first of those it replaced; NULL: it replaced none
     PRIMARY KEY (shard, tenant, digest)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 20000,

@@ -27,6 +27,17 @@ class UniqueRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_defau
         doc("And only in these states; all that are not final, unless told otherwise."),
     ] = None
     on_conflict: Annotated[
-        Literal["reject", "return"],
-        doc("Refuse this job (409), or answer with the one that is there."),
+        Literal["reject", "return", "replace"],
+        doc(
+            "Refuse this job (409), answer with the one that is there, or take its place: one that"
+            " waits is cancelled as this one is made. One that runs and counts is not replaced"
+            " (409), nor one that other jobs of a flow count on."
+        ),
     ] = "reject"
+    delay_most_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=WITHIN_MS_MAX / 1000)] | None,
+        doc(
+            "With `replace` and a delay: it is due so long after the first of those that were"
+            " replaced one after the other, at the latest."
+        ),
+    ] = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.api.house import problem
+from tests.api.house import House, open_house, problem
 
 JOBS = "/v1/jobs"
 
@@ -26,6 +26,29 @@ async def test_the_second_of_a_kind(tenant: httpx2.AsyncClient) -> None:
     assert batch.json()["items"][0]["id"] == first.json()["id"]
 
 
+async def test_through_any_server_the_owner_replaces(house: House) -> None:
+    body: dict[str, Any] = {
+        "type": "nobody.runs.this",
+        "unique": {"key": "report-8", "on_conflict": "replace"},
+    }
+    _, key = house.new_tenant()
+    with open_house(house.dsn) as second:
+        async with house.caller(key) as near, second.caller(key) as far:
+            first = await near.post(JOBS, json=body)
+            headers = {"Idempotency-Key": "k"}
+            other = await far.post(JOBS, json=body, headers=headers)
+            assert other.status_code == 202, other.text
+            assert "ratelimit" in other.headers
+            again = await far.post(JOBS, json=body, headers=headers)
+            assert again.json()["id"] == other.json()["id"]
+            assert again.headers["idempotent-replayed"] == "true"
+            batch = await far.post(f"{JOBS}/batch", json={"jobs": [body, body]})
+            ids = [first.json()["id"], other.json()["id"]]
+            ids += [item["id"] for item in batch.json()["items"]]
+            found = [(await near.get(f"{JOBS}/{id_}")).json()["state"] for id_ in ids]
+            assert found == ["cancelled", "cancelled", "cancelled", "queued"]
+
+
 @pytest.mark.parametrize(
     ("unique", "pointer"),
     [
@@ -33,7 +56,9 @@ async def test_the_second_of_a_kind(tenant: httpx2.AsyncClient) -> None:
         ({"key": "a", "while_states": []}, "/unique/while_states"),
         ({"key": "a", "while_states": ["nowhere"]}, "/unique/while_states"),
         ({"key": "a", "within_seconds": 0}, "/unique/within_seconds"),
-        ({"key": "a", "on_conflict": "replace"}, "/unique/on_conflict"),
+        ({"key": "a", "on_conflict": "fight"}, "/unique/on_conflict"),
+        ({"key": "a", "on_conflict": "replace", "while_states": ["dead"]}, "/unique/while_states"),
+        ({"key": "a", "delay_most_seconds": 60}, "/unique/delay_most_seconds"),
     ],
 )
 async def test_what_cannot_be_unique_is_refused(

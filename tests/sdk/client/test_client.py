@@ -12,7 +12,14 @@ import pytest
 from tests.sdk.tiny_server import API_KEY, Reply, TinyServer, problem
 
 from fairway import App, BatchRefused, Handle, Job, JobFailed, StillRunning, Unreachable
-from fairway.core.errors import Forbidden, InvalidRequest, LimitReached, NotFound, Unavailable
+from fairway.core.errors import (
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    LimitReached,
+    NotFound,
+    Unavailable,
+)
 
 
 class Score(msgspec.Struct):
@@ -73,6 +80,13 @@ async def test_not_now_is_tried_again(score: ScoreJob, server: TinyServer, statu
     server.moods.extend([Reply(status, problem("OVERLOADED", status)), Reply(status)])
     await score.aenqueue("cv1", "r1")
     assert len(server.requests) == 3
+
+
+async def test_one_that_is_not_unique_is_told_at_once(score: ScoreJob, server: TinyServer) -> None:
+    server.moods.append(Reply(409, problem("NOT_UNIQUE", 409)))
+    with pytest.raises(Conflict):
+        await score.aenqueue("cv1", "r1")
+    assert len(server.requests) == 1
 
 
 async def test_a_large_payload_is_put_again(score: ScoreJob, server: TinyServer) -> None:

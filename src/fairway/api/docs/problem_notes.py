@@ -75,7 +75,8 @@ PROBLEM_NOTES: dict[str, ProblemNote] = {
     ),
     "NOT_UNIQUE": ProblemNote(
         "The job was to be the only one of its kind, and another with the same unique key still"
-        " counts: it is in one of the states named, and its time is not over.",
+        " counts: it is in one of the states named, and its time is not over. If it was to be"
+        " replaced: it does not wait any more, or other jobs of a flow count on it.",
         "Nothing to do, as a rule: the sentence names the job that is there. With `on_conflict`"
         " set to `return` it is the answer.",
     ),

@@ -29,7 +29,7 @@ from fairway.api.jobs import views
 from fairway.api.jobs.key_limits import packed_limits
 from fairway.api.jobs.submit_large import submit_large
 from fairway.api.jobs.times import is_plainly_due, wish_of
-from fairway.api.jobs.unique import unique_wish
+from fairway.api.jobs.unique import replaces_others, unique_wish
 from fairway.api.payloads.body_cost import (
     CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
@@ -42,6 +42,7 @@ from fairway.api.relay import Edge
 from fairway.core.backlog.lanes import lane_of
 from fairway.core.backpressure.rate_limit import Quota
 from fairway.core.errors import FairwayError, Forbidden, InvalidRequest
+from fairway.core.ids import shard_for_tenant
 from fairway.core.job import JobMarks
 from fairway.core.tenant import Tenant
 from fairway.services.jobs.lookup import JobSight
@@ -110,7 +111,13 @@ OF_SUBMISSIONS = (
             ),
         ),
     ),
-    problems=(*OF_SUBMISSIONS, "IDEMPOTENCY_KEY_REUSED", "NOT_UNIQUE", "OBJECT_DAMAGED"),
+    problems=(
+        *OF_SUBMISSIONS,
+        "IDEMPOTENCY_KEY_REUSED",
+        "NOT_UNIQUE",
+        "OBJECT_DAMAGED",
+        "NOT_OWNER",
+    ),
 )
 class SubmitJob:
     """Submit a job
@@ -124,6 +131,7 @@ class SubmitJob:
 
     def __init__(self, edge: Edge) -> None:
         platform = self._platform = edge.platform
+        self._relay = edge.relay
         self._registry = platform.registry
         self._schemas = PayloadSchemas(platform.registry.schemas)
         self._bodies = platform.bodies.requests
@@ -138,8 +146,9 @@ class SubmitJob:
         try:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
-            verdict = await self._accept(scope, receive, (key_id, tenant))
-            await self._answer(scope, send, (key_id, tenant), verdict)
+            verdict = await self._accept(scope, receive, send, (key_id, tenant))
+            if verdict is not None:
+                await self._answer(scope, send, (key_id, tenant), verdict)
         except FairwayError as error:
             self._platform.admission.count_refusal(tenant, error.code)
             if isinstance(error, InvalidRequest):
@@ -147,17 +156,16 @@ class SubmitJob:
             raise
 
     async def _accept(
-        self, scope: Scope, receive: Receive, asked_by: tuple[str, Tenant]
-    ) -> Accepted:
-        key_id, tenant = asked_by
-        key, counted = idempotency_key(scope), (self._bodies, tenant.id)
-        body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT, counted=counted)
-        plain = len(body) <= LIGHT_BYTES and is_plain(body)
-        if plain or len(body) <= CAREFUL_BYTES_MAX:
-            new = self._understand(body, plain=plain)
-        else:  # a long look must not hold up everybody else
-            look = partial(self._understand, body, plain=False)
-            new = await self._platform.heavy.run(tenant.id, look, len(body))
+        self, scope: Scope, receive: Receive, send: Send, asked_by: tuple[str, Tenant]
+    ) -> Accepted | None:
+        """None: the owner has answered, for it alone replaces jobs."""
+        key, (key_id, tenant) = idempotency_key(scope), asked_by
+        body, new = await self._read(scope, receive, tenant)
+        if new.unique is not None and replaces_others([new]):
+            shard = shard_for_tenant(tenant.id, self._platform.cluster.shard_count)
+            if self._relay.is_elsewhere(shard):
+                await self._relay.pass_on(scope, body, send, shard=shard)
+                return None
         if key is not None:
             is_short = len(body) <= LIGHT_BYTES
             hashed = partial(hash_of, body, new.upload)
@@ -171,6 +179,16 @@ class SubmitJob:
         if isinstance(verdict, FairwayError):
             raise verdict
         return verdict
+
+    async def _read(self, scope: Scope, receive: Receive, tenant: Tenant) -> tuple[bytes, NewJob]:
+        counted = (self._bodies, tenant.id)
+        body = await read_body(scope, receive, self._body_max, if_larger=UPLOAD_IT, counted=counted)
+        plain = len(body) <= LIGHT_BYTES and is_plain(body)
+        if plain or len(body) <= CAREFUL_BYTES_MAX:
+            return body, self._understand(body, plain=plain)
+        # a long look must not hold up everybody else
+        look = partial(self._understand, body, plain=False)
+        return body, await self._platform.heavy.run(tenant.id, look, len(body))
 
     def _understand(self, body: bytes, *, plain: bool) -> NewJob:
         if not plain:

@@ -25,6 +25,7 @@ from fairway.api.jobs.submit import (
     new_job,
 )
 from fairway.api.jobs.submit_large import submit_large
+from fairway.api.jobs.unique import replaces_others
 from fairway.api.payloads.body_cost import (
     CAREFUL_BYTES_MAX,
     LIGHT_BYTES,
@@ -34,6 +35,7 @@ from fairway.api.payloads.body_cost import (
 from fairway.api.payloads.payload_schema import PayloadSchemas
 from fairway.api.relay import Edge
 from fairway.core.errors import FairwayError, InvalidRequest
+from fairway.core.ids import shard_for_tenant
 from fairway.core.tenant import Tenant
 from fairway.runtime.loops import WorkInParts
 from fairway.services.registry.tenants_and_keys import Principal
@@ -84,7 +86,7 @@ Wanted: TypeAlias = NewJob | FairwayError  # of a batch: a job, or what is wrong
         },
         headers=(parts.REPLAYED, parts.RATE_LIMIT, parts.RATE_LIMIT_POLICY),
     ),
-    problems=OF_SUBMISSIONS,
+    problems=(*OF_SUBMISSIONS, "NOT_OWNER"),
 )
 class SubmitBatch:
     """Submit many jobs
@@ -100,6 +102,7 @@ class SubmitBatch:
 
     def __init__(self, edge: Edge) -> None:
         platform = self._platform = edge.platform
+        self._relay = edge.relay
         self._schemas = PayloadSchemas(platform.registry.schemas)
         self._body_max = platform.settings.body_bytes_max
 
@@ -108,7 +111,12 @@ class SubmitBatch:
         try:
             if is_large(scope):
                 self._platform.admission.refuse_debtors(tenant)
-            wanted = await self._read(scope, receive, tenant)
+            body, wanted = await self._read(scope, receive, tenant)
+            shard = shard_for_tenant(tenant.id, self._platform.cluster.shard_count)
+            if self._relay.is_elsewhere(shard) and replaces_others(_good(wanted)):
+                await self._relay.pass_on(scope, body, send, shard=shard)
+                return
+            del body  # what it asks for may wait for long
             self._platform.revocation.check(key_id)  # the body may have been long on its way
             await self._submit(scope, send, (key_id, tenant), wanted)
         except FairwayError as error:
@@ -117,22 +125,24 @@ class SubmitBatch:
                 self._platform.admission.charge(tenant, scope.get(BODY_BYTES, 0))
             raise
 
-    async def _read(self, scope: Scope, receive: Receive, tenant: Tenant) -> list[Wanted]:
+    async def _read(
+        self, scope: Scope, receive: Receive, tenant: Tenant
+    ) -> tuple[bytes, list[Wanted]]:
         key = idempotency_key(scope)
         counted = (self._platform.bodies.requests, tenant.id)
         body = await read_body(scope, receive, self._body_max, if_larger=SPLIT_IT, counted=counted)
         plain = len(body) <= LIGHT_BYTES and is_strict(body)
         if plain or len(body) <= CAREFUL_BYTES_MAX:
-            return await self._understand_in_parts(tenant, body, key, plain=plain)
+            return body, await self._understand_in_parts(tenant, body, key, plain=plain)
         # a long look must not hold up everybody else
         look = partial(self._understand, body, key)
-        return await self._platform.heavy.run(tenant.id, look, len(body))
+        return body, await self._platform.heavy.run(tenant.id, look, len(body))
 
     async def _submit(
         self, scope: Scope, send: Send, asked_by: tuple[str, Tenant], wanted: list[Wanted]
     ) -> None:
         _, tenant = asked_by
-        good = [item for item in wanted if isinstance(item, NewJob)]
+        good = _good(wanted)
         inline_max = self._platform.settings.inline_bytes_max
         if any(len(new.payload) > inline_max or new.upload is not None for new in good):
             answers = await submit_large(self._platform, asked_by, good, self._schemas)
@@ -194,6 +204,10 @@ class SubmitBatch:
                 return error
 
         return understand
+
+
+def _good(wanted: list[Wanted]) -> list[NewJob]:
+    return [item for item in wanted if isinstance(item, NewJob)]
 
 
 def _may_be_deep(payload: bytes) -> bool:

@@ -9,30 +9,33 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw
 
 from fairway.core.errors import FairwayError, InvalidRequest
 from fairway.core.lifecycle import BY_LABEL, State
+from fairway.sdk.client import job_calls
 from fairway.sdk.client.backend import Submission
 from fairway.sdk.client.blocking import is_driving, run
 from fairway.sdk.client.coalescer import Coalescer
 from fairway.sdk.client.flow_calls import FlowCalls
 from fairway.sdk.client.gathering import JOB_BYTES_MAX
 from fairway.sdk.client.job_calls import (
-    AGAIN_ON_SUBMIT,
     JSON,
+    Asked,
     JobCalls,
     decode_accepted,
     decode_batch,
     refusal_of,
 )
 from fairway.sdk.client.log_reader import follow_lines, read_lines
+from fairway.sdk.client.received import decode_children, decode_ends, decode_view
+from fairway.sdk.client.shared_waits import SharedWaits
 from fairway.sdk.http.lean_servers import LeanServers
 from fairway.sdk.http.proxies import is_proxied
 from fairway.sdk.http.settings import ClientSettings
@@ -41,7 +44,6 @@ from fairway.sdk.http.transport import NotNow, Question, RefusedRepeat, Transpor
 from fairway.wire.messages import (
     BATCH_MAX,
     EMPTY_OBJECT,
-    JobList,
     JobView,
     Reschedule,
     encode,
@@ -60,29 +62,9 @@ ROUNDING_SECONDS = 0.05  # so that 5 s, a moment later, are still asked for as 5
 
 _HALVED_ON = frozenset({"PAYLOAD_TOO_LARGE", "TOO_MANY_VALUES"})
 
-NULL = Raw(b"null")
-
 _decode_upload = msgspec.json.Decoder(UploadMade).decode
 _decode_schedule = msgspec.json.Decoder(ScheduleView).decode
 _decode_schedules = msgspec.json.Decoder(ScheduleList).decode
-
-
-class ReceivedView(JobView):
-    """A view as it is read: raw JSON cannot be told from null on the way in, so null stays raw."""
-
-    progress: Raw = NULL
-    result: Raw = NULL
-    error: Raw = NULL
-
-
-class ReceivedChildren(JobList):
-    """A page of such views."""
-
-    jobs: list[ReceivedView]  # type: ignore[assignment]  # on the wire the same texts
-
-
-_decode_view = msgspec.json.Decoder(ReceivedView).decode
-_decode_children = msgspec.json.Decoder(ReceivedChildren).decode
 
 
 class Client:
@@ -99,6 +81,10 @@ class Client:
         self._patience_seconds = patience_seconds
         self._coalescer = Coalescer(self._transport.addresses, self._calls, patience_seconds)
         self.flows = FlowCalls(self._transport)
+        self._waits = SharedWaits(
+            self._transport.addresses, self._asked, decode_ends, patience_seconds
+        )
+        self._alone = threading.Lock()  # held by the one wait that has a call of its own
 
     async def submit(self, submission: Submission) -> str:
         """In one call with those of others that are handed in at the same moment."""
@@ -121,10 +107,13 @@ class Client:
             return run(self._submit_uploaded(submission, key, error))
 
     def _calls(self) -> JobCalls:
+        return JobCalls(self._asked())
+
+    def _asked(self) -> Asked:
         transport = self._transport
         if any(map(is_proxied, transport.addresses.all)):
-            return JobCalls(transport)
-        return JobCalls(LeanServers(transport.addresses, transport.headers, self._patience_seconds))
+            return transport
+        return LeanServers(transport.addresses, transport.headers, self._patience_seconds)
 
     async def _submit_alone(self, submission: Submission, key: str) -> str:
         if _must_be_uploaded(submission):
@@ -143,13 +132,8 @@ class Client:
         return await self._submit(await self._uploaded(submission), key)
 
     async def _submit(self, submission: Submission, key: str) -> str:
-        question = Question(
-            "POST",
-            "/v1/jobs",
-            encode(submission.request),
-            {**JSON, "Idempotency-Key": key},
-            again_on=AGAIN_ON_SUBMIT,
-        )
+        headers = {**JSON, "Idempotency-Key": key}
+        question = job_calls.submission("/v1/jobs", encode(submission.request), headers)
         return decode_accepted(await self._transport.ask(question)).id
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
@@ -168,6 +152,22 @@ class Client:
         return answers
 
     async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
+        """One that waits alone has a call of its own; others beside it share one."""
+        if not wait_seconds:
+            return await self._view(job_id, 0)
+        began = time.monotonic()
+        if not self._alone.acquire(blocking=False):
+            view = await self._waits.ended(job_id, wait_seconds)
+            if view is not None:
+                return view
+            left = max(wait_seconds + began - time.monotonic(), 0.0)
+            return await self._view_by_itself(job_id, left)
+        try:
+            return await self._view_by_itself(job_id, wait_seconds)
+        finally:
+            self._alone.release()
+
+    async def _view_by_itself(self, job_id: str, wait_seconds: float) -> JobView:
         ends_at, left, pause = time.monotonic() + wait_seconds, wait_seconds, POLL_SECONDS
         while True:
             view = await self._view(job_id, max(int(left + ROUNDING_SECONDS), 0))
@@ -196,7 +196,7 @@ class Client:
         path = f"/v1/jobs/{_in_path(job_id)}" + ("?children=true" if children else "")
         question = Question("DELETE", path, tells_repeats=True)
         try:
-            return _decode_view(await self._transport.ask(question))
+            return decode_view(await self._transport.ask(question))
         except RefusedRepeat as refused:
             view = await self._view(job_id, 0)
             if view.state == State.CANCELLED.label:
@@ -209,7 +209,7 @@ class Client:
         while cursor is not None:
             after = f"&cursor={cursor}" if cursor else ""
             path = f"/v1/jobs/{_in_path(job_id)}/children?limit={CHILDREN_PAGE}{after}"
-            page = _decode_children(await self._transport.ask(Question("GET", path)))
+            page = decode_children(await self._transport.ask(Question("GET", path)))
             found += page.jobs
             cursor = page.next_cursor
         return found
@@ -223,7 +223,7 @@ class Client:
         was_dead = (await self._view(job_id, 0)).state == State.DEAD.label
         try:
             question = Question("POST", path, b"{}", JSON, tells_repeats=True)
-            return _decode_view(await self._transport.ask(question))
+            return decode_view(await self._transport.ask(question))
         except RefusedRepeat as refused:
             view = await self._view(job_id, 0)
             if was_dead and view.state != State.DEAD.label:
@@ -232,7 +232,7 @@ class Client:
 
     async def reschedule(self, job_id: str, wanted: Reschedule) -> JobView:
         question = Question("PATCH", f"/v1/jobs/{_in_path(job_id)}", encode(wanted), JSON)
-        return _decode_view(await self._transport.ask(question))
+        return decode_view(await self._transport.ask(question))
 
     # -- schedules ---------------------------------------------------------------------------
 
@@ -305,6 +305,7 @@ class Client:
         """Close the connections of the running event loop, and those that all callers share."""
         await self._transport.aclose()
         self._coalescer.close()
+        self._waits.close()
 
     async def _submit_part(self, part: list[Submission]) -> list[str | FairwayError]:
         try:
@@ -324,7 +325,7 @@ class Client:
         else:
             headers["Idempotency-Key"] = os.urandom(16).hex()
         body += b"}"
-        question = Question("POST", "/v1/jobs/batch", body, headers, again_on=AGAIN_ON_SUBMIT)
+        question = job_calls.submission("/v1/jobs/batch", body, headers)
         reply = decode_batch(await self._transport.ask(question))
         return [item.id or refusal_of(item) for item in reply.items]
 
@@ -333,7 +334,7 @@ class Client:
         question = Question(
             "GET", f"/v1/jobs/{_in_path(job_id)}", headers=prefer, wait_seconds=wait_seconds
         )
-        return _decode_view(await self._transport.ask(question))
+        return decode_view(await self._transport.ask(question))
 
     async def _stream(self, job_id: str, parser: EventParser) -> AsyncGenerator[Event, None]:
         """Never ends by itself: a stream that does is one to ask for again."""

@@ -75,7 +75,7 @@ class Enqueuer(Generic[P, R]):
             seconds_of(options["timeout"]) if "timeout" in options else job.timeout_seconds
         )
         self._fair_key = options.get("fair_key")
-        self._times = time_fields(options)
+        self._times = _times(job, options)
         self._idempotency_key = checked_key(options.get("idempotency_key"))
         self._tags = _checked_tags(options.get("tags", ()))
         self._metadata = dict(options.get("metadata", {}))
@@ -189,6 +189,16 @@ class Enqueuer(Generic[P, R]):
             unique=self._job.unique_key.of(payload),
             **self._times,
         )
+
+
+def _times(job: JobType, options: EnqueueOptions) -> dict[str, Any]:
+    """When these jobs are wanted; a debounced one only ever a while after its call."""
+    times, delay_seconds = time_fields(options), job.unique_key.delay_seconds
+    if delay_seconds is None:
+        return times
+    if "delay" in options or "at" in options:
+        raise ValueError(f"{job.name} is debounced, which says when it runs: no delay= or at=")
+    return times | {"delay_seconds": delay_seconds}
 
 
 def checked_pool(pool: str) -> str:

@@ -5,7 +5,7 @@ The text of a job is the same in both, and so is its key: the server knows it ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -19,6 +19,7 @@ from fairway.wire.problems import error_of, naming_its_field
 JSON = {"Content-Type": "application/json"}
 # 409 says that the first sending of this key is still on its way: its reply will come.
 AGAIN_ON_SUBMIT = NOT_NOW | {409}
+FINAL_ON_SUBMIT = frozenset({"NOT_UNIQUE"})  # another job is there, and will be for a while
 
 #: Of one job of a call: its id, why it was refused, or that it may be sent again.
 Answer: TypeAlias = "str | FairwayError | NotNow"
@@ -45,19 +46,22 @@ class JobCalls:
         """One answer a job, in order; NotNow and FairwayError are of all."""
         if len(tickets) == 1:
             return [await self._send_one(tickets[0], left_seconds)]
-        question = Question(
-            "POST", "/v1/jobs/batch", batch_of(tickets), JSON, again_on=AGAIN_ON_SUBMIT
-        )
+        question = submission("/v1/jobs/batch", batch_of(tickets), JSON)
         reply = decode_batch(await self._asked.attempt(question, left_seconds))
         return [item.id or _again_or_not(item) for item in reply.items]
 
     async def _send_one(self, ticket: Ticket, left_seconds: float) -> str:
         headers = {**JSON, "Idempotency-Key": ticket.key}
-        question = Question("POST", "/v1/jobs", ticket.body, headers, again_on=AGAIN_ON_SUBMIT)
+        question = submission("/v1/jobs", ticket.body, headers)
         return decode_accepted(await self._asked.attempt(question, left_seconds)).id
 
     def close(self) -> None:
         self._asked.close_idle()
+
+
+def submission(path: str, body: bytes, headers: Mapping[str, str]) -> Question:
+    """With keys: it can be asked again."""
+    return Question("POST", path, body, headers, again_on=AGAIN_ON_SUBMIT, final_on=FINAL_ON_SUBMIT)
 
 
 def batch_of(tickets: Sequence[Ticket]) -> bytes:
@@ -72,4 +76,5 @@ def refusal_of(item: BatchItem) -> FairwayError:
 
 def _again_or_not(item: BatchItem) -> FairwayError | NotNow:
     error = refusal_of(item)
-    return NotNow(error) if item.status in AGAIN_ON_SUBMIT else error
+    is_final = item.status not in AGAIN_ON_SUBMIT or error.code in FINAL_ON_SUBMIT
+    return error if is_final else NotNow(error)

@@ -47,6 +47,7 @@ class Question(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     wait_seconds: float = 0  # how long the server was asked to hold the reply
     again_on: frozenset[int] = NOT_NOW
+    final_on: frozenset[str] = frozenset()  # codes of problems that no repeat changes
     tells_repeats: bool = False  # a refusal of a repeat is `RefusedRepeat`
 
 
@@ -225,7 +226,7 @@ def raise_for(response: httpx2.Response | HttpReply, question: Question) -> None
     retry_after = parse_retry_after(response.headers.get("retry-after"), time.time())
     error = error_of(_problem(response), 1 if retry_after is None else retry_after)
     naming_its_field(error)
-    if response.status_code in question.again_on:
+    if response.status_code in question.again_on and error.code not in question.final_on:
         raise NotNow(error, retry_after, response.status_code in ELSEWHERE)
     raise error
 

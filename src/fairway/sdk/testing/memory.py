@@ -30,6 +30,7 @@ from fairway.sdk.run import run_job
 from fairway.sdk.testing.clock import Clock
 from fairway.sdk.testing.record import Enqueued
 from fairway.sdk.testing.schedules import TestedSchedule
+from fairway.sdk.testing.uniqueness import UniqueNames
 from fairway.wire.messages import JobRequest, JobView, Reschedule
 from fairway.wire.run_logs import LogLine
 from fairway.wire.schedules import ScheduleRequest
@@ -46,11 +47,15 @@ class MemoryDoor:
         self.enqueued: list[Enqueued] = []
         self._schedules: dict[str, TestedSchedule] = {}
         self._by_key: dict[str, Enqueued] = {}
+        self._unique = UniqueNames()
 
     async def submit(self, submission: Submission) -> str:
         known = self._by_key.get(submission.idempotency_key or "")
         if known is not None:
             return _same(known, submission).id
+        there = self._unique.holder(submission.request.unique, self.clock.unix_seconds)
+        if there is not None:
+            return there.id
         record = self._accept(submission)
         await self._run_inline(record)
         return record.id
@@ -60,7 +65,13 @@ class MemoryDoor:
             await self._go(record)
 
     async def submit_many(self, submissions: list[Submission]) -> list[str | FairwayError]:
-        return [await self.submit(submission) for submission in submissions]
+        return [await self._verdict(submission) for submission in submissions]
+
+    async def _verdict(self, submission: Submission) -> str | FairwayError:
+        try:
+            return await self.submit(submission)
+        except Conflict as error:
+            return error
 
     async def view(self, job_id: str, wait_seconds: float = 0) -> JobView:
         record = self.find(job_id)
@@ -181,7 +192,8 @@ class MemoryDoor:
         self, submission: Submission, job_id: str = "", parent: str | None = None
     ) -> Enqueued:
         now = self.clock.unix_seconds
-        due_at = due_of(submission.request, now)
+        wanted = submission.request.unique
+        due_at = self._unique.due_at(wanted, due_of(submission.request, now), now)
         record = Enqueued(
             id=job_id or make_job_id(FIRST_SHARD, round(now * 1000), len(self.enqueued), 0),
             parent=parent,
@@ -192,6 +204,7 @@ class MemoryDoor:
             state=State.SCHEDULED if due_at > now else State.QUEUED,
         )
         self.enqueued.append(record)
+        self._unique.take(record, now)
         if submission.idempotency_key:
             self._by_key[submission.idempotency_key] = record
         return record

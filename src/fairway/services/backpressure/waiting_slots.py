@@ -21,6 +21,7 @@ from fairway.runtime.telemetry import Metrics
 RETRY_SECONDS = 5
 HEAVY_RETRY_SECONDS = 1  # this line moves quickly
 HEAVY_TENANT_MAX, HEAVY_MAX = 64, 512
+MANY_WAITS_TENANT_MAX, MANY_WAITS_MAX = 32, 512  # each watches up to a thousand jobs
 DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX = 32, 128  # each holds a few pieces
 HEAVY_TENANT_BYTES = 64 << 20  # of bodies that wait in memory
 HEAVY_BYTES, HEAVY_SHARED_BYTES = 256 << 20, 128 << 20  # the rest is for who has none there yet
@@ -185,6 +186,9 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
             ),
             "waits": WaitLimits(
                 settings.waits_per_tenant, settings.connections_max, waits, "requests that wait"
+            ),
+            "many_waits": WaitLimits(
+                MANY_WAITS_TENANT_MAX, MANY_WAITS_MAX, waits, "requests that wait for many jobs"
             ),
             "downloads": WaitLimits(
                 DOWNLOADS_TENANT_MAX, DOWNLOADS_MAX, waits, "large texts on their way out"

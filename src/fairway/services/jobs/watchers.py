@@ -9,13 +9,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import JobId, TenantId
+
+
+class Told(Protocol):
+    """What is set at every change of a job."""
+
+    def set(self) -> None: ...
+
+
+class ManyWatch:
+    """News of many jobs, and of which."""
+
+    def __init__(self) -> None:
+        self.news = asyncio.Event()
+        self.changed: set[JobId] = set()
+
+    def take(self) -> set[JobId]:
+        """Those that changed since; what changes from now on is news again."""
+        self.news.clear()
+        changed, self.changed = self.changed, set()
+        return changed
+
+    def tell(self, job: JobId) -> None:
+        self.changed.add(job)
+        self.news.set()
+
+
+class _OfMany:
+    def __init__(self, watch: ManyWatch, job: JobId) -> None:
+        self._watch = watch
+        self._job = job
+
+    def set(self) -> None:
+        self._watch.tell(self._job)
 
 
 class Watchers:
     def __init__(self) -> None:
-        self._events: dict[str, set[asyncio.Event]] = {}
+        self._events: dict[str, set[Told]] = {}
         self._tenants: dict[str, TenantId] = {}
         self.is_closed = False  # the server is about to stop: nobody waits any longer
 
@@ -23,14 +57,33 @@ class Watchers:
     def watch(self, tenant: TenantId, job: str) -> Iterator[asyncio.Event]:
         """An event that is set at every change of the job; clear it before looking again."""
         event = asyncio.Event()
-        self._events.setdefault(job, set()).add(event)
-        self._tenants[job] = tenant
+        self._add(tenant, job, event)
         try:
             yield event
         finally:
-            self._events[job].discard(event)
-            if not self._events[job]:
-                del self._events[job], self._tenants[job]
+            self._remove(job, event)
+
+    @contextmanager
+    def watch_many(self, tenant: TenantId, jobs: Iterable[JobId]) -> Iterator[ManyWatch]:
+        """The same for many jobs, each of which may be named once."""
+        watch = ManyWatch()
+        each = {job: _OfMany(watch, job) for job in jobs}
+        for job, told in each.items():
+            self._add(tenant, job, told)
+        try:
+            yield watch
+        finally:
+            for job, told in each.items():
+                self._remove(job, told)
+
+    def _add(self, tenant: TenantId, job: str, told: Told) -> None:
+        self._events.setdefault(job, set()).add(told)
+        self._tenants[job] = tenant
+
+    def _remove(self, job: str, told: Told) -> None:
+        self._events[job].discard(told)
+        if not self._events[job]:
+            del self._events[job], self._tenants[job]
 
     def notify(self, jobs: Iterable[str]) -> None:
         if not self._events:

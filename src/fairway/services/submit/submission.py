@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from fairway.core.errors import FairwayError
-from fairway.core.ids import NO_EPOCH, JobId, ShardId, TenantId, shard_for_tenant
+from fairway.core.backlog.streams import StreamKey
+from fairway.core.errors import FairwayError, Unavailable
+from fairway.core.ids import NO_EPOCH, JobId, ShardId, shard_for_tenant
 from fairway.core.job import QueuedJob, is_heavy, payload_bytes
 from fairway.core.scheduling.timing import timing_of
 from fairway.core.tenant import Tenant
-from fairway.core.unique import first_claims, losers
 from fairway.runtime.random_ids import JobIdFactory
 from fairway.runtime.telemetry import Instruments
 from fairway.services.dispatch.dispatcher import Dispatcher
@@ -33,6 +33,7 @@ from fairway.services.submit.submission_group import (
     NewJob,
     Submission,
     Verdict,
+    Written,
     claims_of,
     dedup_claims,
     is_all_keyed,
@@ -45,15 +46,14 @@ from fairway.services.submit.submission_group import (
     oldest_by_stream,
     scheduled_in,
     told_of_others,
-    unique_claims,
     unique_wishes,
     verdicts_of,
 )
+from fairway.services.submit.unique_intake import UniqueIntake
 from fairway.services.transient_errors import again, not_known, refusal_of
 from fairway.store import submissions as store
-from fairway.store import unique_jobs
-from fairway.store.connections.database import DISCONNECTED, Connection, Database
-from fairway.store.submissions import KeyClaim, KeyHolder
+from fairway.store.connections.database import DISCONNECTED, Database
+from fairway.store.submissions import KeyHolder
 
 
 class SubmissionPorts(NamedTuple):
@@ -61,13 +61,7 @@ class SubmissionPorts(NamedTuple):
 
     on_scheduled: Callable[[], None]  # ours, for later
     hints: Hints  # of another owner's shard
-
-
-class Written(NamedTuple):
-    """What a commit found."""
-
-    holders: dict[tuple[TenantId, str], KeyHolder]  # of every idempotency key
-    lost: dict[JobId, JobId]  # jobs that were not the only one → the one that is there
+    on_replaced: Callable[[Iterable[str]], None]  # jobs that waited, and are cancelled
 
 
 class Submissions:
@@ -97,7 +91,8 @@ class Submissions:
         # by shard and weight
         self._groups: dict[tuple[ShardId, bool], GroupCommit[Submission]] = {}
         self._waiters = GroupWaiters(database.wait_seconds, not_known)
-        self._on_scheduled, self._hints = ports
+        self._on_scheduled, self._hints, self._on_replaced = ports
+        self._unique = UniqueIntake(dispatcher)
 
     def admit(self, tenant: Tenant, count: int) -> None:
         """Let so many jobs in, or refuse; for those who must write something before `submit`."""
@@ -203,6 +198,8 @@ class Submissions:
             )
         except DISCONNECTED as error:
             self._fail(group, refusal_of(error), error)
+        except Unavailable as error:  # nothing was kept
+            self._fail(group, error, None)
         except Exception as error:  # every waiter must hear of it, whatever it was
             self._fail(group, FairwayError(), error)
             raise
@@ -213,17 +210,19 @@ class Submissions:
 
     async def _write(self, shard: ShardId, group: list[Submission], seconds: float) -> Written:
         """Write the group, but no job whose key is taken or that is not the only one."""
-        claims, lost = dedup_claims(group), dict[JobId, JobId]()
+        claims = dedup_claims(group)
         async with self._database.hot(seconds) as connection:
             scheduled, marks = scheduled_in(group), marks_in(group)
             is_unique = any(item.unique for item in group)
             if not (claims or is_unique):
                 await store.insert_jobs(connection, shard, jobs_in(group), scheduled, marks)
-                return Written({}, lost)
+                return Written({}, {})
             is_plain = scheduled is None and marks is None
+            written = Written({}, {})
             if is_unique:
                 async with connection.transaction():
-                    taken, lost = await self._write_unique(connection, shard, group, claims)
+                    written = await self._unique.write(connection, shard, group, claims)
+                taken = written.holders
             elif is_plain and is_all_keyed(group) and len(claims) <= store.FEW_KEYS:
                 jobs = jobs_to_write(group, claims, {})
                 taken = await store.claim_and_insert(connection, shard, [*claims.values()], jobs)
@@ -238,43 +237,22 @@ class Submissions:
                 for key, claim in claims.items()
                 if key not in taken
             }
-            return Written(holders, lost)
-
-    async def _write_unique(
-        self,
-        connection: Connection,
-        shard: ShardId,
-        group: list[Submission],
-        claims: dict[tuple[TenantId, str], KeyClaim],
-    ) -> Written:
-        """In one transaction: keys, then names, then jobs; a job that lost its name has no key."""
-        taken: dict[tuple[TenantId, str], KeyHolder] = {}
-        if claims:
-            taken = await store.claim_keys(connection, shard, list(claims.values()))
-        jobs = jobs_to_write(group, claims, taken)
-        names, lost = unique_claims(group, jobs), dict[JobId, JobId]()
-        if names:
-            first = list(first_claims(names).values())
-            lost = losers(names, await unique_jobs.claim_unique(connection, shard, first))
-        if unheld := [claim for claim in claims.values() if claim.job in lost]:
-            await store.release_keys(connection, shard, unheld)
-        if winners := [job for job in jobs if job.id not in lost]:
-            scheduled, marks = scheduled_in(group), marks_in(group)
-            await store.insert_jobs(connection, shard, winners, scheduled, marks)
-        return Written(taken, lost)
+            return written._replace(holders=holders)
 
     def _answer(self, shard: ShardId, group: list[Submission], written: Written) -> None:
         fresh: list[QueuedJob] = []
         answers = [verdicts_of(submission, written.holders) for submission in group]
-        if written.lost:
+        if written.lost or written.superseded:
             answers = [
-                told_of_others(submission, verdicts, written.lost)
+                told_of_others(submission, verdicts, written)
                 for submission, verdicts in zip(group, answers, strict=True)
             ]
         for submission, verdicts in zip(group, answers, strict=True):
             is_whole = submission.claims is None and submission.unique is None
-            fresh += submission.jobs if is_whole else made_by(submission, verdicts)
+            but = written.superseded
+            fresh += submission.jobs if is_whole else made_by(submission, verdicts, but)
         try:  # workers first: their one reply starts all of these jobs
+            self._forget(written.replaced)
             self._announce(shard, group, fresh)
         finally:
             for submission, verdicts in zip(group, answers, strict=True):
@@ -292,6 +270,12 @@ class Submissions:
         elif fresh:
             self._hints.add(shard, oldest_by_stream(fresh))
 
+    def _forget(self, replaced: Sequence[tuple[JobId, StreamKey]]) -> None:
+        """Waiting jobs were cancelled with the commit: they must not start here any more."""
+        if replaced:
+            self._dispatcher.cancelled(replaced)
+            self._on_replaced([job for job, _ in replaced])
+
     def wrote_for_later(self, shard: ShardId) -> None:
         """Scheduled jobs are on disk: whoever promotes them should look when they are due."""
         if self._dispatcher.owns(shard):
@@ -299,7 +283,9 @@ class Submissions:
         else:
             self._hints.add(shard, {})
 
-    def _fail(self, group: list[Submission], answer: FairwayError, cause: BaseException) -> None:
+    def _fail(
+        self, group: list[Submission], answer: FairwayError, cause: BaseException | None
+    ) -> None:
         answer.__cause__ = cause
         for submission in group:
             if not submission.verdicts.done():

@@ -7,7 +7,7 @@ verdict each job has. The commit itself is in `submission.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from fairway.core.errors import Conflict, FairwayError, InvalidRequest, Unavaila
 from fairway.core.ids import JobId, PoolId, TenantId
 from fairway.core.job import JobMarks, QueuedJob
 from fairway.core.scheduling.timing import Wish
-from fairway.core.unique import UniqueClaim, UniqueWish
+from fairway.core.unique import Lost, UniqueClaim, UniqueWish, Why
 from fairway.services.group_commit import Sizes
 from fairway.store.submissions import KeyClaim, KeyHolder
 
@@ -60,6 +60,15 @@ class Submission(NamedTuple):
     scheduled: frozenset[str] | None = None  # those not due yet; None: no job has times or limits
     marks: dict[str, JobMarks] | None = None  # of those that have any
     unique: dict[str, UniqueWish] | None = None  # of jobs that want it; None when none does
+
+
+class Written(NamedTuple):
+    """What a commit found."""
+
+    holders: dict[tuple[TenantId, str], KeyHolder]  # of every idempotency key
+    lost: dict[JobId, Lost]  # jobs that were not the only one, and were not written
+    replaced: Sequence[tuple[JobId, StreamKey]] = ()  # waited, and are cancelled
+    superseded: frozenset[JobId] = frozenset()  # of these jobs; cancelled by others of them
 
 
 SIZES = Sizes[Submission](lambda one: len(one.jobs), attrgetter("payload_bytes"))
@@ -154,37 +163,56 @@ def unique_wishes(jobs: list[QueuedJob], wanted: Sequence[NewJob]) -> dict[str, 
     return {job.id: new.unique for job, new in pairs if new.unique is not None} or None
 
 
-def unique_claims(group: list[Submission], jobs: list[QueuedJob]) -> list[UniqueClaim]:
+def wishes_in(group: list[Submission]) -> dict[str, UniqueWish]:
+    return {id_: wish for item in group for id_, wish in (item.unique or {}).items()}
+
+
+def unique_claims(wishes: Mapping[str, UniqueWish], jobs: list[QueuedJob]) -> list[UniqueClaim]:
     """Of those of the jobs that want to be the only one, in their order."""
-    wishes = {id_: wish for item in group for id_, wish in (item.unique or {}).items()}
     return [
-        UniqueClaim(job.tenant, wish.digest, job.id, wish.states, wish.within_ms)
+        UniqueClaim(job.tenant, wish.digest, job.id, wish.states, wish.within_ms, wish.replaces)
         for job in jobs
         if (wish := wishes.get(job.id)) is not None
     ]
 
 
 def told_of_others(
-    submission: Submission, verdicts: list[Verdict], lost: dict[JobId, JobId]
+    submission: Submission, verdicts: list[Verdict], written: Written
 ) -> list[Verdict]:
-    """The same verdicts, where jobs found another of their kind."""
-    wishes = submission.unique or {}
+    """The same verdicts, where jobs found another of their kind, or were replaced by one."""
     return [
-        _found_another(lost[verdict.id], wishes.get(verdict.id))
-        if isinstance(verdict, Accepted) and verdict.id in lost
+        _told(verdict, submission.unique or {}, written)
+        if isinstance(verdict, Accepted)
         else verdict
         for verdict in verdicts
     ]
 
 
-def _found_another(holder: JobId, wish: UniqueWish | None) -> Verdict:
+def _told(verdict: Accepted, wishes: Mapping[str, UniqueWish], written: Written) -> Verdict:
+    if verdict.id in written.superseded:
+        return verdict._replace(state="cancelled")
+    lost, wish = written.lost.get(verdict.id), wishes.get(verdict.id)
+    if lost is None:
+        return verdict
+    if lost.holder is None:
+        return Unavailable(code="NOT_OWNER")
     if wish is not None and wish.returns:
-        return Accepted(holder, replayed=True)
+        return Accepted(lost.holder, replayed=True)
     return Conflict(
-        f"Job {holder} is the same by its unique key, and still counts; this one was not made.",
+        f"Job {lost.holder} is the same by its unique key{_BECAUSE[lost.why]}; this one was not"
+        " made.",
         code="NOT_UNIQUE",
         field="/unique",
     )
+
+
+_BECAUSE = {
+    Why.COUNTS: ", and still counts",
+    Why.RUNS: ", and cannot be replaced: it runs, or has ended and still counts."
+    " (Without `running` among the states it would not count.)",
+    Why.IN_FLOW: ", and cannot be replaced: other jobs of a flow count on it."
+    " Cancel it, or its flow, first",
+}
 
 
 def verdicts_of(
@@ -220,9 +248,11 @@ def _verdict(
     return Accepted(holder.job, replayed=holder.job != job.id)
 
 
-def made_by(submission: Submission, verdicts: list[Verdict]) -> list[QueuedJob]:
+def made_by(
+    submission: Submission, verdicts: list[Verdict], but: Collection[JobId]
+) -> list[QueuedJob]:
     return [
         job
         for job, verdict in zip(submission.jobs, verdicts, strict=True)
-        if isinstance(verdict, Accepted) and verdict.id == job.id
+        if isinstance(verdict, Accepted) and verdict.id == job.id and job.id not in but
     ]

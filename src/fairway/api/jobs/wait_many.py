@@ -1,0 +1,86 @@
+"""`POST /v1/jobs/wait`: one call that waits for many jobs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairway.api import endpoint_parts as parts
+from fairway.api.auth import caller_of
+from fairway.api.endpoint import Endpoint, Reply
+from fairway.api.http.asgi import read_body
+from fairway.api.http.decoding import UNDECODABLE, invalid, json_reply
+from fairway.api.jobs import views
+from fairway.api.relay import RelayedReply
+from fairway.core.ids import JobId, ShardId, parse_job_id, shard_for_tenant, shard_of
+from fairway.core.tenant import Tenant
+from fairway.services.platform import Platform
+from fairway.wire.bulk import IDS_MAX, JobsEnded, WaitForJobs, decode_wait
+
+BODY_BYTES_MAX = 64 * IDS_MAX
+TOLD_MAX = 200  # jobs in one answer; the rest with the next
+
+
+@Endpoint(
+    "POST /v1/jobs/wait",
+    keys=("tenant",),
+    body=WaitForJobs,
+    body_example={"ids": [parts.JOB_ID], "wait_seconds": 30},
+    reply=Reply(
+        200,
+        "Those that have ended.",
+        JobsEnded,
+        {"jobs": [parts.JOB_EXAMPLE], "missing": []},
+    ),
+    problems=("NOT_OWNER", *parts.QUICK),
+)
+async def wait_for_jobs(request: Request, platform: Platform, tenant: Tenant) -> Response:
+    """Wait for many jobs
+
+    Answers as soon as any of these jobs has ended, with all that have; ask again with the rest.
+    It takes the place of a call and a connection for each. A server without room for one more such
+    call answers at once how things stand.
+    """
+    shard = shard_for_tenant(tenant.id, platform.cluster.shard_count)
+    body = await read_body(request.scope, request.receive, BODY_BYTES_MAX)
+    if request.app.state.relay.is_elsewhere(shard):
+        return RelayedReply(request.app.state.relay, body, shard)
+    try:
+        wanted = decode_wait(body)
+    except UNDECODABLE as error:
+        raise invalid(error, body) from None
+    ids = list(dict.fromkeys(wanted.ids))
+    jobs = [job for job in map(parse_job_id, ids) if job is not None and shard_of(job) == shard]
+    missing = sorted(set(ids) - set(jobs))
+    asked_by = caller_of(request).key_id, tenant
+    if not wanted.all:
+        if missing:  # that is news
+            wanted = replace(wanted, wait_seconds=0)
+        jobs, gone = await _ended(platform, asked_by, shard, jobs, wanted)
+        missing += gone
+    records = await platform.many_waits.views(tenant.id, shard, jobs[:TOLD_MAX]) if jobs else []
+    sights = await platform.job_lookup.with_runs(records)
+    found = [await views.job_view(one, platform.directory, whole=False) for one in sights]
+    return json_reply(JobsEnded(jobs=found, missing=missing))
+
+
+async def _ended(
+    platform: Platform,
+    asked_by: tuple[str, Tenant],
+    shard: ShardId,
+    jobs: list[JobId],
+    wanted: WaitForJobs,
+) -> tuple[list[JobId], list[str]]:
+    key_id, tenant = asked_by
+    waiting, seconds = platform.waiting, wanted.wait_seconds
+    with ExitStack() as held:
+        if seconds and waiting.has_slot("many_waits", tenant.id):
+            held.enter_context(waiting.slot("many_waits", tenant.id))
+        else:
+            seconds = 0  # how things stand: who cannot wait here asks again
+        async with platform.revocation.held(key_id):
+            found = await platform.many_waits.ended(tenant.id, shard, jobs, seconds, wanted.caller)
+    return found.ended, list(found.missing)

@@ -1,0 +1,134 @@
+"""One call waits for many jobs, and everybody in a process who waits for results shares it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.api.house import House, open_house, problem
+from tests.services.platform_room import HANG_SECONDS, until
+
+from fairway import App, Handle, JobEnded, NotFound, StillRunning
+from fairway.core.ids import make_job_id, shard_of, unix_ms_of
+
+WAIT = "/v1/jobs/wait"
+
+
+async def new_jobs(tenant: httpx2.AsyncClient, count: int) -> list[str]:
+    body = {"jobs": [{"type": "nobody.runs.this"}] * count}
+    reply = await tenant.post("/v1/jobs/batch", json=body)
+    return [str(item["id"]) for item in reply.json()["items"]]
+
+
+async def ask(tenant: httpx2.AsyncClient, ids: list[str], **more: Any) -> Any:
+    reply = await tenant.post(WAIT, json={"ids": ids, **more})
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+async def test_it_answers_when_any_has_ended(tenant: httpx2.AsyncClient, house: House) -> None:
+    ids = await new_jobs(tenant, 3)
+    assert await ask(tenant, ids) == {"jobs": [], "missing": []}
+    waiting = asyncio.create_task(ask(tenant, ids, wait_seconds=30))
+    watchers = house.platform.watchers
+    await until(lambda: set(ids) <= {job for _, job in watchers.watched()})
+    await tenant.delete(f"/v1/jobs/{ids[1]}")
+    told = await waiting
+    assert [(job["id"], job["state"]) for job in told["jobs"]] == [(ids[1], "cancelled")]
+    everything = await ask(tenant, ids, all=True)
+    assert {job["id"]: job["state"] for job in everything["jobs"]} == {
+        ids[0]: "queued", ids[1]: "cancelled", ids[2]: "queued"
+    }  # fmt: skip
+
+
+async def test_a_later_call_of_the_same_caller_takes_its_place(
+    tenant: httpx2.AsyncClient, house: House
+) -> None:
+    ids = await new_jobs(tenant, 2)
+    first = asyncio.create_task(ask(tenant, ids[:1], wait_seconds=60, caller="me"))
+    await until(lambda: ids[0] in {job for _, job in house.platform.watchers.watched()})
+    await ask(tenant, ids[1:])  # by then the first has looked, and waits
+    second = asyncio.create_task(ask(tenant, ids, wait_seconds=60, caller="me"))
+    async with asyncio.timeout(HANG_SECONDS):
+        assert await first == {"jobs": [], "missing": []}
+        await tenant.delete(f"/v1/jobs/{ids[0]}")
+        assert [job["id"] for job in (await second)["jobs"]] == ids[:1]
+
+
+async def test_what_is_not_the_tenants_is_missing(tenant: httpx2.AsyncClient, house: House) -> None:
+    (mine,) = await new_jobs(tenant, 1)
+    no_job = make_job_id(shard_of(mine), unix_ms_of(mine), 1, 7)
+    async with house.caller(house.new_tenant()[1]) as other:
+        told = await ask(other, [mine, no_job, "nonsense"], wait_seconds=60)
+    assert sorted(told["missing"]) == sorted([mine, no_job, "nonsense"])
+    assert told["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"ids": []}, "/ids"),
+        ({"ids": ["a"] * 1001}, "/ids"),
+        ({"ids": ["a"], "wait_seconds": 61}, "/wait_seconds"),
+    ],
+)
+async def test_it_is_bounded(tenant: httpx2.AsyncClient, body: Any, pointer: str) -> None:
+    reply = await tenant.post(WAIT, json=body)
+    assert problem(reply, 422, "INVALID_REQUEST")["errors"][0]["pointer"].startswith(pointer)
+
+
+def connections_to(*houses: House) -> int:
+    ports, is_established = {f"{house.port:04X}" for house in houses}, "01"
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[2].rpartition(":")[2] in ports and row[3] == is_established for row in rows)
+
+
+async def test_hundreds_of_results_share_two_connections(
+    tenant: httpx2.AsyncClient, house: House
+) -> None:
+    key = tenant.headers["authorization"].removeprefix("Bearer ")
+    ids = await new_jobs(tenant, 300)
+    before = connections_to(house)
+    app = App("many", url=house.url, api_key=key)
+    waits = [asyncio.create_task(Handle.from_id(app, id_).aresult()) for id_ in ids[:-2]]
+    soon = asyncio.create_task(Handle.from_id(app, ids[-2]).aresult(timeout="200ms"))
+    unknown = make_job_id(shard_of(ids[0]), unix_ms_of(ids[0]), 1, 9)
+    nobody = asyncio.create_task(Handle.from_id(app, unknown).aresult())
+    await until(lambda: set(ids[1:-2]) <= {job for _, job in house.platform.watchers.watched()})
+    assert connections_to(house) - before <= 2
+    waits[5].cancel()
+    with pytest.raises(StillRunning, match="is queued after"):
+        await soon
+    with pytest.raises(NotFound):
+        await nobody
+    assert not any(one.done() for one in waits if one is not waits[5])
+    late = asyncio.create_task(Handle.from_id(app, ids[-1]).aresult())
+    await tenant.delete(f"/v1/jobs/{ids[-1]}")
+    with pytest.raises(JobEnded):
+        await late
+    await tenant.post("/v1/jobs/cancel", json={"all": True})
+    async with asyncio.timeout(HANG_SECONDS):
+        ends = await asyncio.gather(*waits, return_exceptions=True)
+    assert {type(end).__name__ for end in ends} == {"JobCancelled", "CancelledError"}
+    assert connections_to(house) - before <= 2
+    await app.aclose()
+
+
+async def test_waits_go_on_at_another_server(tenant: httpx2.AsyncClient, house: House) -> None:
+    key = tenant.headers["authorization"].removeprefix("Bearer ")
+    ids = await new_jobs(tenant, 3)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with open_house(house.dsn) as second:
+        app = App("many", url=f"{nobody},{second.url}", api_key=key)
+        waits = [asyncio.create_task(Handle.from_id(app, id_).aresult()) for id_ in ids]
+        await until(lambda: set(ids[1:]) <= {job for _, job in house.platform.watchers.watched()})
+        await tenant.post("/v1/jobs/cancel", json={"all": True})
+        async with asyncio.timeout(HANG_SECONDS):
+            ends = await asyncio.gather(*waits, return_exceptions=True)
+        assert [type(end).__name__ for end in ends] == ["JobCancelled"] * 3
+        await app.aclose()
