@@ -94,3 +94,15 @@ async def test_a_refused_job_keeps_no_idempotency_key(platform: Platform, tenant
     assert not made.replayed
     assert await verdict(platform, tenant, keyed) == Accepted(made.id, replayed=True)
     assert await count(platform, tenant) == 2
+
+
+async def test_a_call_that_stands_twice_in_a_group_is_led_to_the_first_both_times(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (first,) = await submit(platform, tenant, new(unique=REJECT))
+    keyed = new(unique=RETURN, idempotency_key="call-1", body_hash=b"1")
+    # Whoever comes while the first of these is written shares the next commit.
+    _, *found = await asyncio.gather(
+        *(verdict(platform, tenant, one) for one in (new(), keyed, keyed))
+    )
+    assert found == [Accepted(first, replayed=True)] * 2

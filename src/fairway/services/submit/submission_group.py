@@ -167,13 +167,16 @@ def unique_claims(group: list[Submission], jobs: list[QueuedJob]) -> list[Unique
 def told_of_others(
     submission: Submission, verdicts: list[Verdict], lost: dict[JobId, JobId]
 ) -> list[Verdict]:
-    """The same verdicts, where jobs found another of their kind."""
+    """The same verdicts, where jobs found another of their kind.
+
+    A verdict may name another's job, whose key it has: what it wished for itself is what counts.
+    """
     wishes = submission.unique or {}
     return [
-        _found_another(lost[verdict.id], wishes.get(verdict.id))
+        _found_another(lost[verdict.id], wishes.get(job.id))
         if isinstance(verdict, Accepted) and verdict.id in lost
         else verdict
-        for verdict in verdicts
+        for job, verdict in zip(submission.jobs, verdicts, strict=True)
     ]
 
 
