@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from fairway.core.ids import JobId, ShardId
-from fairway.core.unique import UniqueClaim, UniqueName
+from fairway.core.unique import WHEN_FINAL, UniqueClaim, UniqueName, gone_before
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch
 from fairway.store.sql import load
@@ -23,7 +23,10 @@ async def claim_unique(
         for claim in sorted(claims)  # in one order for all: groups must not deadlock
     ]
     wanted = columns(rows, "tenants", "digests", "jobs", "states", "withins")
-    won = await fetch(connection, _SQL["claim_unique"], shard=shard, **wanted)
+    won = await fetch(
+        connection, _SQL["claim_unique"], shard=shard, ends=WHEN_FINAL,
+        gone_before=gone_before(claims), **wanted,
+    )  # fmt: skip
     holders = {(row["tenant"], row["digest"]): JobId(row["job"]) for row in won}
     lost = [claim for claim in claims if claim.name not in holders]
     if lost:
