@@ -44,6 +44,8 @@ def batch_values(jobs: list[QueuedJob]) -> dict[str, Any]:
         "tag": None, "after": LOWEST_JOB_ID, "with_payloads": False, "in_flow": False,
         "digests": [n.to_bytes(16, "big") for n in range(count)],
         "withins": [timedelta(days=1)] * count,
+        "gone_before": HIGHEST,
+        "ends": 0b111000,
     } | _children(jobs)  # fmt: skip
 
 

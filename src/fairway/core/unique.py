@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from fairway.core.ids import JobId, TenantId, unix_ms_of
-from fairway.core.lifecycle import LIVE, State
+from fairway.core.ids import JobId, TenantId, lowest_id_at, unix_ms_of
+from fairway.core.lifecycle import FINAL, LIVE, State
 
 DIGEST_BYTES = 16
 WITHIN_MS = 24 * 3600 * 1000  # unless told otherwise
 WITHIN_MS_MAX = 30 * 24 * 3600 * 1000
+SURE_MS = 24 * 3600 * 1000  # after which a job that was to be written is there
 
 UniqueName: TypeAlias = tuple[TenantId, bytes]
 
@@ -112,6 +113,15 @@ def states_of(names: Iterable[State]) -> int:
 
 WHILE_LIVE = states_of(LIVE)
 WHILE_WAITING = states_of([State.SCHEDULED, State.QUEUED])
+WHEN_FINAL = states_of(FINAL)
+
+
+def gone_before(claims: Iterable[UniqueClaim]) -> str:
+    """A job whose id is below this one, and that is not there, was there and is forgotten.
+
+    Of a younger one nobody can tell: it may be about to be written, its payload perhaps first.
+    """
+    return lowest_id_at(max(min(unix_ms_of(claim.job) for claim in claims) - SURE_MS, 0))
 
 
 def first_claims(claims: Iterable[UniqueClaim]) -> dict[UniqueName, UniqueClaim]:

@@ -142,6 +142,7 @@ class Platform:
             inline_bytes_max=settings.inline_bytes_max,
             scheduler=scheduler,
             grace_seconds=settings.timeout_grace_seconds,
+            shard_count=self.cluster.shard_count,
         )
         self.pools = pools = PoolTable()
         self.failure_policy = FailurePolicy(

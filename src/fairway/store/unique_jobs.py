@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairway.core.backlog.streams import StreamKey
 from fairway.core.ids import JobId, ShardId, TenantId
-from fairway.core.unique import Held, UniqueClaim, UniqueName, Waits
+from fairway.core.unique import WHEN_FINAL, Held, UniqueClaim, UniqueName, Waits, gone_before
 from fairway.core.unix_time import from_unix_ms, to_unix_ms
 from fairway.store.arrays import columns
 from fairway.store.connections.database import Connection, execute, fetch
@@ -31,7 +31,8 @@ async def claim_unique(
     claims = sorted(claims)  # in one order for all: groups must not deadlock
     rows = [(*claim[:4], _within(claim)) for claim in claims]
     wanted = columns(rows, "tenants", "digests", "jobs", "states", "withins")
-    won = await fetch(connection, _SQL["claim_unique"], shard=shard, **wanted)
+    gone = {"ends": WHEN_FINAL, "gone_before": gone_before(claims)}
+    won = await fetch(connection, _SQL["claim_unique"], shard=shard, **gone, **wanted)
     ours = {(row["tenant"], row["digest"]) for row in won}
     lost = [claim for claim in claims if claim.name not in ours]
     if not lost:

@@ -84,6 +84,19 @@ async def test_pages_follow_each_other(tenant: httpx2.AsyncClient, worker: HandW
     await worker.tell(worker.report(lease))
 
 
+async def test_a_chunk_that_comes_twice_at_one_moment_spoils_nobodys(
+    tenant: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    """As when a call is sent again while its first try still waits to be written."""
+    lease = await leased(tenant, worker)
+    again = said(worker, lease, line(1, "once"))
+    assert await keep(worker, again, again, said(worker, lease, line(2, "other's"))) == {
+        "kept": 3, "dropped": 0,
+    }  # fmt: skip
+    assert await texts(tenant, lease["job"]) == ["once", "other's"]
+    await worker.tell(worker.report(lease))
+
+
 async def test_nobody_speaks_for_others(
     house: House, tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient, worker: HandWorker
 ) -> None:

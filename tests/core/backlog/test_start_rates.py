@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairway.core.backlog import start_rates
 from fairway.core.backlog.start_rates import MARKS, StartRates
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId
 
 US = TenantId(1)
 LENGTH_US = 1_600_000
@@ -60,9 +60,21 @@ def test_keys_whose_while_is_over_make_room() -> None:
 
 def test_a_new_owner_waits_for_what_it_cannot_know() -> None:
     rates = StartRates()
-    rates.begin_anew(1000)
+    rates.begin_anew(ShardId(0), 1, 1000)
     assert rates.used(US, NAME, 3, 1000) == 3
     assert rates.opens_us(US, NAME, 1000) == 1000 + LENGTH_US
     assert rates.used(US, NAME, 3, 1000 + LENGTH_US) == 0
     day = ("k", 24 * 3600 * 1000)
     assert rates.opens_us(US, day, 1000) == 1000 + start_rates.CLOSED_US_MAX
+
+
+def test_a_shard_that_comes_says_nothing_of_the_tenants_of_others() -> None:
+    rates, hour, other = StartRates(), ("k", 3600 * 1000), TenantId(2)
+    for tenant in (US, other):
+        rates.started(tenant, hour, 0)
+    rates.begin_anew(ShardId(0), 2, 1000)  # where the other is at home
+    assert rates.used(US, hour, 5, 1000) == 1
+    assert rates.used(other, hour, 5, 1000) == 5
+    after_us = 1000 + start_rates.CLOSED_US_MAX
+    assert (rates.used(US, hour, 5, after_us), rates.used(other, hour, 5, after_us)) == (1, 0)
+    assert rates._keys == 1

@@ -39,6 +39,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
+from fairway.store.registry.type_names import LOCK_SPACE
 
 
 def follow_up(job_type: str = "work", **changes: Any) -> FollowUp:
@@ -112,6 +113,30 @@ async def test_a_new_name_is_made_for_the_tenant_of_the_run(
     assert await hand.report(report, report) == ({report.number}, set())
     assert await is_there(platform, ids_of(lease, wanted)[0])
     assert platform.directory.names.namers["new.name"] == {tenant.id: False}
+
+
+async def test_a_worker_that_begins_anew_while_a_name_is_made_is_asked_for_its_report(
+    database_url: str,
+) -> None:
+    """Its next life says the report again meanwhile: one of the two must be heard."""
+    async with owner_on(database_url, replaced(QUICK, lease_seconds={})) as platform:
+        tenant = await add_tenant(platform)
+        hand, lease = await run_of(platform, tenant)
+        wanted = wants(lease, follow_up("new.name"))
+        next_life = Hand(platform)
+        report = next_life.done(lease, wants=wanted, n=7)
+        async with connected(database_url) as connection, connection.transaction():
+            turn = "SELECT pg_advisory_xact_lock($1::int, $2::int)"
+            await connection.execute(turn, LOCK_SPACE, tenant.id)
+            await hand.say(reports=[hand.done(lease, wants=wanted)])
+            await next_life.say(hello=True, running=[], reports=[report])
+            assert lease.session.key == next_life.key
+            assert hand_is_greeted(platform, next_life)
+        await until(lambda: "new.name" in platform.directory.names.ids)
+        await until(lambda: not hand_is_greeted(platform, next_life), seconds=10)
+        await next_life.say(hello=True, running=[], reports=[report])
+        assert await next_life.report(report) == ({7}, set())
+        assert await is_there(platform, ids_of(lease, wanted)[0])
 
 
 async def test_a_full_queue_fails_the_run_by_name(platform: Platform) -> None:

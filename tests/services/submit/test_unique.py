@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from tests.services.platform_room import (
     HANG_SECONDS,
     Hand,
@@ -17,7 +18,7 @@ from tests.services.platform_room import (
 
 from fairway.core.errors import Conflict, Unavailable
 from fairway.core.flows import Kind
-from fairway.core.ids import JobId, unix_ms_of
+from fairway.core.ids import JobId, ShardId, make_job_id, unix_ms_of
 from fairway.core.lifecycle import State
 from fairway.core.scheduling.timing import Wish
 from fairway.core.tenant import Tenant
@@ -232,3 +233,37 @@ async def test_only_an_owner_replaces(
     assert isinstance(made[0], Unavailable)
     assert isinstance(made[1], Accepted)
     assert await states(platform, tenant, first) == [State.QUEUED]
+
+
+async def test_a_call_that_stands_twice_in_a_group_is_led_to_the_first_both_times(
+    platform: Platform, tenant: Tenant
+) -> None:
+    (first,) = await submit(platform, tenant, new(unique=REJECT))
+    keyed = new(unique=RETURN, idempotency_key="call-1", body_hash=b"1")
+    # Whoever comes while the first of these is written shares the next commit.
+    _, *found = await asyncio.gather(
+        *(verdict(platform, tenant, one) for one in (new(), keyed, keyed))
+    )
+    assert found == [Accepted(first, replayed=True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("states", "days", "is_free"),
+    [
+        (WHILE_LIVE, 10, True),
+        (states_of(State), 10, False),  # that it ended does not let go of the name
+        (WHILE_LIVE, 0, False),  # it may be there, and not seen yet
+    ],
+)
+async def test_a_job_past_its_retention_holds_no_name(
+    platform: Platform, tenant: Tenant, states: int, days: int, is_free: bool
+) -> None:
+    """Its row is gone, so it lives no more; a name may be asked for longer than rows are kept."""
+    made_ms = platform.store_clock.unix_ms() - days * 24 * 3600 * 1000
+    wish = UniqueWish(digest_of("k"), states, within_ms=30 * 24 * 3600 * 1000)
+    first = make_job_id(ShardId(0), made_ms, 0, 0)
+    assert await submit(platform, tenant, new(unique=wish, id=first)) == [first]
+    async with platform.database.upkeep() as connection:
+        await connection.execute("DELETE FROM jobs WHERE id = $1", first)
+    found = await verdict(platform, tenant, new(unique=wish))
+    assert isinstance(found, Accepted if is_free else Conflict)

@@ -99,6 +99,24 @@ async def test_one_tenants_flood_leaves_room_for_others(
     await sender.stop()
 
 
+async def test_marks_of_many_runs_are_bounded_too(
+    ear: Ear, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While nobody takes lines, runs come and go, and each would leave a mark."""
+    monkeypatch.setattr(log_sender, "WAITING_BYTES_MAX", 20_000)
+    monkeypatch.setattr(log_sender, "WITH_MARKS_BYTES_MAX", 25_000)
+    ear.status = 503
+    running = {job_id(number): lease(number) for number in range(1, 2001)}
+    sender = LogSender(Session([ear.url], "key", "one"), running)
+    sender.add(line(number, n) for number in range(1, 2001) for n in (1, 2))
+    assert 10_000 < sender.bytes_waiting <= 12_600  # a tenant's half
+    assert len(sender._waiting) < 1000
+    ear.status = 200
+    await sender.finish()
+    assert sender.bytes_waiting == 0
+    await sender.stop()
+
+
 async def test_a_run_ends_though_nobody_takes_its_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

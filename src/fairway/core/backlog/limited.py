@@ -73,9 +73,9 @@ class LimitedJobs:
         """Granted by an earlier owner: it counts, whatever runs beside it."""
         self._counts.started(job.tenant, unpack(job.limits or b"[]"), since_us)
 
-    def owner_since(self, now_us: int) -> None:
+    def owner_since(self, shard: ShardId, shard_count: int, now_us: int) -> None:
         """A shard is ours from now on; of what started in it before, only what runs is known."""
-        self._counts.rates.begin_anew(now_us)
+        self._counts.rates.begin_anew(shard, shard_count, now_us)
 
     def full(self, tenant: TenantId, packed: bytes, now_us: int) -> KeyLimit | None:
         """What keeps a job with these limits from starting now, if one of them does."""

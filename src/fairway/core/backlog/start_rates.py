@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from itertools import islice
 from typing import TypeAlias
 
-from fairway.core.ids import TenantId
+from fairway.core.ids import ShardId, TenantId, shard_for_tenant
 
 MARKS = 16
 KEYS_TOTAL = 200_000
@@ -58,16 +58,22 @@ class StartRates:
         self._keys_total = keys_total
         self._windows: dict[TenantId, OrderedDict[RateName, StartWindow]] = {}
         self._keys = 0
-        self._owner_since_us: int | None = None  # before that another may have let jobs start
+        self._shard_count = 1
+        # by shard: before that another may have let jobs start
+        self._owner_since_us: dict[ShardId, int] = {}
 
-    def begin_anew(self, now_us: int) -> None:
-        """Another may have let jobs start until now."""
-        self._windows.clear()
-        self._keys = 0
-        self._owner_since_us = now_us
+    def begin_anew(self, shard: ShardId, shard_count: int, now_us: int) -> None:
+        """Another may have let jobs of this shard's tenants start until now; of no others."""
+        self._shard_count = shard_count
+        self._owner_since_us[shard] = now_us
+        for tenant in [one for one in self._windows if self._home(one) == shard]:
+            self._keys -= len(self._windows.pop(tenant))
+
+    def _home(self, tenant: TenantId) -> ShardId:
+        return shard_for_tenant(tenant, self._shard_count)
 
     def used(self, tenant: TenantId, name: RateName, most: int, now_us: int) -> int:
-        if now_us < self._closed_until_us(name):
+        if now_us < self._closed_until_us(tenant, name):
             return most
         window = self._window(tenant, name)
         return 0 if window is None else window.slide(now_us)
@@ -75,16 +81,15 @@ class StartRates:
     def opens_us(self, tenant: TenantId, name: RateName, now_us: int) -> int:
         window = self._window(tenant, name)
         opens_us = now_us if window is None else window.opens_us(now_us)
-        return max(opens_us, self._closed_until_us(name))
+        return max(opens_us, self._closed_until_us(tenant, name))
 
     def _window(self, tenant: TenantId, name: RateName) -> StartWindow | None:
         mine = self._windows.get(tenant)
         return None if mine is None else mine.get(name)
 
-    def _closed_until_us(self, name: RateName) -> int:
-        if self._owner_since_us is None:
-            return 0
-        return self._owner_since_us + min(name[1] * 1000, CLOSED_US_MAX)
+    def _closed_until_us(self, tenant: TenantId, name: RateName) -> int:
+        since_us = self._owner_since_us.get(self._home(tenant)) if self._owner_since_us else None
+        return 0 if since_us is None else since_us + min(name[1] * 1000, CLOSED_US_MAX)
 
     def started(self, tenant: TenantId, name: RateName, now_us: int) -> None:
         mine = self._windows.setdefault(tenant, OrderedDict())

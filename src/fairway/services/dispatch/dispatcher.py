@@ -52,6 +52,7 @@ class DispatchSettings:
     inline_bytes_max: int  # a larger result is a success only when storage has it
     scheduler: type[PoolShare] = PoolShare
     grace_seconds: float = 30.0  # past a time limit, or after a silence
+    shard_count: int = 1  # of the cluster
 
 
 class Dispatcher:
@@ -69,6 +70,7 @@ class Dispatcher:
         self._metrics = metrics
         self._ports = ports
         self._tokens = settings.tokens
+        self._shard_count = settings.shard_count
         self._hinted_us: int | None = None  # when another server last told of jobs
         self.pools = pools
         self.failure_policy = failure_policy
@@ -145,7 +147,7 @@ class Dispatcher:
         """
         self.shards.claim(shard, term)
         if term > FIRST_TERM:
-            self.backlog.limited.owner_since(self._clock.now_us())
+            self.backlog.limited.owner_since(shard, self._shard_count, self._clock.now_us())
         self._presence.forget_greetings()
 
     def leases_restored(self, shard: ShardId) -> None:

@@ -23,7 +23,7 @@ from fairway.runtime.telemetry import logger
 from fairway.services.dispatch.dispatcher import Dispatcher
 from fairway.services.registry.tenants_and_keys import Directory
 from fairway.services.registry.type_names import Namer
-from fairway.services.sessions.sessions import End, Lease
+from fairway.services.sessions.sessions import End, Lease, Session
 from fairway.services.store_clock import StoreClock
 from fairway.services.submit.admission import Admission
 
@@ -62,28 +62,32 @@ class FollowUpIntake:
         elif all(names.is_named_by(namer, one.type) for one in wanted.jobs):
             self._conclude(end, wanted, tenant, names.ids)
         else:  # a name may take a turn at the store: a worker's call does not wait for that
-            work = self._name_and_conclude(end, wanted, tenant)
+            work = self._name_and_conclude(end, lease.session, wanted, tenant)
             self._naming[lease] = asyncio.create_task(work, name="follow-ups")
 
-    async def _name_and_conclude(self, end: End, wanted: WantedFollowUps, tenant: Tenant) -> None:
-        lease, session = end.lease, end.lease.session
+    async def _name_and_conclude(
+        self, end: End, session: Session, wanted: WantedFollowUps, tenant: Tenant
+    ) -> None:
+        """`session` is whose report it is: the lease may be another's when it is named."""
+        lease, refusal, types = end.lease, None, dict[str, TypeId]()
         try:
-            names = [one.type for one in wanted.jobs]
-            types = await self._directory.names.know(tenant.id, names)
+            types = await self._directory.names.know(tenant.id, [one.type for one in wanted.jobs])
         except InvalidRequest as error:
-            self._give_back(lease)
-            if self._dispatcher.stands(lease) and lease.session is session:
-                self._refuse(end, tenant, error)
+            refusal = error
         except Exception as error:
             log.warning("follow-ups not named yet", job=lease.job.id, error=repr(error))
             self._ask_again(lease)
-        else:
-            if self._dispatcher.stands(lease) and lease.session is session:
-                self._conclude(end, wanted, tenant, types)
-            else:
-                self._give_back(lease)
+            return
         finally:
             del self._naming[lease]
+        if not self._dispatcher.stands(lease):
+            self._give_back(lease)
+        elif lease.session is not session:  # its worker began anew, and was not heard meanwhile
+            self._ask_again(lease)
+        elif refusal is not None:
+            self._refuse(end, tenant, refusal)
+        else:
+            self._conclude(end, wanted, tenant, types)
 
     def _ask_again(self, lease: Lease) -> None:
         """Its worker says with its next hello what nobody has heard."""

@@ -179,19 +179,21 @@ def unique_claims(wishes: Mapping[str, UniqueWish], jobs: list[QueuedJob]) -> li
 def told_of_others(
     submission: Submission, verdicts: list[Verdict], written: Written
 ) -> list[Verdict]:
-    """The same verdicts, where jobs found another of their kind, or were replaced by one."""
+    """The same verdicts, where jobs found another of their kind, or were replaced by one.
+
+    A verdict may name another's job, whose key it has: what it wished for itself is what counts.
+    """
+    wishes = submission.unique or {}
     return [
-        _told(verdict, submission.unique or {}, written)
-        if isinstance(verdict, Accepted)
-        else verdict
-        for verdict in verdicts
+        _told(verdict, wishes.get(job.id), written) if isinstance(verdict, Accepted) else verdict
+        for job, verdict in zip(submission.jobs, verdicts, strict=True)
     ]
 
 
-def _told(verdict: Accepted, wishes: Mapping[str, UniqueWish], written: Written) -> Verdict:
+def _told(verdict: Accepted, wish: UniqueWish | None, written: Written) -> Verdict:
     if verdict.id in written.superseded:
         return verdict._replace(state="cancelled")
-    lost, wish = written.lost.get(verdict.id), wishes.get(verdict.id)
+    lost = written.lost.get(verdict.id)
     if lost is None:
         return verdict
     if lost.holder is None:

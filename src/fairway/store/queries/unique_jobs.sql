@@ -1,7 +1,9 @@
 -- name: claim_unique
 -- Take each (tenant, digest) that nobody holds: it is new, past its time, or of a job in none of the states that were
--- named. That is believed only of a job that is seen: one that was written a moment ago may not be. Rows come back
--- only for those taken, a second try of the same job included.
+-- named. That is believed only of a job that is seen: one that was written a moment ago may not be. But one that is as
+-- old as `:gone_before` and not there had ended, and was forgotten: where no end counts, it holds nothing. (OFFSET: looked up
+-- by its key, never by hashing all jobs.)
+-- Rows come back only for those taken, a second try of the same job included.
 INSERT INTO unique_jobs AS held (shard, tenant, digest, job, states, expires_at)
 SELECT :shard, wanted.tenant, wanted.digest, wanted.job, wanted.states, now() + wanted.within
 FROM unnest(:tenants::int[], :digests::bytea[], :jobs::uuid[], :states::smallint[], :withins::interval[])
@@ -11,6 +13,8 @@ ON CONFLICT (shard, tenant, digest) DO UPDATE
     WHERE held.job = excluded.job OR held.expires_at < now() OR EXISTS (
         SELECT FROM jobs WHERE jobs.shard = held.shard AND jobs.tenant = held.tenant AND jobs.id = held.job
                            AND (held.states >> jobs.state::int) & 1 = 0
+    ) OR held.job < :gone_before::uuid AND held.states & :ends::int = 0 AND NOT EXISTS (
+        SELECT FROM jobs WHERE jobs.shard = held.shard AND jobs.tenant = held.tenant AND jobs.id = held.job OFFSET 0
     )
 RETURNING tenant, digest, job::text AS job
 

@@ -2,7 +2,7 @@
 
 Best effort. A call that fails is tried again a few times, and then its lines are gone; a heartbeat,
 a report or a run waits for none of it. What waits here is bounded, half of it for any one tenant;
-what finds no room is counted, and a mark in its place tells of it.
+what finds no room is counted, and a mark in its place tells of it. Marks are bounded as well.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ APART_SECONDS = 0.1  # between two calls
 CALL_SECONDS = 10.0
 CALL_BYTES = 128 << 10  # of lines; their words around them come on top
 WAITING_BYTES_MAX = 4 << 20
+WITH_MARKS_BYTES_MAX = 5 << 20  # beyond which a run has not even a mark
+MARK_BYTES = 100
 LINE_BYTES = 60  # around a line's text
 TRIES_MAX = 6
 MARK_LEVEL = 30
@@ -44,7 +46,7 @@ class LogSender:
         self._session = session
         self._running = running
         self._waiting: dict[tuple[str, int], _WaitingRun] = {}  # by job and epoch, oldest first
-        self._bytes = 0
+        self.bytes_waiting = 0
         self._bytes_of: Counter[str] = Counter()  # by tenant
         self._has_lines = asyncio.Event()
         self._is_idle = asyncio.Event()
@@ -72,15 +74,26 @@ class LogSender:
             n=line.n, at_ms=line.at_ms, level=line.level, text=line.text, dropped=line.dropped
         )
         size_bytes = _size(said)
-        mine = self._bytes_of[lease.tenant] + size_bytes
-        if self._bytes + size_bytes > WAITING_BYTES_MAX or mine > WAITING_BYTES_MAX // 2:
-            size_bytes = run.drop(said)
-        else:
+        if self._has_room(lease.tenant, size_bytes, WAITING_BYTES_MAX):
             run.lines.append(said)
+        elif run.ends_with_mark or self._has_room(lease.tenant, MARK_BYTES, WITH_MARKS_BYTES_MAX):
+            size_bytes = run.drop(said)
+        else:  # runs come and go while nobody takes lines: not even all their marks may wait
+            self._forget_empty(lease)
+            return
         self._counted(lease.tenant, size_bytes)
 
+    def _has_room(self, tenant: str, size_bytes: int, most_bytes: int) -> bool:
+        """In all, and in the half that any one tenant may have."""
+        mine = self._bytes_of[tenant] + size_bytes
+        return self.bytes_waiting + size_bytes <= most_bytes and mine <= most_bytes // 2
+
+    def _forget_empty(self, lease: Lease) -> None:
+        if not self._waiting[lease.job, lease.epoch].lines:
+            del self._waiting[lease.job, lease.epoch]
+
     def _counted(self, tenant: str, size_bytes: int) -> None:
-        self._bytes += size_bytes
+        self.bytes_waiting += size_bytes
         self._bytes_of[tenant] += size_bytes
         if self._bytes_of[tenant] <= 0:
             del self._bytes_of[tenant]
@@ -175,11 +188,15 @@ class _WaitingRun:
         self.tenant = lease.tenant
         self.lines: list[SaidLine] = []
 
+    @property
+    def ends_with_mark(self) -> bool:
+        return bool(self.lines and self.lines[-1].dropped)
+
     def drop(self, said: SaidLine) -> int:
         """A mark in place of this line, or of one more; answers how many bytes that takes."""
         before = 0
         dropped = max(said.dropped, 1)
-        if self.lines and self.lines[-1].dropped:
+        if self.ends_with_mark:
             said = self.lines.pop()
             before, dropped = _size(said), dropped + said.dropped
         mark = SaidLine(
