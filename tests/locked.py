@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from tests.postgres import connected
 from tests.services.platform_room import until
 
+from fairway.core.ids import ShardId
 from fairway.core.tenant import Tenant
 from fairway.store.connections.database import Connection
+from fairway.store.flow_locks import lock_tenant
 
 
 @asynccontextmanager
@@ -25,9 +27,12 @@ async def held_rows(dsn: str, *jobs: str) -> AsyncIterator[Connection]:
 @asynccontextmanager
 async def held_flows(dsn: str, *tenants: Tenant) -> AsyncIterator[Connection]:
     """Nobody counts in these tenants' flows meanwhile; there is one shard."""
+    async with connected(dsn) as connection:
+        for tenant in tenants:  # their rows are there, as of any who have flows
+            await lock_tenant(connection, ShardId(0), tenant.id)
     async with connected(dsn) as connection, connection.transaction():
         for tenant in tenants:
-            await connection.execute("SELECT pg_advisory_xact_lock(0, $1)", tenant.id)
+            await lock_tenant(connection, ShardId(0), tenant.id)
         yield connection
 
 

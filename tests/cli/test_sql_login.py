@@ -29,8 +29,10 @@ async def test_a_login_hands_in_jobs_of_one_tenant_until_it_is_taken_back(
     async with connected(database_url) as owner:
         await owner.execute(f'CREATE ROLE "{login}" LOGIN')
         try:
+            await owner.execute(f'GRANT CREATE ON SCHEMA public TO "{login}"')
             made = fairway(tmp_path, "sql-login", "acme", login, **given)
             assert made.out == f"{login} hands in jobs of acme with its transactions.\n", made
+            assert "REVOKE CREATE ON SCHEMA" in made.err
             await owner.execute(f'SET SESSION AUTHORIZATION "{login}"')
             assert await owner.fetchval("SELECT fairway_enqueue($1)", REQUEST)
             assert fairway(tmp_path, "sql-login", "acme", login, "--remove", **given).status == 0

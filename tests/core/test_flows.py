@@ -16,6 +16,7 @@ from fairway.core.flows import (
     changes_of,
     label_of,
     member_ids,
+    members_before,
     step_of,
     with_argument,
 )
@@ -111,3 +112,13 @@ def test_members_are_the_same_in_pages_as_at_once(first: int, second: int) -> No
     pages = member_ids(flow, first) + member_ids(flow, second, first)
     assert pages == member_ids(flow, first + second)
     assert len(set(pages)) == len(pages)
+
+
+@given(st.integers(0, 50), st.integers(0, 60), st.booleans())
+def test_members_before_a_job_are_those_with_lower_ids(
+    count: int, place: int, is_of_flow: bool
+) -> None:
+    flow = make_job_id(ShardId(3), 1_700_000_000_000, 5, 7)
+    job = member_ids(flow, 1, place)[0] if is_of_flow else flow
+    lower = [one for one in member_ids(flow, count) if one < job]
+    assert members_before(flow, count, job) == len(lower)

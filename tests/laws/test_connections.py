@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.laws.source import trees
+from tests.laws.source import PACKAGE, trees
 
 HOT = {
     # one loop each
@@ -61,3 +61,18 @@ def test_requests_take_turns_at_the_hot_connections() -> None:
 
 def test_tenants_stand_in_line_for_the_connections_of_people() -> None:
     assert users_of("people") == PEOPLE
+
+
+#: Who waits for an advisory lock: a migrator asks and says what it waits for. Any login of the
+#: database can take one, so what tenants' jobs wait for are locks on our own rows and tables.
+ADVISORY = {"store/schema/migrate.py"}
+
+
+def test_no_login_of_the_database_holds_a_lock_that_we_wait_for() -> None:
+    found = {
+        str(file.relative_to(PACKAGE))
+        for kind in ("py", "sql")
+        for file in PACKAGE.rglob(f"*.{kind}")
+        if "advisory_" in file.read_text()
+    }
+    assert found <= ADVISORY

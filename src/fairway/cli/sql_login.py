@@ -16,7 +16,13 @@ from fairway.core.errors import InvalidRequest, NotFound, Unavailable
 from fairway.runtime.settings import Settings, load
 from fairway.store.connections.hosts import connect_for_once
 from fairway.store.postgres.embedded import EmbeddedPostgres
-from fairway.store.registry.sql_logins import allow_login, forbid_login
+from fairway.store.registry.sql_logins import allow_login, forbid_login, may_create
+
+CREATES = (
+    "Warning: {login} may create functions in the schema of Fairway's tables, and with these act as"
+    " their owner, for all tenants. Unless that is meant: REVOKE CREATE ON SCHEMA …, or keep"
+    " Fairway's tables in a schema of their own.\n"
+)
 
 
 def sql_login(
@@ -56,6 +62,8 @@ async def _decide(dsn: str, tenant: str, login: str, *, remove: bool) -> None:
     connection = await connect_for_once(dsn, "fairway-logins")
     try:
         is_done = await (forbid_login if remove else allow_login)(connection, login, tenant)
+        if is_done and not remove and await may_create(connection, login):
+            sys.stderr.write(CREATES.format(login=login))
     except asyncpg.UndefinedObjectError:
         raise NotFound(
             f"There is no login {login!r} in this PostgreSQL; make it first: CREATE ROLE … LOGIN."

@@ -9,6 +9,7 @@ one that was cancelled or has expired will never succeed, so who needs it never 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
@@ -23,6 +24,7 @@ GROUP_MAX = 100_000  # jobs of a group
 PAGE_MAX = 1_000  # jobs of a group that come with one call
 AFTER_MAX = 100  # jobs that one waits for
 FLOWS_OF_A_JOB_MAX = 20  # that count its end
+ARGUMENT_CHARACTERS_MAX = 256  # of its name
 
 #: When a job is due that waits for others: not by any clock. (An index wants a finite time.)
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -129,6 +131,11 @@ def changes_of(
 def member_ids(flow: str, count: int, first: int = 0) -> list[JobId]:
     """The jobs of a flow, by their places: found from its id, so a page sent again is the same."""
     return follow_up_ids(flow, NO_EPOCH, unix_ms_of(flow), count, first)
+
+
+def members_before(flow: str, count: int, job: JobId) -> int:
+    """How many of so many jobs of a flow have lower ids; found without making them all."""
+    return bisect_left(range(count), job, key=lambda n: member_ids(flow, 1, n)[0])
 
 
 def with_argument(payload: bytes, name: str, value: bytes) -> bytes:

@@ -13,7 +13,7 @@ from enum import Enum
 import asyncpg
 
 from fairway.core.ids import ShardId, TenantId
-from fairway.store.connections.database import Connection, execute, fetch_value
+from fairway.store.connections.database import Connection, execute, is_found
 from fairway.store.sql import load
 
 _SQL = load("flow_locks.sql")
@@ -25,6 +25,13 @@ class Wait(Enum):
     USUAL = "as long as the connection waits for any lock"
     SHORT = "a fourth of a second"
     NOT = "not at all; for rows, as SHORT"
+
+
+_LOCKS = {
+    Wait.USUAL: _SQL["lock_tenant"],
+    Wait.SHORT: _SQL["lock_tenant_soon"],
+    Wait.NOT: _SQL["try_lock_tenant"],
+}
 
 
 class FlowsBusy(Exception):
@@ -39,12 +46,7 @@ async def locked(
     than `wait`."""
     try:
         async with connection.transaction():
-            if wait is Wait.NOT:
-                await _try_lock(connection, shard, tenant)
-            elif wait is Wait.SHORT:
-                await execute(connection, _SQL["lock_tenant_soon"], shard=shard, tenant=tenant)
-            else:
-                await lock_tenant(connection, shard, tenant)
+            await lock_tenant(connection, shard, tenant, wait)
             yield
     except asyncpg.LockNotAvailableError as error:
         if wait is Wait.USUAL:
@@ -52,12 +54,11 @@ async def locked(
         raise FlowsBusy from error
 
 
-async def lock_tenant(connection: Connection, shard: ShardId, tenant: TenantId) -> None:
+async def lock_tenant(
+    connection: Connection, shard: ShardId, tenant: TenantId, wait: Wait = Wait.USUAL
+) -> None:
     """For the rest of the transaction."""
-    await execute(connection, _SQL["lock_tenant"], shard=shard, tenant=tenant)
-
-
-async def _try_lock(connection: Connection, shard: ShardId, tenant: TenantId) -> None:
-    asked = _SQL["try_lock_tenant"]
-    if not await fetch_value(connection, asked, shard=shard, tenant=tenant):
-        raise FlowsBusy
+    whose = {"shard": shard, "tenant": tenant}
+    if not await is_found(connection, _LOCKS[wait], **whose):
+        await execute(connection, _SQL["add_turn"], **whose)
+        await is_found(connection, _LOCKS[wait], **whose)

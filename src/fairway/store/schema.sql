@@ -449,6 +449,13 @@ CREATE TABLE flows (
 ) WITH (fillfactor = 50);                                 -- counters change often, and in place
 CREATE INDEX flows_created ON flows (shard, created_at);
 
+-- Whose flows are being counted: its row is locked meanwhile. An advisory lock could be held by any login.
+CREATE TABLE flow_turns (
+    shard        int         NOT NULL,
+    tenant       int         NOT NULL,
+    PRIMARY KEY (shard, tenant)
+);
+
 
 -- Who changed what, for operators.
 CREATE TABLE audit (
@@ -486,6 +493,7 @@ ALTER TABLE sessions             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job_logs             ENABLE ROW LEVEL SECURITY;
 ALTER TABLE outbox               ENABLE ROW LEVEL SECURITY;
 ALTER TABLE sql_logins           ENABLE ROW LEVEL SECURITY;
+ALTER TABLE flow_turns           ENABLE ROW LEVEL SECURITY;
 ALTER TABLE flows                ENABLE ROW LEVEL SECURITY;
 ALTER TABLE unique_jobs          ENABLE ROW LEVEL SECURITY;
 
@@ -507,6 +515,7 @@ CREATE POLICY of_tenant ON sessions            USING (tenant = current_tenant())
 CREATE POLICY of_tenant ON job_logs            USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON outbox              USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON sql_logins          USING (tenant = current_tenant());
+CREATE POLICY of_tenant ON flow_turns          USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON flows               USING (tenant = current_tenant());
 CREATE POLICY of_tenant ON unique_jobs         USING (tenant = current_tenant());
 

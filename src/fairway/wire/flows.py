@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from fairway.core.flows import AFTER_MAX, PAGE_MAX
+from fairway.core.flows import AFTER_MAX, ARGUMENT_CHARACTERS_MAX, PAGE_MAX
 from fairway.wire.doc import doc
 from fairway.wire.messages import JobRequest
 
 FlowKind = Literal["group", "chain"]
 OnAll = Literal["succeeded", "ended"]
+ArgumentName = Annotated[str, Meta(min_length=1, max_length=ARGUMENT_CHARACTERS_MAX)]
 NULL = Raw(b"null")  # raw JSON cannot be told from null on the way in
 
 
@@ -31,7 +32,7 @@ class FlowRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_default
         ),
     ]
     arguments: Annotated[
-        list[str | None],
+        list[ArgumentName | None],
         doc("Of a chain: for each job, the argument that takes the result of the one before."),
     ] = []
     callback: Annotated[

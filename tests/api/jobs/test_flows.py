@@ -61,6 +61,11 @@ async def test_pages_replay_and_cancel(tenant: httpx2.AsyncClient) -> None:
     again = await tenant.post(f"{address}/jobs", json=page)
     assert (first.status_code, first.json()) == (202, again.json())
     problem(await tenant.post(f"{address}/jobs", json={"start": 3, "jobs": [job]}), 409, "CONFLICT")
+    newest = (await tenant.get(f"{address}/jobs", params={"limit": 2})).json()
+    rest = await tenant.get(f"{address}/jobs", params={"cursor": newest["next_cursor"]})
+    listed = [one["id"] for one in newest["jobs"] + rest.json()["jobs"]]
+    assert listed == [*reversed(first.json()["jobs"]), *made["jobs"]]
+    assert rest.json()["next_cursor"] is None
     assert (await tenant.post(f"{address}/replay")).json() == {"replayed": 0}
     ended = (await tenant.delete(address)).json()
     assert (ended["state"], ended["total"], ended["cancelled"]) == ("cancelled", 3, 3)
@@ -89,6 +94,8 @@ JOB = {"type": "never.run"}
         ({"kind": "chain", "jobs": [JOB], "more": True}, "/more"),
         ({"kind": "chain", "jobs": [JOB], "arguments": ["a"]}, "/arguments"),
         ({"kind": "group", "jobs": [JOB], "arguments": ["a"]}, "/arguments"),
+        ({"kind": "chain", "jobs": [JOB] * 2, "arguments": [None, "a\0"]}, "/arguments/1"),
+        ({"kind": "chain", "jobs": [JOB] * 2, "arguments": [None, "a" * 257]}, "/arguments/1"),
         ({"kind": "group", "jobs": [JOB, {**JOB, "delay_seconds": 1}]}, "/jobs/1/execute_at"),
         ({"kind": "group", "jobs": [{**JOB, "payload_upload": "u"}]}, "/jobs/0/payload_upload"),
         ({"kind": "group", "jobs": [{**JOB, "priority": 99}]}, "/jobs/0/priority"),

@@ -13,6 +13,7 @@ from tests.api.jobs.test_jobs import submit
 from tests.api.worker import HandWorker
 
 from fairway.core.run.run_log import LINE_BYTES_MAX, LINES_MAX
+from fairway.services.jobs.job_logs import CHUNKS_AT_ONCE
 from fairway.services.workers import run_logs
 
 KEEP = "/v1/workers/hand-1/logs"
@@ -162,6 +163,37 @@ async def test_a_tenant_has_so_much_and_a_mark_tells_of_the_rest(
     still_more = said(worker, lease, line(4, "x" * 600))  # for which there is no mark either
     assert await keep(worker, more, still_more) == {"kept": 0, "dropped": 3}
     assert await texts(tenant, lease["job"]) == ["x" * 600, "… 2 lines dropped"]
+    await worker.tell(worker.report(lease))
+
+
+async def test_who_says_a_run_twice_spoils_it_for_nobody(
+    tenant: httpx2.AsyncClient, stranger: httpx2.AsyncClient, worker: HandWorker
+) -> None:
+    await submit(tenant, worker.type)
+    await submit(stranger, worker.type)
+    await worker.hello(slots=2)
+    leases = [await worker.lease(), await worker.lease()]
+    twice, other = (said(worker, lease, line(1, "once")) for lease in leases)
+    await asyncio.gather(*(keep(worker, twice, twice, other) for _ in "ab"))
+    for caller in (tenant, stranger):
+        (job,) = (await caller.get("/v1/jobs")).json()["jobs"]
+        assert await texts(caller, job["id"]) == ["once"]
+    for lease in leases:
+        await worker.tell(worker.report(lease))
+
+
+async def test_marks_of_overlapping_lines_are_passed_by(
+    tenant: httpx2.AsyncClient, worker: HandWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await leased(tenant, worker)
+    monkeypatch.setattr(run_logs, "BURST_BYTES", 1)
+    monkeypatch.setattr(run_logs, "BYTES_PER_SECOND", 1)
+    await keep(worker, said(worker, lease, line(1)))
+    last = 2 * CHUNKS_AT_ONCE + 1
+    await keep(worker, *(said(worker, lease, line(n), line(last)) for n in range(2, last)))
+    page = (await tenant.get(f"/v1/jobs/{lease['job']}/logs")).json()
+    rest = await texts(tenant, lease["job"], cursor=page["next_cursor"])
+    assert len(page["lines"]) == len(rest) == CHUNKS_AT_ONCE
     await worker.tell(worker.report(lease))
 
 

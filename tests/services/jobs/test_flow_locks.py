@@ -21,6 +21,7 @@ from fairway.core.tenant import Tenant
 from fairway.services.platform import Platform
 from fairway.services.recording.recorder import FLOW_WRITES_MAX
 from fairway.store import flows
+from fairway.store.flow_locks import lock_tenant
 
 LATE = "execute_at = now() - interval '1 h', not_after = now() - interval '1 s', on_late = 1"
 
@@ -96,13 +97,13 @@ async def hold_on(dsn: str, tenant: Tenant) -> None:
     async with connected(dsn) as connection:
         while True:
             async with connection.transaction():
-                await connection.execute("SELECT pg_advisory_xact_lock(0, $1)", tenant.id)
+                await lock_tenant(connection, ShardId(0), tenant.id)
                 await asyncio.sleep(0.02)
 
 
 async def is_queued_at(platform: Platform) -> bool:
     async with platform.database.background() as connection:
-        asked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        asked = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         return bool(await connection.fetchval(asked))
 
 

@@ -39,7 +39,7 @@ from fairway.core.tenant import Tenant
 from fairway.runtime.settings import replaced
 from fairway.services.platform import Platform
 from fairway.services.sessions.sessions import Lease
-from fairway.store.registry.type_names import LOCK_SPACE
+from fairway.store.registry.type_names import take_turns
 
 
 def follow_up(job_type: str = "work", **changes: Any) -> FollowUp:
@@ -126,8 +126,7 @@ async def test_a_worker_that_begins_anew_while_a_name_is_made_is_asked_for_its_r
         next_life = Hand(platform)
         report = next_life.done(lease, wants=wanted, n=7)
         async with connected(database_url) as connection, connection.transaction():
-            turn = "SELECT pg_advisory_xact_lock($1::int, $2::int)"
-            await connection.execute(turn, LOCK_SPACE, tenant.id)
+            await take_turns(connection, tenant.id)
             await hand.say(reports=[hand.done(lease, wants=wanted)])
             await next_life.say(hello=True, running=[], reports=[report])
             assert lease.session.key == next_life.key

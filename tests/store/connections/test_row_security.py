@@ -65,7 +65,7 @@ async def tables_with_tenants(connection: Connection) -> list[str]:
 async def test_a_table_that_comes_later_is_not_forgotten(connection: Connection) -> None:
     rows = await connection.fetch(
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        " AND relkind IN ('r', 'p') AND relname !~ '^jobs_[0-9]'"
+        " AND relkind IN ('r', 'p') AND relname !~ '^(jobs|job_logs)_[0-9]'"
     )
     assert {row["relname"] for row in rows} == set(TABLES)
 
@@ -75,7 +75,8 @@ async def test_every_table_with_rows_of_tenants_has_a_policy(connection: Connect
         "SELECT tablename FROM pg_policies JOIN pg_class c ON c.oid = tablename::regclass"
         " WHERE c.relrowsecurity AND 'public' = ANY(roles) AND cmd = 'ALL'"
     )
-    tables = {one for one in await tables_with_tenants(connection) if not one.startswith("jobs_")}
+    days = ("jobs_", "job_logs_")
+    tables = {one for one in await tables_with_tenants(connection) if not one.startswith(days)}
     assert {row["tablename"] for row in rows} == tables | {"shards"}
     assert "jobs_carried" not in TENANTS_MAY
 

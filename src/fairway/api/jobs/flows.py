@@ -40,6 +40,7 @@ from fairway.wire.flows import (
     FlowView,
 )
 from fairway.wire.messages import JobList
+from fairway.wire.payload import HOLDS_NUL
 
 BODY_BYTES_MAX = 4 << 20
 PART_ITEMS = 32  # between two looks at the clock
@@ -247,6 +248,9 @@ def _check_chain(wanted: FlowRequest, arguments: Sequence[str | None]) -> None:
             "There is one argument, or null, for each job; for the first there is no result.",
             field="/arguments",
         )
+    for place, argument in enumerate(arguments):
+        if argument is not None and "\0" in argument:
+            raise InvalidRequest(HOLDS_NUL, field=f"/arguments/{place}")
     has_callback = bytes(wanted.callback) != b"null"
     if has_callback or wanted.more:
         field = "/callback" if has_callback else "/more"

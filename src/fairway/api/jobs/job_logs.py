@@ -178,7 +178,7 @@ class LogStream(EventStream):
                 if lines or quiet_looks % STILL_HERE_LOOKS == 1:
                     events = b"".join(_event(place, line) for place, line in lines)
                     await send_part(send, events or STILL_HERE)
-                if lines:
+                if lines or not is_all:
                     await pause(APART_SECONDS)  # a flood is told in parts, not chunk by chunk
                 if not is_all:
                     continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairway.core.errors import NotFound
-from fairway.core.flows import Kind, member_ids
+from fairway.core.flows import Kind, member_ids, members_before
 from fairway.core.ids import JobId, TenantId, shard_of
 from fairway.core.lifecycle import LIVE, State
 from fairway.services.jobs.control import Control
@@ -56,13 +56,14 @@ class Flows:
     async def jobs(self, tenant: TenantId, flow: JobId, after: str, limit: int) -> ChildrenPage:
         """A page of its jobs, the newest first."""
         found = await self.look(tenant, flow)
-        ids = [job for job in reversed(member_ids(flow, found.members)) if job < after]
-        some = ids[:limit]
+        before = members_before(flow, found.members, JobId(after))
+        first = max(before - limit, 0)
+        some = member_ids(flow, before - first, first)
         if not some:
             return ChildrenPage([], None)
         async with told_if_away, self._database.quick(tenant) as connection:
             records = await history.list_children(connection, shard_of(flow), tenant, some)
-        last = records[-1].id if is_cut(records) else some[-1] if len(ids) > limit else None
+        last = records[-1].id if is_cut(records) else some[0] if first else None
         return ChildrenPage(await self._job_lookup.with_runs(records), last)
 
     async def cancel(self, tenant: TenantId, flow: JobId) -> FlowRecord:

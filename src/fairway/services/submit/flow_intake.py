@@ -111,7 +111,7 @@ class FlowIntake:
         async with told_if_away, self._turn(tenant.id) as connection:
             holder = await _claimed(connection, shard, tenant.id, plan.id, key)
             if holder is not None:
-                return await _made_before(connection, shard, tenant.id, holder)
+                return await _made_before(connection, shard, tenant.id, holder, len(wanted.jobs))
             members = await self._write(connection, shard, tenant.id, plan, wanted)
         self._announce(shard, [one.job for one in members if not one.waits])
         jobs = member_ids(plan.id, len(wanted.jobs))
@@ -272,13 +272,14 @@ async def _claimed(
 
 
 async def _made_before(
-    connection: Connection, shard: ShardId, tenant: TenantId, flow: str
+    connection: Connection, shard: ShardId, tenant: TenantId, flow: str, count: int
 ) -> MadeFlow:
+    """With the jobs of its first page, as it was answered then."""
     found = await store.read(connection, shard, tenant, flow)
     if found is None:
         raise Unavailable()
     callback = found.waiting[0] if found.waiting else None
-    return MadeFlow(flow, member_ids(flow, found.members), callback, replayed=True)
+    return MadeFlow(flow, member_ids(flow, count), callback, replayed=True)
 
 
 def is_there(size: tuple[int, bool] | None, flow: str, page: FlowPage) -> bool:

@@ -2,12 +2,13 @@
 
 Best effort: nothing about a job waits for it. A tenant has a bucket of bytes; a chunk beyond it
 becomes a mark that counts its lines, and some marks a second are kept, too. Chunks that wait to be
-written are bounded for all.
+written are bounded for all, and no tenant has more than half of what is left of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -58,32 +59,38 @@ class RunLogs:
         self._watchers = watchers
         self._clock = instruments.clock
         self._accounts: dict[TenantId, _Account] = {}
+        self._waiting: Counter[TenantId] = Counter()  # chunks to be written
         self._group = GroupCommit("logs", self._write, instruments=instruments, sizes=_SIZES)
 
     async def keep(self, offered: Sequence[OfferedChunk]) -> int:
         """When they are on disk; answers how many lines are not, for want of room."""
         if self._group.jobs_waiting + len(offered) > CHUNKS_WAITING_MAX:
             raise Unavailable("Too many lines of jobs wait to be written.", code="OVERLOADED")
-        loop, dropped, waiting = asyncio.get_running_loop(), 0, []
+        loop, dropped = asyncio.get_running_loop(), 0
+        waiting: list[_Waiting] = []
         for one in offered:
-            chunk = self._admitted(one)
+            room = CHUNKS_WAITING_MAX - self._group.jobs_waiting - len(waiting)
+            chunk = self._admitted(one, room)
             if chunk is not one.chunk:
                 dropped += one.line_count
             if chunk is not None:
                 waiting.append(_Waiting(chunk, loop.create_future()))
+                self._waiting[chunk.tenant] += 1
         self._group.add_many(waiting)
         with told_if_away:
             await asyncio.gather(*(one.is_done for one in waiting))
         return dropped
 
-    def _admitted(self, one: OfferedChunk) -> Chunk | None:
-        """The chunk, or a mark in its place, or nothing."""
+    def _admitted(self, one: OfferedChunk, room: int) -> Chunk | None:
+        """The chunk, or a mark in its place, or nothing; `room` is for so many more of all."""
         chunk, now_us = one.chunk, self._clock.now_us()
+        if self._waiting[chunk.tenant] >= room:
+            return None
         account = self._account(chunk.tenant, now_us)
         if not account.bytes.take(len(chunk.lines), BYTES_PER_SECOND, BURST_BYTES, now_us):
             return chunk
         if not account.marks.take(1, MARKS_PER_SECOND, MARKS_BURST, now_us):
-            return chunk._replace(lines=one.mark)
+            return chunk._replace(last_n=chunk.first_n, lines=one.mark)  # it is one line
         return None
 
     def _account(self, tenant: TenantId, now_us: int) -> _Account:
@@ -97,18 +104,23 @@ class RunLogs:
 
     async def _write(self, group: list[_Waiting]) -> None:
         try:
-            by_shard: dict[ShardId, list[Chunk]] = {}
-            for one in group:
-                by_shard.setdefault(shard_of(one.chunk.job), []).append(one.chunk)
-            async with self._database.background() as connection:
-                for shard, chunks in by_shard.items():
-                    await keep_lines(connection, shard, chunks)
+            await self._insert(group)
         except Exception as error:
             for one in group:
                 if not one.is_done.done():
                     one.is_done.set_exception(error)
             return
+        finally:
+            self._waiting -= Counter(one.chunk.tenant for one in group)  # none is kept at zero
         for one in group:
             if not one.is_done.done():
                 one.is_done.set_result(None)
         self._watchers.notify({one.chunk.job for one in group})
+
+    async def _insert(self, group: list[_Waiting]) -> None:
+        by_shard: dict[ShardId, list[Chunk]] = {}
+        for one in group:
+            by_shard.setdefault(shard_of(one.chunk.job), []).append(one.chunk)
+        async with self._database.background() as connection:
+            for shard, chunks in by_shard.items():
+                await keep_lines(connection, shard, chunks)

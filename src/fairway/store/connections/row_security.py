@@ -34,6 +34,7 @@ TENANTS_MAY = {
     "circuits": "SELECT, UPDATE, DELETE",
     "dead_letter_actions": "SELECT, INSERT, UPDATE",
     "events": "SELECT, INSERT",
+    "flow_turns": "SELECT, INSERT, UPDATE",
     "flows": "SELECT, UPDATE",
     "idempotency": "SELECT",
     "job_logs": "SELECT",

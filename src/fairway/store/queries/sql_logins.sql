@@ -15,3 +15,7 @@ RETURNING tenant
 -- name: forbid_login
 DELETE FROM sql_logins WHERE login = :login AND tenant = (SELECT id FROM tenants WHERE name = :name)
 RETURNING tenant
+
+-- name: may_create
+-- Whether a login makes functions and tables where ours are: then our own statements may mean those.
+SELECT has_schema_privilege(:login::text, current_schema(), 'CREATE')

@@ -18,8 +18,12 @@ FROM job_types WHERE name = ANY(:names::text[])
 SELECT name FROM job_types WHERE id = :id
 
 -- name: take_turns
--- Who counts names and adds some is alone with this tenant's, until the transaction ends; 0 is the house.
-SELECT pg_advisory_xact_lock(:space::int, :tenant::int)
+-- Who counts names and adds some is alone with this tenant's, until the transaction ends. A lock on its row, not an
+-- advisory one: those can be taken by any login of the database.
+SELECT id FROM tenants WHERE id = :tenant FOR NO KEY UPDATE
+
+-- name: take_turns_of_house
+SELECT one FROM cluster FOR NO KEY UPDATE
 
 -- name: names_for
 -- What there is of these names, and whether this tenant has named them: not (NULL), with a job, or with its own worker.

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from fairway.core.ids import ShardId, TenantId
-from fairway.store.connections.database import Connection, execute, fetch_values, is_found
+from fairway.store.connections.database import (
+    Connection,
+    execute,
+    fetch_value,
+    fetch_values,
+    is_found,
+)
 from fairway.store.sql import load
 
 _SQL = load("sql_logins.sql")
@@ -33,6 +39,11 @@ async def allow_login(connection: Connection, login: str, name: str) -> bool:
             f"GRANT EXECUTE ON FUNCTION {schema}.fairway_enqueue(text) TO {role}"
         )
     return True
+
+
+async def may_create(connection: Connection, login: str) -> bool:
+    """Whether a login makes functions beside our tables: it could have the owner call them."""
+    return bool(await fetch_value(connection, _SQL["may_create"], login=login))
 
 
 async def forbid_login(connection: Connection, login: str, name: str) -> bool:

@@ -25,8 +25,6 @@ from fairway.store.sql import load
 
 _SQL = load("type_names.sql")
 
-LOCK_SPACE = 0x66777479  # of advisory locks: whoever else uses them has another
-
 HOUSE = TenantId(0)  # in the place of a tenant: shared workers and operators
 
 
@@ -77,7 +75,10 @@ async def name_of(connection: Connection, type_id: TypeId) -> str | None:
 
 async def take_turns(connection: Connection, tenant: TenantId) -> None:
     """Inside a transaction: nobody else counts this tenant's names until it ends."""
-    await fetch_row(connection, _SQL["take_turns"], space=LOCK_SPACE, tenant=tenant)
+    if tenant == HOUSE:
+        await fetch_row(connection, _SQL["take_turns_of_house"])
+    else:
+        await fetch_row(connection, _SQL["take_turns"], tenant=tenant)
 
 
 async def names_for(

@@ -30,7 +30,6 @@ RULE = "none_of_"  # how the names of constraints begin that stand while a parti
 LOCK_TIMEOUT = "200ms"
 LOCKED_SECONDS_MAX = 2  # no step may hold up the others for longer, whatever the reason
 
-MAKER_LOCK = 0x66776D616B6572  # of whoever makes or drops partitions, on this database
 
 TOO_LONG = asyncpg.QueryCanceledError
 #: Somebody holds the lock, the step would have held it for too long, or another server makes or
@@ -81,7 +80,8 @@ async def briefly(connection: Connection) -> AsyncIterator[None]:
 async def making(connection: Connection) -> AsyncIterator[None]:
     """As `briefly`, one server at a time: `IF NOT EXISTS` looks before it makes, not while."""
     async with briefly(connection):
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", MAKER_LOCK)
+        # Of a table that nobody else locks so; an advisory lock can be taken by any login.
+        await connection.execute("LOCK TABLE cluster IN SHARE UPDATE EXCLUSIVE MODE")
         yield
 
 
