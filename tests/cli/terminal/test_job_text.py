@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from fairway.cli.jobs import COLUMNS
-from fairway.cli.terminal.job_text import counted, told
+from fairway.cli.terminal.job_text import counted, details, told
 
 AT = "2026-11-17T02:31:00+00:00"
 JOB: dict[str, Any] = {
@@ -40,6 +41,16 @@ def test_only_what_waits_is_due() -> None:
     (due,) = [column for column in COLUMNS if column.title == "due"]
     assert due.cell(JOB) == "–"
     assert due.cell(JOB | {"state": "scheduled"}) != "–"
+
+
+def test_a_part_of_next_to_nothing_is_not_told() -> None:
+    share = {"received_slot_seconds": 2.6, "window_seconds": 8.0}
+    found: dict[str, Any] = {"reason": "running", "position": None, "start": None}
+    now = datetime.now(UTC)
+    (small,) = details(found | {"share": share | {"entitled_slot_seconds": 0.014}}, now)
+    (large,) = details(found | {"share": share | {"entitled_slot_seconds": 5.2}}, now)
+    assert small.endswith("2.6 slot-seconds of 0.0 due, in the last 8 s")
+    assert large.endswith("2.6 slot-seconds of 5.2 due, 50% of it, in the last 8 s")
 
 
 def test_one_is_not_many() -> None:

@@ -11,6 +11,7 @@ from fairway.cli.terminal.moments import age, local, span
 from fairway.cli.terminal.output import painted
 from fairway.cli.terminal.tables import cells_of, visible, visible_lines
 
+LEAST_DUE = 0.1  # slot-seconds; a part of less says nothing
 SHORT = 60  # JSON of at most so many letters stays on its line
 
 
@@ -126,7 +127,7 @@ def details(found: dict[str, Any], now: datetime) -> list[str]:
     if found["share"] is not None:
         share = found["share"]
         got, due = share["received_slot_seconds"], share["entitled_slot_seconds"]
-        of = f", {got / due:.0%} of it" if due else ""
+        of = f", {got / due:.0%} of it" if due >= LEAST_DUE else ""
         said.append(
             f"share       {got:.1f} slot-seconds of {due:.1f} due{of},"
             f" in the last {share['window_seconds']:.0f} s"
