@@ -46,7 +46,7 @@ def test_arguments_that_are_none_are_told(run: Run, tmp_path: Path) -> None:
     id_ = run("jobs", "submit", "cli.file", "--payload", "@all.json").out.strip()
     assert said(run("jobs", "show", id_, "--json"))["payload"] == {"a": 1}
     wrong = [
-        (["a"], "write an argument as"),
+        (["a"], "name=value, or all of them as --payload '{…}'"),
         (["--payload", "{"], "--payload is no JSON"),
         (["a=1", "--payload", "{}"], "not both"),
         (["--delay", "soon"], "--delay: 'soon'"),

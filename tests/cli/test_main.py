@@ -45,6 +45,19 @@ def test_an_answer_comes_at_once(tmp_path: Path, words: list[str], status: int) 
     assert min(seconds) < ANSWER_SECONDS_MAX
 
 
+def test_a_command_loads_what_it_needs(tmp_path: Path) -> None:
+    """Most of an answer's time is Python reading modules: those of others are left alone."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: sys.stdout.write(' '.join(sys.modules)));"
+        "from fairway.__main__ import run; run()"
+    )
+    asking = [sys.executable, "-c", code, "worker", "ls"]
+    ended = subprocess.run(asking, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    loaded = set(ended.stdout.split())
+    assert "fairway.cli.workers" in loaded
+    assert not loaded & {"fairway.sdk.app", "fairway.worker.keeper", "asyncio", "structlog", "rich"}
+
+
 @pytest.mark.parametrize("command", ["up", "server", "worker", "check", "bench"])
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     ended = fairway(tmp_path, command, "--help")

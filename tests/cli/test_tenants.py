@@ -16,6 +16,8 @@ def test_a_tenant_is_added_shown_and_changed(run: Run) -> None:
     )
     assert (changed["weight"], changed["cap"], changed["reserved"]) == (100, 3, {"long": 0})
     assert said(run("tenants", "show", "umbrella", "--json")) == changed
+    wrong = sentence(run("tenants", "set", "umbrella", "wieght=3"))
+    assert wrong.startswith("There is no field 'wieght'; there are tier, weight, cap,")
 
 
 def test_tiers_and_limits_are_shown(run: Run) -> None:
@@ -56,6 +58,8 @@ def test_a_pause_and_its_end(run: Run, acme: tuple[str, str], job: str) -> None:
 
 
 def test_a_pause_of_every_tenant_is_asked_for(run: Run, acme: tuple[str, str]) -> None:
+    wrong = sentence(run("pause", "typ=cli.other"))
+    assert wrong == "There is no field 'typ'; there are tenant, type, pool."
     asked = sentence(run("pause", "type=cli.other"))
     assert asked.startswith("This holds type=cli.other of every tenant.")
     done = run("pause", "type=cli.other", "--yes").out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pytest
 
@@ -29,6 +29,12 @@ def test_another_is_refused_with_what_was_meant(name: str, hint: str) -> None:
     with pytest.raises(TypeError) as told:
         refuse_unknown(["timeout", name], Options, "@app.job")
     assert str(told.value) == f"@app.job has no option {name!r}; {hint}"
+
+
+def test_of_a_schedule_before_what_it_lacks() -> None:
+    options: dict[str, Any] = {"crn": "* * * * *"}
+    with pytest.raises(TypeError, match="has no option 'crn'"):
+        App("misspelt").schedule(**options)
 
 
 def test_tags_are_a_list_of_words() -> None:

@@ -51,7 +51,7 @@ PAGES = {
     "README": ("", 2),
     "docs/FLOWS": (SHOP + ORDERS, 2),  # the third needs a server
     "docs/IDEMPOTENCY": ("", 2),
-    "docs/LIMITS": ("", 3),
+    "docs/LIMITS": ("", 4),
     "docs/POOLS": (SHOP, 2),
     "docs/SCHEDULES": (SHOP + REMINDERS, 3),
     "docs/TESTING": ("", 3),

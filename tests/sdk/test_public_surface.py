@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 import types
+
+import pytest
 
 import fairway
 import fairway.testing
@@ -13,8 +17,8 @@ import fairway.testing
 def names_of(module: types.ModuleType) -> set[str]:
     return {
         name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        for name in dir(module)
+        if not name.startswith("_") and not isinstance(getattr(module, name), types.ModuleType)
     }
 
 
@@ -22,6 +26,21 @@ def test_the_names_are_sorted_and_are_the_namespace() -> None:
     for module in (fairway, fairway.testing):
         assert module.__all__ == sorted(module.__all__, key=_ruff_order)
         assert set(module.__all__) == names_of(module)
+
+
+def test_what_type_checkers_read_is_what_programs_get() -> None:
+    source = ast.parse(inspect.getsource(fairway))
+    read = [
+        (found.module, name.name)
+        for found in ast.walk(source)
+        if isinstance(found, ast.ImportFrom) and found.module and found.module[:8] == "fairway."
+        for name in found.names
+    ]
+    assert sorted(name for _, name in read) == sorted(fairway.__all__)
+    for module, name in read:
+        assert getattr(fairway, name) is getattr(sys.modules[module], name)
+    with pytest.raises(AttributeError, match="'fairway' has no attribute 'Appp'"):
+        fairway.__getattr__("Appp")
 
 
 def _ruff_order(name: str) -> tuple[int, str]:
@@ -38,7 +57,7 @@ def in_a_fresh_process(code: str) -> str:
 
 def test_import_starts_nothing_and_configures_nothing() -> None:
     code = (
-        "import fairway, threading, logging, sys;"
+        "from fairway import *; import threading, logging, sys;"
         "sys.stdout.write(f'{threading.active_count()} {len(logging.root.handlers)}')"
     )
     assert in_a_fresh_process(code) == "1 0"
@@ -46,7 +65,7 @@ def test_import_starts_nothing_and_configures_nothing() -> None:
 
 def test_import_brings_only_what_it_needs() -> None:
     code = (
-        "import fairway, fairway.testing, sys;"
+        "from fairway import *; import fairway.testing, sys;"
         "names = {name.partition('.')[0] for name in sys.modules};"
         "names |= {n for n in sys.modules if n.startswith('fairway.')};"
         "sys.stdout.write(' '.join(sorted(names)))"
@@ -74,7 +93,7 @@ def test_the_plugin_never_brings_the_server() -> None:
 def test_import_is_quick() -> None:
     """Counted, not timed, which says more of the machine: 215 modules take a tenth of a second."""
     code = (
-        "import sys; before = len(sys.modules); import fairway;"
+        "import sys; before = len(sys.modules); from fairway import *;"
         "sys.stdout.write(str(len(sys.modules) - before))"
     )
     assert int(in_a_fresh_process(code)) < 250

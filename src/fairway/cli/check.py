@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,7 @@ from fairway.store.postgres.inspection import UNREACHABLE, inspect_database, rea
 from fairway.store.postgres.tuning import Finding
 from fairway.worker.limits.enforcement_level import EnforcementLevel
 
-screen = Console(highlight=False)
+screen = Console(highlight=False, soft_wrap=not sys.stdout.isatty())  # a pipe has no width
 
 PROBE = "check/probe"
 
@@ -55,7 +56,7 @@ def _say_levels() -> None:
     """How firmly a worker on this machine could hold jobs in processes to their limits."""
     words = EnforcementLevel.find(os.environ.get("FAIRWAY_CGROUP")).words()
     told = "; ".join(f"{limit}: {means}" for limit, means in words.items())
-    screen.print(f"[dim]limits of process jobs here[/]  {told}", soft_wrap=True)
+    screen.print(f"[dim]limits of process jobs here[/]  {told}")
 
 
 async def _inspect(settings: Settings) -> list[Finding]:

@@ -284,7 +284,7 @@ def _act(
         return
     if counted["matched"] and not yes:
         show_table(LETTERS, remote.get("/v1/dead-letters", **query, limit=EXAMPLES)["jobs"])
-        agreed(f"This will {kind} {count} dead letters.", yes=yes)
+        agreed(f"This will {kind} {count} dead letter{'' if count == '1' else 's'}.", yes=yes)
     _follow(remote, remote.call("POST", path, body, query), wait, options)
 
 

@@ -34,10 +34,13 @@ def logs(
     remote = options.tenant()
     settings = ClientSettings(url=remote.url, api_key=remote.key)
     client = Client(settings, user_agent="fairway-cli")
+    is_text, said = options.form == "table", False
     for line in iterate(client.logs(id, attempt, follow=follow)):
-        is_text = options.form == "table"
+        said = True
         sys.stdout.write((_text(line) if is_text else msgspec.json.encode(line).decode()) + "\n")
         sys.stdout.flush()
+    if is_text and not said:
+        sys.stdout.write("No lines.\n")
 
 
 def _text(line: LogLine) -> str:

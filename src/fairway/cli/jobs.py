@@ -13,9 +13,26 @@ import msgspec
 from cyclopts import App, Parameter
 
 from fairway.cli.remote import PLAIN, Options, Remote
-from fairway.cli.terminal.job_text import compact, details, error_lines, json_lines, ran, told
+from fairway.cli.terminal.job_text import (
+    compact,
+    counted,
+    details,
+    error_lines,
+    json_lines,
+    ran,
+    told,
+)
 from fairway.cli.terminal.moments import age, future, local, past, seconds
-from fairway.cli.terminal.output import Column, Yes, agreed, painted, say, show_lines, show_table
+from fairway.cli.terminal.output import (
+    Column,
+    Record,
+    Yes,
+    agreed,
+    painted,
+    say,
+    show_lines,
+    show_table,
+)
 from fairway.cli.terminal.tables import visible
 from fairway.core.errors import InvalidRequest
 
@@ -37,8 +54,14 @@ COLUMNS = (
     Column("pool", "pool", "spare"),
     Column("attempts", "attempts", "spare"),
     Column("ran", ran, "spare"),
-    Column("due", lambda job: age(job["execute_at"]) if job["execute_at"] else "–", "spare"),
+    Column("due", lambda job: _due(job), "spare"),
 )
+
+
+def _due(job: Record) -> str:
+    """Of one that has ended it says no more what to expect."""
+    waits = job["execute_at"] and job["state"] not in FINAL
+    return age(job["execute_at"]) if waits else "–"
 
 
 @Parameter(name="*")
@@ -228,13 +251,13 @@ def cancel_all(
     if not (all or dry_run or any(query.values())):
         raise InvalidRequest("Say which: a filter such as --type, or --all.")
     remote = options.tenant()
-    counted = remote.call("POST", "/v1/jobs/cancel", {"dry_run": True}, query)
+    found = remote.call("POST", "/v1/jobs/cancel", {"dry_run": True}, query)
     if dry_run:
-        options.record(counted, f"{counted['matched']} jobs match.")
+        options.record(found, f"Matched: {counted(found['matched'], 'job')}.")
         return
-    if counted["matched"] and not yes:
-        _preview(remote, query, counted["matched"])
-        agreed(f"This cancels {counted['matched']} jobs.", yes=yes)
+    if found["matched"] and not yes:
+        _preview(remote, query, found["matched"])
+        agreed(f"This cancels {counted(found['matched'], 'job')}.", yes=yes)
     done = _cancel_pages(remote, query, everything=all)
     options.record(done, f"{done['cancelled']} cancelled, {done['asked_to_stop']} asked to stop.")
 
@@ -290,7 +313,9 @@ def _payload(payload: str | None, arguments: tuple[str, ...]) -> Any:
     for text in arguments:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InvalidRequest(f"{text!r}: write an argument as name=value.")
+            raise InvalidRequest(
+                f"{text!r}: write an argument as name=value, or all of them as --payload '{{…}}'."
+            )
         found[name] = _value(value)
     return found
 

@@ -17,6 +17,7 @@ Mine = Annotated[
     bool, Parameter(negative="", help="Of your own tenant only, with the tenant's key.")
 ]
 
+FIELDS = ("tenant", "type", "pool")
 PAUSES = (
     Column("tenant", lambda one: one.get("tenant") or "every tenant"),
     Column("type", lambda one: one.get("type") or "every type"),
@@ -75,7 +76,7 @@ def pause(*what: str, mine: Mine = False, yes: Yes = False, options: Options = P
     what
         As field=value: tenant=acme, type=email.send, pool=long, or several of them.
     """
-    wanted, remote = parsed(what), _whose(options, mine)
+    wanted, remote = parsed(what, FIELDS), _whose(options, mine)
     if wanted and "tenant" not in wanted and _is_operator(remote):
         agreed(f"This holds {_named(wanted)} of every tenant.", yes=yes)
     done = remote.call("POST", "/v1/pauses", wanted)
@@ -90,7 +91,7 @@ def resume(*what: str, mine: Mine = False, options: Options = PLAIN) -> None:
     what
         As field=value: tenant=acme, type=email.send, pool=long, or several of them.
     """
-    done = _whose(options, mine).call("DELETE", "/v1/pauses", query=parsed(what))
+    done = _whose(options, mine).call("DELETE", "/v1/pauses", query=parsed(what, FIELDS))
     options.record(done, f"Runs again: {_whole(done)}")
 
 

@@ -13,6 +13,7 @@ from fairway.core.errors import InvalidRequest
 app = App(name="tenants", help="List, add and change tenants (operator).")
 
 NUMBERS = ("weight", "cap", "rate_per_second", "burst", "depth_limit")
+FIELDS = ("tier", *NUMBERS, "reserved")
 LIST_MAX = 100_000
 TENANTS = (
     Column("name", "name"),
@@ -60,7 +61,7 @@ def add(name: str, *settings: str, options: Options = PLAIN) -> None:
     settings
         As field=value: tier=pro weight=50 rate_per_second=500 reserved.short=10
     """
-    wanted = {"name": name} | parsed(settings)
+    wanted = {"name": name} | parsed(settings, FIELDS)
     added = options.operator().call("POST", "/v1/tenants", wanted)
 
     def text() -> str:
@@ -87,7 +88,9 @@ def set_(name: str, *settings: str, options: Options = PLAIN) -> None:
     """
     if not settings:
         raise InvalidRequest("Say what to change, as in `fairway tenants set acme tier=pro`.")
-    options.record(options.operator().call("PATCH", f"/v1/tenants/{name}", parsed(settings)))
+    options.record(
+        options.operator().call("PATCH", f"/v1/tenants/{name}", parsed(settings, FIELDS))
+    )
 
 
 def tiers(*, options: Options = PLAIN) -> None:
@@ -101,13 +104,15 @@ def limits(*, options: Options = PLAIN) -> None:
     options.record(options.tenant().get("/v1/limits"))
 
 
-def parsed(settings: tuple[str, ...]) -> dict[str, Any]:
-    """`("weight=5", "reserved.short=2")` as the fields of a request."""
+def parsed(settings: tuple[str, ...], known: tuple[str, ...]) -> dict[str, Any]:
+    """`("weight=5", "reserved.short=2")` as the fields of a request, which has those in `known`."""
     found: dict[str, Any] = {}
     for text in settings:
         name, equals, value = text.partition("=")
         if not equals:
             raise InvalidRequest(f"{text!r}: write it as field=value.")
+        if name.partition(".")[0] not in known:
+            raise InvalidRequest(f"There is no field {name!r}; there are {', '.join(known)}.")
         if name.startswith("reserved."):
             found.setdefault("reserved", {})[name.removeprefix("reserved.")] = _number(name, value)
         elif name in NUMBERS:

@@ -12,26 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import uvloop
 from cyclopts import App, Parameter
 
 from fairway.cli.data_folder import make_data_folder
 from fairway.cli.local_keys import FILE_NAME, read_keys
-from fairway.cli.signals import stop_on_signals
 from fairway.core.errors import InvalidRequest
 from fairway.core.pools import BUILT_IN, BY_NAME
 from fairway.core.run.process_limits import RunLimits
-from fairway.runtime.gc_tuning import tune_gc
 from fairway.runtime.log_options import FormatName, LevelName, choose
 from fairway.runtime.parent_death import die_with_parent
-from fairway.runtime.telemetry import log_as
 from fairway.sdk.http.settings import checked_url
 from fairway.sdk.limits import Limits
 from fairway.wire.bounds import SLOTS_MAX
 from fairway.wire.messages import POOL_PATTERN, POOL_WORDS
-from fairway.worker.keeper import Keeper
 from fairway.worker.options import CEILING, WorkerOptions
-from fairway.worker.runners.start_failures import AppNotLoaded
 
 APP_NOT_LOADED = os.EX_CONFIG  # the exit status that says: do not start me again as I am
 LIMITS = ("memory", "cpu", "file_size", "open_files", "processes")
@@ -95,6 +89,8 @@ def worker(
     log_format
         Lines for people (text) or for programs (json); default: text on a terminal.
     """
+    from fairway.runtime.telemetry import log_as  # here and below: `worker ls` needs none of it
+
     log_as(choose(os.environ, log_level, log_format))
     target, pools = named_app(target, pool)
     found_urls, api_key = find_platform(os.environ)
@@ -112,6 +108,10 @@ def worker(
 
 
 def _run(options: WorkerOptions) -> int:
+    import uvloop
+
+    from fairway.worker.runners.start_failures import AppNotLoaded
+
     if "FAIRWAY_DIE_WITH_PARENT" in os.environ:  # set by `fairway up`, which may be killed
         die_with_parent(signal.SIGTERM)
     try:
@@ -160,6 +160,10 @@ def checked_urls(urls: list[str]) -> list[str]:
 
 
 async def _main(options: WorkerOptions) -> None:
+    from fairway.cli.signals import stop_on_signals
+    from fairway.runtime.gc_tuning import tune_gc
+    from fairway.worker.keeper import Keeper
+
     keeper = Keeper(options)
     tune_gc()
     stop_on_signals(keeper.stop)

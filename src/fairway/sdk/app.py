@@ -113,9 +113,9 @@ class App:
         With `every="90s"` instead, at a fixed interval. The server reads the expression when the
         schedules are synced.
         """
+        refuse_unknown(options, ScheduleOptions, "@app.schedule")
         if (cron is None) == (every is None):
             raise ValueError("give either a cron expression or every=")
-        refuse_unknown(options, ScheduleOptions, "@app.schedule")
         declared = partial(Declared, cron=cron, every=every, timezone=tz)
         return ScheduleDecorator(self, declared, options)
 

@@ -61,7 +61,7 @@ def test_what_is_shown_is_whole(table: tuple[list[Heading], list[list[str]]], wi
         lines = lines_of(row, widths)
         letters = sorted("".join(lines).replace(" ", ""))
         assert letters == sorted("".join(row[place] for place in widths).replace(" ", ""))
-        if all(headings[place].room != "fold" for place in widths):
+        if widths and all(headings[place].room != "fold" for place in widths):
             assert len(lines) == 1
             assert all(row[place].rstrip() in lines[0] for place in widths)
 

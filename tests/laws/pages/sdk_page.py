@@ -24,7 +24,7 @@ PAGE = Path(__file__).parents[3] / "docs/SDK.md"
 MARK = "<!-- From here on made from the code. -->\n"
 GROUPS = {
     "Apps and job types": [
-        "App", "Job", "Retry", "Exponential", "Limits", "Limit", "Rate", "Unique",
+        "App", "Job", "Retry", "Exponential", "Limits", "Limit", "Rate", "Unique", "Debounce",
     ],
     "Jobs that were handed in": ["Handle", "JobStatus", "LogLine"],
     "Flows": ["chain", "group", "Signature", "FlowHandle"],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -43,6 +46,35 @@ def test_events_without_async(double: Job[[int], int], server: TinyServer) -> No
 def test_events_may_be_left_early(double: Job[[int], int], server: TinyServer) -> None:
     server.stream = [b'data: {"n": 1}\n\ndata: {"state": "succeeded"}\n\n']
     assert next(iter(double.enqueue(2).events())).data == {"n": 1}
+
+
+def test_waiting_for_the_next_one_may_be_interrupted() -> None:
+    asked, closed = threading.Event(), threading.Event()
+
+    async def silent() -> AsyncIterator[int]:
+        try:
+            asked.set()
+            await asyncio.sleep(3600)
+            yield 1
+        finally:
+            await asyncio.sleep(0.05)  # as a connection takes a moment to be let go
+            closed.set()
+
+    def interrupt() -> None:
+        asked.wait(30)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    main, before = threading.get_ident(), signal.signal(signal.SIGUSR1, interrupted)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            list(blocking.iterate(silent()))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert closed.is_set()
 
 
 def test_one_driver_serves_all_threads(double: Job[[int], int], server: TinyServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
 
@@ -56,6 +57,11 @@ def test_what_is_no_flow() -> None:
     handle = first.handle("01980a5e-7c1b-7000-8000-04a2b1c3d4e5")
     with pytest.raises(ValueError, match="do not go together"):
         first.options(after=[handle], idempotency_key="k")
+    for wrong in (handle, handle.id, [handle.id], [handle, None]):
+        with pytest.raises(TypeError, match=r"as in after=\[handle\]"):
+            first.options(after=cast("Any", wrong))
+        with pytest.raises(TypeError, match=r"as in after=\[handle\]"):
+            chain(first.s(1), after=cast("Any", wrong))
 
 
 def test_where_flows_cannot_be_made_it_is_said() -> None:

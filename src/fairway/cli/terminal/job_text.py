@@ -11,6 +11,7 @@ from fairway.cli.terminal.moments import age, local, span
 from fairway.cli.terminal.output import painted
 from fairway.cli.terminal.tables import cells_of, visible, visible_lines
 
+LEAST_DUE = 0.1  # slot-seconds; a part of less says nothing
 SHORT = 60  # JSON of at most so many letters stays on its line
 
 
@@ -24,9 +25,14 @@ def told(job: dict[str, Any]) -> list[str]:
         "started": _when(job.get("started_at")),
         "finished": _when(job.get("finished_at")),
         "ran": ran(job),
-        "runs": f"{job['attempts']} attempts, {job['deliveries']} deliveries",
+        "runs": f"{counted(job['attempts'], 'attempt')},"
+        f" {counted(job['deliveries'], 'delivery', 'deliveries')}",
         "failures": ", ".join(f"{n} × {name}" for name, n in job.get("failures", {}).items()),
         "fingerprint": job.get("fingerprint"),
+        "parent": job.get("parent_id"),
+        "children": job.get("children") or None,
+        "tags": ", ".join(job.get("tags") or ()),
+        "metadata": ", ".join(f"{name}={it}" for name, it in (job.get("metadata") or {}).items()),
         "progress": None if job.get("progress") is None else compact(job["progress"]),
     }
     return [
@@ -66,12 +72,21 @@ def json_lines(name: str, value: Any) -> list[str]:
 def _history_lines(runs: list[dict[str, Any]]) -> list[str]:
     if not runs:
         return []
-    lines = [
-        f"  {local(run['ended_at'])}  {run['outcome']} after {span(run['ran_seconds'])}"
-        f" on {run['worker'] or '?'}: {run['reason']}"
-        for run in runs
-    ]
+    lines = [f"  {local(run['ended_at'])}  {_run_words(run)}" for run in runs]
     return [painted("runs that were no success", "bold"), *map(visible, lines)]
+
+
+def _run_words(run: dict[str, Any]) -> str:
+    """A replay stands among the runs and is none: nobody ran, for no time."""
+    reason = f": {run['reason']}" if run["reason"] else ""
+    if not run["worker"] and not run["ran_seconds"]:
+        return f"{run['outcome']}{reason}"
+    return f"{run['outcome']} after {span(run['ran_seconds'])} on {run['worker'] or '?'}{reason}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _when(moment: str | None) -> str | None:
@@ -112,7 +127,7 @@ def details(found: dict[str, Any], now: datetime) -> list[str]:
     if found["share"] is not None:
         share = found["share"]
         got, due = share["received_slot_seconds"], share["entitled_slot_seconds"]
-        of = f", {got / due:.0%} of it" if due else ""
+        of = f", {got / due:.0%} of it" if due >= LEAST_DUE else ""
         said.append(
             f"share       {got:.1f} slot-seconds of {due:.1f} due{of},"
             f" in the last {share['window_seconds']:.0f} s"

@@ -76,18 +76,26 @@ def is_driving() -> bool:
 def iterate(source: AsyncIterator[T]) -> Iterator[T]:
     """An asynchronous iterator, one item at a time."""
     end = object()
+    step: asyncio.Task[Any] | None = None
 
     async def following() -> T | object:
+        nonlocal step
+        step = asyncio.current_task()
         return await anext(source, end)
 
     try:
         while (item := run(following())) is not end:
             yield item  # type: ignore[misc]  # `end` has left, so this is a T
     finally:
-        run(_closed(source))
+        run(_closed(source, step))
 
 
-async def _closed(source: AsyncIterator[Any]) -> None:
+async def _closed(source: AsyncIterator[Any], step: asyncio.Task[Any] | None) -> None:
+    """After Ctrl-C its last step may still be under way, and what runs cannot be closed."""
+    if step is not None and not step.done():
+        if not step.cancelling():  # twice would cut short what it does to end well
+            step.cancel()
+        await asyncio.wait([step])
     close = getattr(source, "aclose", None)
     if close is not None:
         await close()

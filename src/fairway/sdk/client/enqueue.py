@@ -17,7 +17,7 @@ from fairway.core.errors import FairwayError, Refused
 from fairway.sdk.client.backend import Backend, JobType, Submission, submit_blocking
 from fairway.sdk.client.calls import PlainCall, TypedCall, checked_key, key_of, typed
 from fairway.sdk.client.flow_door import FlowDoor, OnAll
-from fairway.sdk.client.flows import Flow, Signature
+from fairway.sdk.client.flows import Flow, Signature, checked_after
 from fairway.sdk.client.handle import Handle, blocking_run
 from fairway.sdk.durations import Duration, seconds_of
 from fairway.sdk.options import refuse_unknown
@@ -79,7 +79,7 @@ class Enqueuer(Generic[P, R]):
         self._idempotency_key = checked_key(options.get("idempotency_key"))
         self._tags = _checked_tags(options.get("tags", ()))
         self._metadata = dict(options.get("metadata", {}))
-        self._after = list(options.get("after", ()))
+        self._after = checked_after(options.get("after", ()))
         self._on_all: OnAll = options.get("on_all", "succeeded")
         if self._after and self._idempotency_key is not None:
             raise ValueError("after= and idempotency_key= do not go together")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw
 
-from fairway.sdk.client.flow_door import FlowIds, FlowPlan
+from fairway.sdk.client.flow_door import FlowIds, FlowPlan, FlowStatus
 from fairway.sdk.client.flows import pages_of
 from fairway.sdk.http.transport import Question, Transport
 from fairway.wire.flows import (
@@ -18,22 +18,14 @@ from fairway.wire.flows import (
     FlowPageRequest,
     FlowReplayed,
     FlowRequest,
-    FlowView,
 )
 from fairway.wire.messages import encode
 
 _JSON = {"Content-Type": "application/json"}
 
-
-class ReceivedFlow(FlowView):
-    """A view as it is read: raw JSON cannot be told from null on the way in."""
-
-    error: Raw = NULL
-
-
 _decode_accepted = msgspec.json.Decoder(FlowAccepted).decode
 _decode_page = msgspec.json.Decoder(FlowPageAccepted).decode
-_decode_view = msgspec.json.Decoder(ReceivedFlow).decode
+_decode_view = msgspec.json.Decoder(FlowStatus).decode
 _decode_replayed = msgspec.json.Decoder(FlowReplayed).decode
 
 
@@ -57,10 +49,10 @@ class FlowCalls:
             jobs += _decode_page(await self._transport.ask(question)).jobs
         return FlowIds(made.id, jobs, made.callback)
 
-    async def look(self, flow_id: str) -> FlowView:
+    async def look(self, flow_id: str) -> FlowStatus:
         return _decode_view(await self._transport.ask(Question("GET", _place(flow_id))))
 
-    async def cancel(self, flow_id: str) -> FlowView:
+    async def cancel(self, flow_id: str) -> FlowStatus:
         return _decode_view(await self._transport.ask(Question("DELETE", _place(flow_id))))
 
     async def replay(self, flow_id: str) -> int:

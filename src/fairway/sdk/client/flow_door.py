@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from fairway.wire.flows import FlowView
 from fairway.wire.messages import JobRequest
@@ -30,16 +30,22 @@ class FlowIds(NamedTuple):
     callback: str | None
 
 
+class FlowStatus(FlowView):
+    """What `handle.status()` of a flow answers: the view of the API, in plain Python values."""
+
+    error: Any = None
+
+
 class FlowDoor(Protocol):
     """Who takes flows."""
 
     async def submit(self, plan: FlowPlan) -> FlowIds:
         """All of it is on disk."""
 
-    async def look(self, flow_id: str) -> FlowView:
+    async def look(self, flow_id: str) -> FlowStatus:
         """Where it stands."""
 
-    async def cancel(self, flow_id: str) -> FlowView:
+    async def cancel(self, flow_id: str) -> FlowStatus:
         """What has not ended is cancelled."""
 
     async def replay(self, flow_id: str) -> int:

@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from fairway.core.errors import InvalidRequest
 from fairway.core.flows import PAGE_MAX
-from fairway.sdk.client.flow_door import FlowDoor, FlowPlan, OnAll
+from fairway.sdk.client.flow_door import FlowDoor, FlowPlan, FlowStatus, OnAll
 from fairway.sdk.client.handle import Handle, blocking_run
-from fairway.wire.flows import FlowView
 from fairway.wire.messages import JobRequest
 
 
@@ -62,7 +61,7 @@ class Flow:
         self._jobs = list(jobs)
         self._then: Signature | None = plan.get("then")
         self._on_all: OnAll = plan.get("on_all", "succeeded")
-        self._after: Sequence[Handle[Any]] = plan.get("after", ())
+        self._after = checked_after(plan.get("after", ()))
         if not self._jobs:
             raise ValueError(f"a {kind} has at least one job")
         if self._on_all not in ("succeeded", "ended"):
@@ -132,11 +131,11 @@ class FlowHandle:
         self.last = last  # whose result is the flow's: the callback, or the last of the chain
         self._door = door
 
-    async def astatus(self) -> FlowView:
+    async def astatus(self) -> FlowStatus:
         """State, counts, and the last job of it that did not succeed."""
         return await self._door.look(self.id)
 
-    def status(self) -> FlowView:
+    def status(self) -> FlowStatus:
         return blocking_run(self.astatus())
 
     async def aresult(self, timeout: Any = None) -> Any:
@@ -150,11 +149,11 @@ class FlowHandle:
     def result(self, timeout: Any = None) -> Any:
         return blocking_run(self.aresult(timeout))
 
-    async def acancel(self) -> FlowView:
+    async def acancel(self) -> FlowStatus:
         """What waits is cancelled, what runs is asked to stop; the callback does not start."""
         return await self._door.cancel(self.id)
 
-    def cancel(self) -> FlowView:
+    def cancel(self) -> FlowStatus:
         return blocking_run(self.acancel())
 
     async def areplay(self) -> int:
@@ -166,6 +165,14 @@ class FlowHandle:
 
     def __repr__(self) -> str:
         return f"<FlowHandle {self.id}: {len(self.jobs)} jobs>"
+
+
+def checked_after(others: Any) -> list[Handle[Any]]:
+    """`after=` is a list of handles; one alone, or an id, is what people write first."""
+    given: list[Any] = list(others) if isinstance(others, Iterable) else [None]
+    if not all(isinstance(one, Handle) for one in given):
+        raise TypeError("after= is a list of handles, as in after=[handle]")
+    return given
 
 
 def pages_of(jobs: Sequence[Any]) -> list[Sequence[Any]]:

@@ -274,7 +274,9 @@ class Directory:
         whose = "" if tenant is None else f" of {self.name_of(tenant)}"
         async with told_if_away, self._database.people() as connection, connection.transaction():
             await store.add_key(connection, StoredKey(key.id, key.scope, tenant, key.secret_hash))
-            await add_audit(connection, actor, "add_key", key.id, f"A {key.scope} key{whose}.")
+            await add_audit(
+                connection, actor, "add_key", key.id, f"{key.scope.capitalize()} key{whose}."
+            )
 
     async def revoke_key(self, key_id: str, actor: str = PLATFORM) -> bool:
         """Here at once, on other servers within their next refresh."""
