@@ -25,6 +25,7 @@ STATEMENTS = {
 
 #: Statements that mean everybody's rows. None of them answers a tenant.
 FOR_ALL = {
+    "next_owed_tenant": "whose ends of flows are still to be counted, in turn",
     "old_flows": "flows past their time, in the upkeep of a shard",
     # An owner takes a shard over: what is queued, runs or is owed, whoever's it is.
     "streams_with_work": "which streams have work, to fill the window",

@@ -22,7 +22,7 @@ FILE_LINES_MAX = 400
 LONGER = {
     "core/fair_share/queue.py": 410,
     "services/dispatch/dispatcher.py": 560,
-    "services/platform.py": 450,
+    "services/platform.py": 455,
     "services/sessions/sessions.py": 450,
 }
 FUNCTION_LINES_MAX = 50

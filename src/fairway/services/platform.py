@@ -37,6 +37,7 @@ from fairway.services.jobs.dead_letter_replayer import Replayer
 from fairway.services.jobs.dead_letters import DeadLetters
 from fairway.services.jobs.explainer import Explainer
 from fairway.services.jobs.families import Families
+from fairway.services.jobs.flow_cascades import FlowCascades
 from fairway.services.jobs.flows import Flows
 from fairway.services.jobs.job_logs import JobLogs
 from fairway.services.jobs.lookup import JobLookup
@@ -388,6 +389,7 @@ class Platform:
             "rescuer": Rescuer(database, dispatcher, self.settings).run_once,
             "promoter": Promoter(database, dispatcher, self.metrics, self.clock, caps).run_once,
             "expirer": Expirer(database, dispatcher, self.watchers, self.lateness).run_once,
+            "flow cascades": FlowCascades(database, dispatcher, self.watchers).run_once,
             "replayer": replayer.run_once,
             "ticker": self.ticker.run_once,
             "overlapping runs": self.ticker.cancel_runs,

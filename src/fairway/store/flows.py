@@ -58,6 +58,8 @@ FORGOTTEN = NEVER_COMPLETE % (
     b"What this job waits for did not come to an end within the time that flows are kept."
 )
 
+STEPS_MAX = 20  # of flows that follow from flows, in one transaction; of some four statements each
+
 Key = tuple[TenantId, JobId]
 
 
@@ -155,14 +157,24 @@ async def apply_changes(
     changes: dict[tuple[TenantId, str], Change],
     effects: FlowEffects,
 ) -> None:
-    """Who is given up is a member of other flows, perhaps: so on, until nobody is."""
-    while changes:
+    """Who is given up is a member of other flows, perhaps: so on, until nobody is.
+
+    Flows behind flows may be thousands, and whoever wants the connection waits. What is left after
+    some steps, which is all of members that were given up, is owed (`flow_cascades.py`).
+    """
+    for _ in range(STEPS_MAX):
+        if not changes:
+            return
         rows = [(*key, *change) for key, change in sorted(changes.items())]
         names = ("tenants", "ids", "succeeded", "failed", "cancelled", "examples")
         counted = await fetch_as(
             FlowRecord, connection, _SQL["count_ends"], shard=shard, **arrays.columns(rows, *names)
         )
         changes = await follow(connection, shard, counted, effects)
+    if changes:
+        left = [(*key, one.cancelled, one.example) for key, one in sorted(changes.items())]
+        columns = arrays.columns(left, "tenants", "ids", "cancelled", "examples")
+        await execute(connection, _SQL["owe_ends"], shard=shard, **columns)
 
 
 async def follow(

@@ -442,12 +442,14 @@ CREATE TABLE flows (
     last_failed  uuid,                                    -- an example of what went wrong
     created_at   timestamptz NOT NULL DEFAULT now(),
     finished_at  timestamptz,                             -- since when no member is under way
+    owed         int         NOT NULL DEFAULT 0,          -- members that were given up and are not counted yet
     PRIMARY KEY (shard, tenant, id),
     CONSTRAINT ends_are_of_members CHECK (
         succeeded >= 0 AND failed >= 0 AND cancelled >= 0 AND succeeded + failed + cancelled <= members
     )
 ) WITH (fillfactor = 50);                                 -- counters change often, and in place
 CREATE INDEX flows_created ON flows (shard, created_at);
+CREATE INDEX flows_owed ON flows (shard, tenant) WHERE owed > 0;
 
 -- Whose flows are being counted: its row is locked meanwhile. An advisory lock could be held by any login.
 CREATE TABLE flow_turns (

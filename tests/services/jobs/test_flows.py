@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.locked import held_flows
 from tests.services.platform_room import (
     QUICK,
     Hand,
@@ -29,9 +30,11 @@ from fairway.core.ids import JobId
 from fairway.core.lifecycle import State
 from fairway.core.run.outcome import FailureClass, Outcome, OutcomeKind
 from fairway.core.tenant import Tenant
+from fairway.services.jobs.flow_cascades import FlowCascades
 from fairway.services.maintenance.pruner import Pruner
 from fairway.services.platform import Platform
 from fairway.services.submit.flow_intake import FlowPage, MadeFlow, WantedFlow
+from fairway.store import flows as store
 from fairway.store.flows import FlowRecord
 
 BROKEN = Outcome(OutcomeKind.FAILED, 5, failure=FailureClass.PERMANENT, error=b'{"type":"Oops"}')
@@ -136,6 +139,27 @@ async def test_what_will_never_be_is_not_waited_for(platform: Platform, tenant: 
     assert ends == [State.QUEUED, *[State.CANCELLED] * 3]
     assert b"FlowIncomplete" in ((await sight(platform, tenant, made.jobs[3])).record.error or b"")
     assert (await flow(platform, tenant, made)).cancelled == 3
+
+
+async def test_a_long_row_of_flows_is_given_up_in_parts(
+    platform: Platform, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever ends the first of them does not wait for all, nor does who wants its connection."""
+    monkeypatch.setattr(store, "STEPS_MAX", 2)
+    await platform.loops["flow cascades"].stop()
+    made = await chain(platform, tenant, 9)
+    await platform.control.cancel(tenant.id, made.jobs[0])
+    early = await states(platform, made.jobs)
+    assert 1 <= early.count(State.CANCELLED) <= 4
+    cascades = FlowCascades(platform.database, platform.dispatcher, platform.watchers)
+    async with held_flows(platform.database.dsn, tenant):
+        assert await cascades.run_once(0) > 0
+    assert await states(platform, made.jobs) == early
+    while not await cascades.run_once(0):
+        pass
+    assert await states(platform, made.jobs) == [State.CANCELLED] * 9
+    found = await flow(platform, tenant, made)
+    assert (found.cancelled, found.finished_at is None) == (9, False)
 
 
 async def test_jobs_wait_for_any_others(platform: Platform, tenant: Tenant) -> None:

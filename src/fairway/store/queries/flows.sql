@@ -22,6 +22,12 @@ RETURNING flows.id::text AS id, flows.tenant, flows.kind, flows.needs, flows.is_
           flows.failed, flows.cancelled, flows.waiting::text[] AS waiting, flows.source::text AS source, flows.argument,
           flows.last_failed::text AS last_failed, flows.created_at, flows.finished_at
 
+-- name: owe_ends
+-- Ends of members that another transaction counts: this one has done enough.
+UPDATE flows SET owed = flows.owed + more.cancelled, last_failed = coalesce(more.example, flows.last_failed)
+FROM unnest(:tenants::int[], :ids::uuid[], :cancelled::int[], :examples::uuid[]) AS more (tenant, id, cancelled, example)
+WHERE (flows.shard, flows.tenant, flows.id) BETWEEN (:shard, more.tenant, more.id) AND (:shard, more.tenant, more.id)
+
 -- name: read_flow
 SELECT id::text AS id, tenant, kind, needs, is_open, members, succeeded, failed, cancelled, waiting::text[] AS waiting,
        source::text AS source, argument, last_failed::text AS last_failed, created_at, finished_at
