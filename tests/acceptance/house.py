@@ -21,7 +21,11 @@ from fairway.runtime.random_ids import new_api_key
 from fairway.store.registry import tenants
 
 #: Everything in seconds rather than minutes, so that a lost lease is found while a test waits.
-QUICK = {"FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3", "FAIRWAY_TERM_SECONDS": "1.5"}
+QUICK = {
+    "FAIRWAY_LEASE_SECONDS": "short=2,medium=3,long=3",
+    "FAIRWAY_TERM_SECONDS": "1.5",
+    "FAIRWAY_STORE_WAIT_SECONDS": "10",  # a busy machine may stand still for long
+}
 APP = "tests.acceptance.jobs:app"
 
 

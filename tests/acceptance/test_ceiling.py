@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import asyncpg
+import pytest
 from tests.acceptance.house import House
 
 from fairway.core.tenant import TenantSettings
@@ -134,6 +135,7 @@ async def new_tenants(dsn: str) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.timeout(400)
 async def test_the_process_stays_under_its_stated_ceiling(
     house: House, figures: dict[str, str]
 ) -> None:

@@ -35,7 +35,7 @@ def line(postgres_server: Server) -> Iterator[Cable]:
 
 @pytest.fixture(scope="module")
 def own_house(line: Cable) -> Iterator[House]:
-    with open_house(line.dsn) as house:
+    with open_house(line.dsn, store_wait_seconds=3.0) as house:
         yield house
 
 

@@ -39,6 +39,7 @@ QUICK = Settings(
     term_seconds=TERM_SECONDS,
     adoption_seconds=0.2,
     lazy_running_ms=40,
+    store_wait_seconds=10.0,  # a busy machine may stand still for long
     lease_seconds={"short": 0.8, "medium": 0.8, "long": 0.8},
 )
 SHORT, MEDIUM, LONG = PoolId(1), PoolId(2), PoolId(3)

@@ -92,13 +92,14 @@ async def test_a_job_that_gets_no_process_goes_back(
 
 
 async def test_a_worker_that_can_run_nothing_hands_back_and_ends(
-    platform: Platform, monkeypatch: pytest.MonkeyPatch
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(start_failures, "HOPELESS_SECONDS", 1.0)
     async with working(platform, **ODD) as life:
         await until(lambda: bool(platform.calls), life, "it says hello")
         monkeypatch.setattr(sys, "executable", NOBODY)
         _kill_all()
+        await until(lambda: "no runner yet" in capsys.readouterr().out, life, "their deaths")
         platform.leases = [lease(1), lease(2)]
         async with asyncio.timeout(60):
             with pytest.raises(Unavailable, match="No runner"):

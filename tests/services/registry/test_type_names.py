@@ -19,6 +19,8 @@ from fairway.store.registry.type_names import name_for_all, name_for_tenant
 @pytest.fixture
 async def names(platform: Platform) -> TypeNames:
     """Of a server whose loops stand still: it learns only what the test tells it."""
+    for name in ("first", "second", "third"):  # whose numbers are 1 to 3
+        await add_tenant(platform, name)
     await freeze(platform)
     return platform.directory.names
 
