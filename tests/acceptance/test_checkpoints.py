@@ -110,6 +110,7 @@ async def test_kills_on_s3(on_s3: House, figures: dict[str, str]) -> None:
     figures["long job, 2 kills of its worker, on S3"] = f"{redone} steps of 24 redone"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spoil",
     [

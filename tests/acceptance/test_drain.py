@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from tests.acceptance.house import House
 from tests.acceptance.processes import until
 from tests.cli.program import fairway
@@ -30,6 +31,7 @@ async def test_long_jobs_hand_themselves_back_well_before_the_grace_is_over(hous
         assert said == ["begin", "draining"]
 
 
+@pytest.mark.slow
 async def test_an_operator_drains_a_worker_by_name(house: House, room: Path) -> None:
     kept, drained = await house.open(workers=2, app=HARD, grace=20)
     name = drained.log.stem

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from tests.acceptance.house import House
 from tests.acceptance.jobs import echo
 
@@ -50,6 +51,7 @@ async def end_of(house: House, job: str) -> tuple[str, str, str]:
     return view["state"], view["error"]["failure"], view["error"]["type"]
 
 
+@pytest.mark.slow
 async def test_a_payload_that_cannot_be_had_ends_its_job(house: House) -> None:
     """Gone or damaged: dead for good, and the runner's other jobs go on. What never was a payload
     makes no job at all."""

@@ -69,6 +69,7 @@ async def test_a_runaway_is_dead_and_a_busy_job_is_not(house: House) -> None:
     await lives_on(house, worker, runners)
 
 
+@pytest.mark.slow
 async def test_time_limits_hold_in_every_mode(house: House, figures: dict[str, str]) -> None:
     """In the loop, in a coroutine that will not be cancelled, in a thread, in a process."""
     (worker,) = await house.open(app=HARD)

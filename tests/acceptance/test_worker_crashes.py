@@ -40,6 +40,7 @@ async def test_kill_9_under_load(house: House, victim: str, figures: dict[str, s
     )
 
 
+@pytest.mark.slow
 async def test_a_runner_killed_while_it_starts_is_replaced_again(house: House) -> None:
     """Not one death but three in a row, the later ones before the new runner has loaded."""
     (worker,) = await house.open(app=SLOW_APP)

@@ -79,6 +79,7 @@ def is_sending(house: House, kind: str, count: int) -> None:
     until(lambda: sending(house, kind) == count, f"{count} {kind} are under way")
 
 
+@pytest.mark.slow
 async def test_a_server_sends_so_many_at_a_time_and_workers_have_places_of_their_own(
     house: House, worker: HandWorker
 ) -> None:

@@ -154,6 +154,7 @@ async def live(victim: Party, shared: HandWorker, n: int) -> None:
         assert again.status_code == 202, again.text
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_a_flood_of_names_changes_nothing_for_others(house: House) -> None:
     async with AsyncExitStack() as stack:

@@ -37,7 +37,14 @@ def find() -> Sandbox | None:
 
 SANDBOX = find()
 needs_sandbox = pytest.mark.skipif(SANDBOX is None, reason="no sandbox level works on this host")
-every_level = pytest.mark.parametrize("level", list(Level), ids=lambda one: one.value)
+#: The strongest one every day, the others in the soak.
+every_level = pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(one, id=one.value, marks=[pytest.mark.slow] if place else [])
+        for place, one in enumerate(Level)
+    ],
+)
 
 
 def at(level: Level) -> Sandbox:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import NamedTuple
 
+import pytest
 from tests.services.platform_room import QUICK, Hand, owner_on, until
 
 from fairway.runtime.settings import Settings
@@ -35,6 +36,7 @@ async def written(connection: Connection) -> Written:
     return Written(*await connection.fetchrow(WRITES))
 
 
+@pytest.mark.slow
 async def test_500_idle_long_workers_write_less_than_50_rows_a_second(database_url: str) -> None:
     async with owner_on(database_url, Settings(data_dir=QUICK.data_dir)) as platform:
         async with platform.database.background() as connection:

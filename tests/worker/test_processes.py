@@ -152,6 +152,7 @@ async def test_a_handler_that_blocks_the_loop_is_not_deaf(platform: Platform) ->
     assert platform.heard[job_id(1)].kind == "succeeded"
 
 
+@pytest.mark.slow
 async def test_a_runner_that_is_stuck_with_the_lock_is_killed(platform: Platform) -> None:
     platform.leases = [lease(1, "hold", "medium", {"seconds": 300}), lease(2)]
     async with working(platform, **ODD) as life:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from tests.store.postgres.test_data_folder import as_root
 
 from fairway.store.postgres.binaries import usable_binaries
@@ -12,6 +13,7 @@ from fairway.store.postgres.embedded import EmbeddedPostgres
 from fairway.store.postgres.os_user import Account
 
 
+@pytest.mark.slow
 @as_root
 async def test_programs_in_a_closed_folder_are_copied_once(room: Path) -> None:
     ours = Account("root", 0, 0)
