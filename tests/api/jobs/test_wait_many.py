@@ -14,6 +14,7 @@ from tests.services.platform_room import HANG_SECONDS, until
 
 from fairway import App, Handle, JobEnded, NotFound, StillRunning
 from fairway.core.ids import make_job_id, shard_of, unix_ms_of
+from fairway.sdk.client import shared_waits
 
 WAIT = "/v1/jobs/wait"
 
@@ -115,6 +116,26 @@ async def test_hundreds_of_results_share_two_connections(
         ends = await asyncio.gather(*waits, return_exceptions=True)
     assert {type(end).__name__ for end in ends} == {"JobCancelled", "CancelledError"}
     assert connections_to(house) - before <= 2
+    await app.aclose()
+
+
+async def test_more_than_one_call_can_name_have_their_turns(
+    tenant: httpx2.AsyncClient, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_waits, "IDS_MAX", 2)
+    monkeypatch.setattr(shared_waits, "TURN_SECONDS", 0.1)
+    key = tenant.headers["authorization"].removeprefix("Bearer ")
+    ids, app = await new_jobs(tenant, 6), App("many", url=house.url, api_key=key)
+    waits = [asyncio.create_task(Handle.from_id(app, id_).aresult()) for id_ in ids]
+    await until(lambda: len({job for _, job in house.platform.watchers.watched()} & {*ids}) >= 2)
+    await tenant.delete(f"/v1/jobs/{ids[-1]}")  # the others go on waiting, and are named first
+    async with asyncio.timeout(HANG_SECONDS):
+        with pytest.raises(JobEnded):
+            await waits[-1]
+    assert not any(one.done() for one in waits[:-1])
+    await tenant.post("/v1/jobs/cancel", json={"all": True})
+    async with asyncio.timeout(HANG_SECONDS):
+        await asyncio.gather(*waits, return_exceptions=True)
     await app.aclose()
 
 

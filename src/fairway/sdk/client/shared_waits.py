@@ -28,6 +28,7 @@ from fairway.wire.bulk import IDS_MAX, JobsEnded, WaitForJobs
 from fairway.wire.messages import JobView, encode
 
 HOLD_SECONDS_MAX = 10.0  # of one call; then it is asked again
+TURN_SECONDS = 1.0  # where more wait than one call can name
 GATHER_SECONDS = 0.005  # newcomers of the same moment
 PER_JOB_SECONDS = 0.0001  # and longer, the more jobs a call has to name again
 AGE_SECONDS, AGE_SECONDS_MAX = 0.02, 1.0  # of a call that is given up: it may be about to answer
@@ -172,6 +173,12 @@ class WaitLine:
         now = time.monotonic()
         next_end = min(one.ends_at for some in self._waiters.values() for one in some)
         hold_seconds = min(max(next_end - now, 0.0), self._hold_seconds)
+        if (
+            len(self._waiters) > IDS_MAX
+        ):  # more than one call can name: these are the last next time
+            hold_seconds = min(hold_seconds, TURN_SECONDS)
+            for job in ids:
+                self._waiters[job] = self._waiters.pop(job)
         wanted = WaitForJobs(ids=ids, wait_seconds=hold_seconds, caller=self._caller)
         try:
             reply = await self._ask_until_news(wanted)
