@@ -96,15 +96,21 @@ def worker(
     found_urls, api_key = find_platform(os.environ)
     return _run(
         WorkerOptions(
-            target=target, name=name or f"{socket.gethostname()}-{os.getpid()}",
-            urls=checked_urls(url or found_urls), api_key=api_key,
-            slots=parse_pools(pools, slots), grace_seconds=grace,
-            build=os.environ.get("FAIRWAY_BUILD", ""), ceiling=parse_limits(limit or []),
+            target=target,
+            name=name or f"{socket.gethostname()}-{os.getpid()}",
+            urls=checked_urls(url or found_urls),
+            api_key=api_key,
+            slots=parse_pools(pools, slots),
+            grace_seconds=grace,
+            build=os.environ.get("FAIRWAY_BUILD", ""),
+            ceiling=parse_limits(limit or []),
             cgroup=cgroup or os.environ.get("FAIRWAY_CGROUP"),
             journal=journal or _journal_at(Path(os.environ.get("FAIRWAY_DATA_DIR") or ".fairway")),
-            owns_process=True, labels=label or [], warm_keys=warm or [],
+            owns_process=True,
+            labels=label or [],
+            warm_keys=warm or [],
         )
-    )  # fmt: skip
+    )
 
 
 def _run(options: WorkerOptions) -> int:

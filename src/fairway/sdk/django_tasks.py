@@ -115,14 +115,19 @@ class FairwayBackend(BaseTaskBackend):  # type: ignore[misc]  # Django says no t
         given = seen.payload if isinstance(seen.payload, dict) else {}
         workers = [str(note.get("worker", "")) for note in seen.history][: seen.attempts]
         found = _task_result(
-            _task_at(seen.type), seen.id, self.alias,
-            args=given.get("args", []), kwargs=given.get("kwargs", {}),
+            _task_at(seen.type),
+            seen.id,
+            self.alias,
+            args=given.get("args", []),
+            kwargs=given.get("kwargs", {}),
             status=TaskResultStatus[_STATUS.get(seen.state, "READY")],
-            enqueued_at=seen.created_at, started_at=seen.started_at,
-            last_attempted_at=seen.started_at, finished_at=seen.finished_at,
+            enqueued_at=seen.created_at,
+            started_at=seen.started_at,
+            last_attempted_at=seen.started_at,
+            finished_at=seen.finished_at,
             errors=[] if seen.state == "succeeded" else _errors(seen.error),
             worker_ids=workers + [""] * (seen.attempts - len(workers)),
-        )  # fmt: skip
+        )
         object.__setattr__(found, "_return_value", seen.result)  # as its own backends do
         return found
 
@@ -163,10 +168,16 @@ def _context(task: Task, args: list[Any], kwargs: dict[str, Any]) -> list[TaskCo
         return []
     ctx = Ctx.current()
     running = _task_result(
-        task, ctx.job_id, task.backend, args=args, kwargs=kwargs,
-        status=TaskResultStatus.RUNNING, started_at=timezone.now(),
-        last_attempted_at=timezone.now(), worker_ids=[""] * ctx.attempt,
-    )  # fmt: skip
+        task,
+        ctx.job_id,
+        task.backend,
+        args=args,
+        kwargs=kwargs,
+        status=TaskResultStatus.RUNNING,
+        started_at=timezone.now(),
+        last_attempted_at=timezone.now(),
+        worker_ids=[""] * ctx.attempt,
+    )
     return [TaskContext(task_result=running)]
 
 

@@ -201,9 +201,15 @@ class Platform:
             self.wakeups.of("promoter"), self.hints, on_replaced=self.watchers.notify
         )
         self.submissions = Submissions(
-            self.database, self.directory, self.dispatcher, self.admission, self.instruments,
-            self.store_clock, ports, shard_count=self.cluster.shard_count,
-        )  # fmt: skip
+            self.database,
+            self.directory,
+            self.dispatcher,
+            self.admission,
+            self.instruments,
+            self.store_clock,
+            ports,
+            shard_count=self.cluster.shard_count,
+        )
         self.flow_intake = FlowIntake(
             self.turns,
             self.directory,
@@ -213,9 +219,13 @@ class Platform:
             shard_count=self.cluster.shard_count,
         )
         self.outbox = Outbox(
-            self.database, self.directory, self.dispatcher, self.submissions, self.admission,
+            self.database,
+            self.directory,
+            self.dispatcher,
+            self.submissions,
+            self.admission,
             self.metrics,
-        )  # fmt: skip
+        )
 
     def _join_storage(self) -> None:
         """Where large data lies."""
@@ -255,9 +265,14 @@ class Platform:
             ),
         )
         self.lease_writer = LeaseWriter(
-            self.database, self.dispatcher, self.watchers, self.instruments, self.store_clock,
-            shard_count=self.cluster.shard_count, lazy_after_ms=settings.lazy_running_ms,
-        )  # fmt: skip
+            self.database,
+            self.dispatcher,
+            self.watchers,
+            self.instruments,
+            self.store_clock,
+            shard_count=self.cluster.shard_count,
+            lazy_after_ms=settings.lazy_running_ms,
+        )
         self._late_ports.record_ends.bind(self.recorder.record)
         self._late_ports.write_leases.bind(self.lease_writer.write)
         intake = Intake(
@@ -273,9 +288,14 @@ class Platform:
             ).take,
         )
         self.exchange = Exchange(
-            self.turns, self.registry, self.dispatcher, self.watchers, self.metrics, settings,
+            self.turns,
+            self.registry,
+            self.dispatcher,
+            self.watchers,
+            self.metrics,
+            settings,
             intake,
-        )  # fmt: skip
+        )
 
     def _join_ownership(self) -> None:
         """Whose shards are whose, and what a take-over brings along."""
@@ -289,9 +309,14 @@ class Platform:
             on_committed=self.outbox.news.set,
         )
         self.ownership = Ownership(
-            self.database, self.dispatcher, self.store_clock, self.settings, ports,
-            clock=self.clock, server_name=secrets.token_hex(8),
-        )  # fmt: skip
+            self.database,
+            self.dispatcher,
+            self.store_clock,
+            self.settings,
+            ports,
+            clock=self.clock,
+            server_name=secrets.token_hex(8),
+        )
 
     def _join_answers(self) -> None:
         """What people ask about jobs, and ask of them."""
@@ -301,22 +326,35 @@ class Platform:
         self.job_waits = JobWaits(self.job_lookup, self.watchers, self.dispatcher, self.clock)
         self.many_waits = ManyWaits(self.database, self.watchers, self.clock)
         self.explainer = Explainer(
-            self.database, self.dispatcher, self.job_lookup, self.fair_share_loop, self.checkpoints,
-            self.store_clock, self.recorder.large_results.waiting.get,
-        )  # fmt: skip
+            self.database,
+            self.dispatcher,
+            self.job_lookup,
+            self.fair_share_loop,
+            self.checkpoints,
+            self.store_clock,
+            self.recorder.large_results.waiting.get,
+        )
         self.control = Control(
-            self.database, self.turns, self.dispatcher, self.job_lookup, self.watchers,
-            self.store_clock, self.wakeups.of("promoter"),
-        )  # fmt: skip
+            self.database,
+            self.turns,
+            self.dispatcher,
+            self.job_lookup,
+            self.watchers,
+            self.store_clock,
+            self.wakeups.of("promoter"),
+        )
         self.families = Families(self.database, self.job_lookup, self.control, self.store_clock)
         self.tenant_events = TenantEvents(self.database)
         self.log_watchers = Watchers()  # apart: who waits for a job need not look at every line
         self.job_logs = JobLogs(self.database, self.log_watchers)
         self.run_logs = RunLogs(self.database, self.log_watchers, self.instruments)
         self.dead_letters = DeadLetters(
-            self.database, self.dispatcher, self.watchers, self.store_clock,
+            self.database,
+            self.dispatcher,
+            self.watchers,
+            self.store_clock,
             shard_count=self.cluster.shard_count,
-        )  # fmt: skip
+        )
         self.flows = Flows(self.database, self.job_lookup, self.control, self.dead_letters)
         self.worker_list = WorkerList(self.dispatcher, self.clock)
         self.readiness = Readiness(self.database, self.cluster.shard_count, self.clock)
@@ -334,14 +372,23 @@ class Platform:
             on_scheduled=self.submissions.wrote_for_later,
         )
         self.schedules = Schedules(
-            self.database, self.directory, ids, self.store_clock, limits, ports,
+            self.database,
+            self.directory,
+            ids,
+            self.store_clock,
+            limits,
+            ports,
             shard_count=self.cluster.shard_count,
-        )  # fmt: skip
+        )
         self.ticker = Ticker(
-            self.database, self.dispatcher, self.control, ids, self.metrics,
+            self.database,
+            self.dispatcher,
+            self.control,
+            ids,
+            self.metrics,
             on_scheduled=self.wakeups.of("promoter"),
             on_cancel=self.wakeups.of("overlapping runs"),
-        )  # fmt: skip
+        )
 
     @classmethod
     async def prepare(

@@ -40,14 +40,18 @@ class FlowRequest(Struct, kw_only=True, forbid_unknown_fields=True, omit_default
     ] = NULL
     on_all: Annotated[
         OnAll,
-        doc("What the callback, or a job with `after`, waits for: that all succeed, or that all"
-            " end, however."),
-    ] = "succeeded"  # fmt: skip
+        doc(
+            "What the callback, or a job with `after`, waits for: that all succeed, or that all"
+            " end, however."
+        ),
+    ] = "succeeded"
     after: Annotated[
         list[str],
-        doc("Ids of jobs that must end before the first of these starts: up to 100.",
-            Annotated[list[str], Meta(max_length=AFTER_MAX)]),
-    ] = []  # fmt: skip
+        doc(
+            "Ids of jobs that must end before the first of these starts: up to 100.",
+            Annotated[list[str], Meta(max_length=AFTER_MAX)],
+        ),
+    ] = []
     more: Annotated[bool, doc("More jobs of the group come with `POST /v1/flows/{id}/jobs`.")] = (
         False
     )
@@ -87,9 +91,11 @@ class FlowView(Struct, kw_only=True):
     kind: Annotated[str, doc("group or chain.", FlowKind)]
     state: Annotated[
         str,
-        doc("running, succeeded, failed (a replay may mend it) or cancelled.",
-            Literal["running", "succeeded", "failed", "cancelled"]),
-    ]  # fmt: skip
+        doc(
+            "running, succeeded, failed (a replay may mend it) or cancelled.",
+            Literal["running", "succeeded", "failed", "cancelled"],
+        ),
+    ]
     on_all: Annotated[str, doc("What its callback waits for.", OnAll)]
     total: Annotated[int, doc("How many jobs it has.")]
     succeeded: Annotated[int, doc("How many of them succeeded.")]

@@ -41,9 +41,13 @@ class HookCalls:
         if self._hooks.on_death:
             error = msgspec.json.decode(dead.error)
             death = JobDeath(
-                dead.job, dead.type, dead.tenant, dead.attempt, dead.failure,
+                dead.job,
+                dead.type,
+                dead.tenant,
+                dead.attempt,
+                dead.failure,
                 error if isinstance(error, dict) else {},
-            )  # fmt: skip
+            )
             self._call(partial(self._hooks.died, death))
 
     def _call(self, call: Callable[[], None]) -> Future[None] | None:

@@ -62,17 +62,24 @@ class Keeper:
             on_unable=self._give_in,
         )
         self._fleet = Fleet(
-            options.target, sum(options.slots.values()), self._enforcement, options.ceiling, ports,
+            options.target,
+            sum(options.slots.values()),
+            self._enforcement,
+            options.ceiling,
+            ports,
             Orphans() if options.owns_process else None,
-        )  # fmt: skip
+        )
         self._has_word = asyncio.Event()  # something to say, or somebody wants us to stop
         self._logs = LogSender(self._session, self._ledger.running)
         self._transfers = Transfers(self._session, self._ledger, self._fleet, self._noted)
         keeping = Keeping(
-            self._receive, self._failed, self._books.heard, lambda: self._takes_work,
+            self._receive,
+            self._failed,
+            self._books.heard,
+            lambda: self._takes_work,
             self._greeting,
             self._books.written,
-        )  # fmt: skip
+        )
         self._reporting = Reporting(self._session, self._key, self._ledger, keeping)
         self._readiness = Readiness(options.name, self._greet_again)
         self._must_greet, self._is_unable, self._call_number = True, False, 0
@@ -196,9 +203,10 @@ class Keeper:
             self._reporting.unknown()
         else:
             request = self._request(
-                running=self._ledger.take_progress(), reports=self._ledger.take_fresh(),
+                running=self._ledger.take_progress(),
+                reports=self._ledger.take_fresh(),
                 running_is_all=is_naming,
-            )  # fmt: skip
+            )
             if is_naming:
                 request.running = self._ledger.with_all_held(request.running or [])
         request.wait_ms, request.goodbye = wait_ms, goodbye

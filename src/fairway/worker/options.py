@@ -35,6 +35,10 @@ class WorkerOptions:
         """Who this worker is: with these job types, whose limits are held so."""
         said = cast(list[TypeTerms], types)  # what is encoded already goes out as it is
         return Hello(
-            types=said, slots=self.slots, build=self.build, limits=limits, labels=self.labels,
+            types=said,
+            slots=self.slots,
+            build=self.build,
+            limits=limits,
+            labels=self.labels,
             warm_keys=self.warm_keys,
-        )  # fmt: skip
+        )

@@ -147,9 +147,15 @@ class Runner:
             self._give_up(lease.job)
         seconds = job.timeout_seconds if lease.timeout_ms is None else lease.timeout_ms / 1000
         facts = RunFacts(
-            lease.job, lease.type, lease.tenant, lease.attempt, lease.delivery, seconds,
-            lease.epoch, _state(lease.checkpoint) if lease.resumes else None,
-        )  # fmt: skip
+            lease.job,
+            lease.type,
+            lease.tenant,
+            lease.attempt,
+            lease.delivery,
+            seconds,
+            lease.epoch,
+            _state(lease.checkpoint) if lease.resumes else None,
+        )
         if job.run_mode == "loop" and not job.is_async:
             if seconds is None:
                 self._run_inline(job, lease, Ctx(facts, self))

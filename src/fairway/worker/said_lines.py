@@ -74,6 +74,11 @@ class SaidLines:
     def _line(self, ctx: Ctx, number: int, level: int, text: str, dropped: int = 0) -> RunLine:
         at_ms = round(self._unix_seconds() * 1000)
         return RunLine(
-            job=ctx.job_id, epoch=Epoch(ctx.epoch), n=number, at_ms=at_ms,
-            level=min(level, LEVEL_MAX), text=text, dropped=dropped,
-        )  # fmt: skip
+            job=ctx.job_id,
+            epoch=Epoch(ctx.epoch),
+            n=number,
+            at_ms=at_ms,
+            level=min(level, LEVEL_MAX),
+            text=text,
+            dropped=dropped,
+        )

@@ -172,10 +172,14 @@ class Transfers:
         answer = CheckpointAnswer(job=wanted.job, epoch=wanted.epoch, number=wanted.number)
         body = wire.encode(
             wire.CheckpointSave(
-                job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
-                number=wanted.number, state=wanted.state,
+                job=lease.job,
+                tenant=lease.tenant,
+                epoch=lease.epoch,
+                token=lease.token,
+                number=wanted.number,
+                state=wanted.state,
             )
-        )  # fmt: skip
+        )
         try:
             await self._patiently("POST", "/checkpoints", body, len(body))
         except Exception as error:  # whatever it was, the run waits for an answer

@@ -49,9 +49,7 @@ FLOW_ID = "01980a5e-7c1b-7000-8000-0d15ea5e0001"
 KINDS = {"group": Kind.GROUP, "chain": Kind.CHAIN}
 NEEDS = {"succeeded": Needs.SUCCEEDED, "ended": Needs.ENDED}
 
-_PATH = path(
-    "id", "The flow's id.", FLOW_ID, "$FLOW", schema={"type": "string", "format": "uuid"}
-)  # fmt: skip
+_PATH = path("id", "The flow's id.", FLOW_ID, "$FLOW", schema={"type": "string", "format": "uuid"})
 _VIEW: dict[str, Any] = {
     "id": FLOW_ID,
     "kind": "group",

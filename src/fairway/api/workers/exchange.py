@@ -330,12 +330,18 @@ class Exchange:
                 continue
             said.append(
                 wire.Lease(
-                    job=job.id, epoch=lease.epoch, token=lease.token, type=types[job.type],
-                    pool=pool.name, tenant=tenant.name, attempt=job.attempts + 1,
-                    delivery=job.deliveries + 1, payload=msgspec.Raw(job.payload),
+                    job=job.id,
+                    epoch=lease.epoch,
+                    token=lease.token,
+                    type=types[job.type],
+                    pool=pool.name,
+                    tenant=tenant.name,
+                    attempt=job.attempts + 1,
+                    delivery=job.deliveries + 1,
+                    payload=msgspec.Raw(job.payload),
                     timeout_ms=job.timeout_ms,
                 )
-            )  # fmt: skip
+            )
         return said
 
     def _special_lease(self, lease: Lease, pool: Pool) -> wire.Lease:

@@ -97,7 +97,12 @@ def _chunk(tenant: TenantId, run: wire.RunLines, lines: list[wire.SaidLine]) -> 
         n=first.n, at_ms=first.at_ms, level=URGENT_LEVEL, text=mark_text(count), dropped=count
     )
     chunk = Chunk(
-        tenant, job, run.epoch, run.attempt, first.n, lines[-1].n,
+        tenant,
+        job,
+        run.epoch,
+        run.attempt,
+        first.n,
+        lines[-1].n,
         msgspec.json.encode(lines),
-    )  # fmt: skip
+    )
     return OfferedChunk(chunk, msgspec.json.encode([mark]), len(lines))

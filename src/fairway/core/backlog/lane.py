@@ -17,8 +17,14 @@ def _goes_on(stream: Stream) -> bool:
 
 class Lane:
     __slots__ = (
-        "_looked_us", "_was_idle", "granted_sum_us", "is_idle", "running", "spent_us", "streams",
-    )  # fmt: skip
+        "_looked_us",
+        "_was_idle",
+        "granted_sum_us",
+        "is_idle",
+        "running",
+        "spent_us",
+        "streams",
+    )
 
     def __init__(self) -> None:
         self.streams = StreamGroup()

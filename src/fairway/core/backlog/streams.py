@@ -44,9 +44,21 @@ class Stream:
     """The head of a stream in memory, and how far it was read."""
 
     __slots__ = (
-        "blocked", "cursor", "heavy", "key", "late", "look", "missed", "more", "reading",
-        "rewound", "shard", "stayed", "type", "window",
-    )  # fmt: skip
+        "blocked",
+        "cursor",
+        "heavy",
+        "key",
+        "late",
+        "look",
+        "missed",
+        "more",
+        "reading",
+        "rewound",
+        "shard",
+        "stayed",
+        "type",
+        "window",
+    )
 
     def __init__(self, key: StreamKey, shard: ShardId) -> None:
         self.key = key

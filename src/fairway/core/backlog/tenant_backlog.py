@@ -33,8 +33,16 @@ class Unsettled:
 
 class TenantBacklog:
     __slots__ = (
-        "_group", "crowd", "depth", "lanes", "only", "parked", "ready", "streams", "unsettled",
-    )  # fmt: skip
+        "_group",
+        "crowd",
+        "depth",
+        "lanes",
+        "only",
+        "parked",
+        "ready",
+        "streams",
+        "unsettled",
+    )
 
     def __init__(self) -> None:
         self.streams: dict[StreamKey, Stream] = {}

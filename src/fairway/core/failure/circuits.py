@@ -47,8 +47,15 @@ class CircuitRecord(NamedTuple):
 
 
 class Circuit:
-    __slots__ = ("_settings", "_successes", "_window", "probe_at_us", "probes_left", "rest_us",
-                 "state")  # fmt: skip
+    __slots__ = (
+        "_settings",
+        "_successes",
+        "_window",
+        "probe_at_us",
+        "probes_left",
+        "rest_us",
+        "state",
+    )
 
     def __init__(self, settings: CircuitSettings) -> None:
         self._settings = settings

@@ -53,11 +53,21 @@ def children_of(
     ids = follow_up_ids(parent.id, epoch, wanted.at_ms, len(wanted.jobs))
     return [
         QueuedJob(
-            id_, parent.tenant, one.pool, type_, one.priority, one.lane, NO_EPOCH, 0, 0,
-            one.timeout_ms, one.payload, timing=None if timing is None else timing.row,
+            id_,
+            parent.tenant,
+            one.pool,
+            type_,
+            one.priority,
+            one.lane,
+            NO_EPOCH,
+            0,
+            0,
+            one.timeout_ms,
+            one.payload,
+            timing=None if timing is None else timing.row,
         )
         for id_, one, type_, timing in zip(ids, wanted.jobs, types, timings, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def timing_of_wish(wish: Wish | None, now_ms: int, sample: float) -> Timing | None:

@@ -66,15 +66,29 @@ def report(speed: float, job_seconds: float, runs: list[Run]) -> Report:
             "speed": speed,
         },
         findings=[
-            Finding("requests a second, p95 < 70 ms", number(most, "/s"), f"≥ {REQUESTS_AIM:,}/s",
-                    most >= REQUESTS_AIM),
-            *(Finding(NAMES[run.way], f"{run.best.clients:,} clients" if run.best else "–",
-                      f"p95 {seconds(run.best.p95)}" if run.best else "") for run in runs),
+            Finding(
+                "requests a second, p95 < 70 ms",
+                number(most, "/s"),
+                f"≥ {REQUESTS_AIM:,}/s",
+                most >= REQUESTS_AIM,
+            ),
+            *(
+                Finding(
+                    NAMES[run.way],
+                    f"{run.best.clients:,} clients" if run.best else "–",
+                    f"p95 {seconds(run.best.p95)}" if run.best else "",
+                )
+                for run in runs
+            ),
         ],
         drawings=[
-            Drawing("clients", "By size of the crowd: requests a second, p95 from the intended"
-                    " moment (dashed: 70 ms), and processor time of the platform.",
-                    lambda figure: _draw(figure, runs), (9.8, 3.6)),
+            Drawing(
+                "clients",
+                "By size of the crowd: requests a second, p95 from the intended"
+                " moment (dashed: 70 ms), and processor time of the platform.",
+                lambda figure: _draw(figure, runs),
+                (9.8, 3.6),
+            ),
         ],
         tables=[_table(runs), _compared(runs, shared)],
         notes=[
@@ -86,9 +100,12 @@ def report(speed: float, job_seconds: float, runs: list[Run]) -> Report:
             *(f"{NAMES[run.way]} ended because {run.stopped_by}." for run in runs),
         ],
         invalid=[f"{NAMES[r.way]}: no reading held" for r in runs if r.best is None]
-        + [f"{NAMES[r.way]}: {len(r.errors)} broken connections, first {r.errors[0]}"
-           for r in runs if r.errors],
-    )  # fmt: skip
+        + [
+            f"{NAMES[r.way]}: {len(r.errors)} broken connections, first {r.errors[0]}"
+            for r in runs
+            if r.errors
+        ],
+    )
 
 
 def _data(run: Run, shared: int) -> dict[str, Any]:
@@ -108,21 +125,34 @@ def _data(run: Run, shared: int) -> dict[str, Any]:
 
 def _table(runs: list[Run]) -> Table:
     rows = [
-        [NAMES[run.way], f"{best.clients:,}", number(best.per_second, "/s"), seconds(best.p50),
-         seconds(best.p95), f"{best.platform_cores:.2f}", f"{best.generator_cores:.2f}"]
-        for run in runs if (best := run.best) is not None
-    ]  # fmt: skip
+        [
+            NAMES[run.way],
+            f"{best.clients:,}",
+            number(best.per_second, "/s"),
+            seconds(best.p50),
+            seconds(best.p95),
+            f"{best.platform_cores:.2f}",
+            f"{best.generator_cores:.2f}",
+        ]
+        for run in runs
+        if (best := run.best) is not None
+    ]
     head = ["way", "clients", "requests", "p50", "p95", "platform's cores", "generator's cores"]
     return Table("The largest crowd that was served well", head, rows)
 
 
 def _compared(runs: list[Run], shared: int) -> Table:
     rows = [
-        [NAMES[run.way], f"{at.clients:,}",
-         f"{at.platform_cores * 1000 / max(1, at.clients):.2f} ms",
-         number(at.per_second / max(1, at.clients), "/s"), seconds(at.notice_p50)]
-        for run in runs for at in [run.near(shared)]
-    ]  # fmt: skip
+        [
+            NAMES[run.way],
+            f"{at.clients:,}",
+            f"{at.platform_cores * 1000 / max(1, at.clients):.2f} ms",
+            number(at.per_second / max(1, at.clients), "/s"),
+            seconds(at.notice_p50),
+        ]
+        for run in runs
+        for at in [run.near(shared)]
+    ]
     head = [
         "way",
         "clients",

@@ -76,15 +76,30 @@ def _aim(one: Bound) -> str:
 def _table(found: dict[str, float]) -> Table:
     paths = sorted({name.rpartition("/")[0] for name in found if name.endswith("/jobs")})
     rows = [
-        [path.replace("/", " · "), f"{found[f'{path}/jobs']:,.0f}",
-         f"{found[f'{path}/succeeded']:,.0f}", f"{found[f'{path}/dead']:,.0f}",
-         f"{found[f'{path}/lost']:,.0f}", seconds(found[f"{path}/pickup_p50_s"]),
-         seconds(found[f"{path}/pickup_p99_s"]), seconds(found[f"{path}/latency_p99_s"]),
-         f"{found[f'{path}/attempts_mean']:.2f}"]
+        [
+            path.replace("/", " · "),
+            f"{found[f'{path}/jobs']:,.0f}",
+            f"{found[f'{path}/succeeded']:,.0f}",
+            f"{found[f'{path}/dead']:,.0f}",
+            f"{found[f'{path}/lost']:,.0f}",
+            seconds(found[f"{path}/pickup_p50_s"]),
+            seconds(found[f"{path}/pickup_p99_s"]),
+            seconds(found[f"{path}/latency_p99_s"]),
+            f"{found[f'{path}/attempts_mean']:.2f}",
+        ]
         for path in paths
-    ]  # fmt: skip
-    head = ["window · group · pool", "jobs", "succeeded", "dead", "lost", "pick-up p50", "p99",
-            "latency p99", "attempts"]  # fmt: skip
+    ]
+    head = [
+        "window · group · pool",
+        "jobs",
+        "succeeded",
+        "dead",
+        "lost",
+        "pick-up p50",
+        "p99",
+        "latency p99",
+        "attempts",
+    ]
     return Table("Figures", head, rows)
 
 
@@ -105,17 +120,31 @@ def _draw(figure: Any, scenario: Scenario, stories: list[Story]) -> None:
     lines = sorted({(s.group, s.pool) for s in stories})
     for (group, pool), colour in zip(lines, SERIES * 3, strict=False):
         ours = [s for s in stories if (s.group, s.pool) == (group, pool) and s.started is not None]
-        waits.plot(middle, _p99(ours, width), color=colour, label=f"{group} · {pool}",
-                   linewidth=1.5, marker="o", markersize=2)  # fmt: skip
+        waits.plot(
+            middle,
+            _p99(ours, width),
+            color=colour,
+            label=f"{group} · {pool}",
+            linewidth=1.5,
+            marker="o",
+            markersize=2,
+        )
     plain_log(waits)
     waits.set(title="Pick-up, p99 of each moment", xlabel="seconds")
     waits.legend(loc="upper right", ncols=2)
     for one in scenario.happenings:
         for axes in (rates, waits):
             axes.axvline(one.at, color=SERIES[4], linewidth=1, linestyle=(0, (4, 3)))
-        rates.annotate(one.what.replace("_", " "), (one.at, 1), xytext=(3, -3), fontsize=8,
-                       xycoords=("data", "axes fraction"), textcoords="offset points",
-                       color=SERIES[4], va="top")  # fmt: skip
+        rates.annotate(
+            one.what.replace("_", " "),
+            (one.at, 1),
+            xytext=(3, -3),
+            fontsize=8,
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            color=SERIES[4],
+            va="top",
+        )
 
 
 def _p99(stories: list[Story], width: float) -> list[float]:

@@ -48,22 +48,30 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
             "seed": setup.seed,
         },
         findings=[
-            Finding("reply p95, overloaded", seconds(replies[-1]), "< 15 ms",
-                    replies[-1] < REPLY_P95_SECONDS),
+            Finding(
+                "reply p95, overloaded",
+                seconds(replies[-1]),
+                "< 15 ms",
+                replies[-1] < REPLY_P95_SECONDS,
+            ),
             Finding("score p95, overloaded", seconds(scores[-1])),
             Finding("reply p95, easy", seconds(replies[0])),
             Finding("score p95, easy", seconds(scores[0])),
             Finding("accepted and lost", str(lost), "0", lost == 0),
         ],
         drawings=[
-            Drawing("front-door", "Every request of the run, on one logarithmic scale: green is its"
-                    " reply, orange its score, at the moment it was meant to be sent.",
-                    lambda figure: _draw(figure, setup, steps), (9.6, 4.2)),
+            Drawing(
+                "front-door",
+                "Every request of the run, on one logarithmic scale: green is its"
+                " reply, orange its score, at the moment it was meant to be sent.",
+                lambda figure: _draw(figure, setup, steps),
+                (9.6, 4.2),
+            ),
         ],
         tables=[_table(steps)],
         notes=["Both are counted from the intended start of the same request.", *scaled(setup)],
         invalid=complaints(steps),
-    )  # fmt: skip
+    )
 
 
 def _draw(figure: Any, setup: StepSetup, steps: list[Step]) -> None:
@@ -102,7 +110,7 @@ def _draw(figure: Any, setup: StepSetup, steps: list[Step]) -> None:
     plain_log(axes)
     axes.margins(x=0.01)
     axes.set_xlabel("seconds of offered load")
-    axes.legend(loc="center right", markerscale=2)  # fmt: skip
+    axes.legend(loc="center right", markerscale=2)
 
 
 def _table(steps: list[Step]) -> Table:
@@ -110,8 +118,11 @@ def _table(steps: list[Step]) -> Table:
     for step in steps:
         replies, scores = step.replies(), [life.latency for life in step.load.lives]
         rows.append(
-            [number(step.rate, "/s"), *(seconds(quantile(replies, q)) for q in (0.5, 0.95, 0.99)),
-             *(seconds(quantile(scores, q)) for q in (0.5, 0.95, 0.99))]
-        )  # fmt: skip
+            [
+                number(step.rate, "/s"),
+                *(seconds(quantile(replies, q)) for q in (0.5, 0.95, 0.99)),
+                *(seconds(quantile(scores, q)) for q in (0.5, 0.95, 0.99)),
+            ]
+        )
     head = ["offered", "reply p50", "p95", "p99", "score p50", "p95", "p99"]
     return Table("Side by side", head, rows)

@@ -97,25 +97,49 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         f" answers within {seconds(reading.reply_p95_above)} (p95).",
         data=_data(setup, steps, reading) | {"lost": lost},
         findings=[
-            Finding("bend", number(limit, "/s"), f"within 5 % of {theory:.3g}/s",
-                    error <= BEND_ERROR_MAX),
-            Finding("p99 below the bend", seconds(reading.p99_below), f"< {seconds(slow)}",
-                    reading.p99_below < slow),
-            Finding("front door p95", seconds(reading.reply_p95), "< 15 ms",
-                    reading.reply_p95 < REPLY_P95_SECONDS),
-            Finding("front door p95 beyond it", seconds(reading.reply_p95_above), "< 15 ms",
-                    reading.reply_p95_above < REPLY_P95_SECONDS),
-            Finding("completed beyond it", f"{reading.completed_above:.1%}", "≥ 95 % of the bend",
-                    reading.completed_above >= 0.95),
-            Finding("depth below the bend", _growth_text(setup, reading),
-                    f"flat: growth in {setup.service:g} s", abs(reading.growth_below) < 0.1),
+            Finding(
+                "bend",
+                number(limit, "/s"),
+                f"within 5 % of {theory:.3g}/s",
+                error <= BEND_ERROR_MAX,
+            ),
+            Finding(
+                "p99 below the bend",
+                seconds(reading.p99_below),
+                f"< {seconds(slow)}",
+                reading.p99_below < slow,
+            ),
+            Finding(
+                "front door p95",
+                seconds(reading.reply_p95),
+                "< 15 ms",
+                reading.reply_p95 < REPLY_P95_SECONDS,
+            ),
+            Finding(
+                "front door p95 beyond it",
+                seconds(reading.reply_p95_above),
+                "< 15 ms",
+                reading.reply_p95_above < REPLY_P95_SECONDS,
+            ),
+            Finding(
+                "completed beyond it",
+                f"{reading.completed_above:.1%}",
+                "≥ 95 % of the bend",
+                reading.completed_above >= 0.95,
+            ),
+            Finding(
+                "depth below the bend",
+                _growth_text(setup, reading),
+                f"flat: growth in {setup.service:g} s",
+                abs(reading.growth_below) < 0.1,
+            ),
             Finding("accepted and lost", str(lost), "0", lost == 0),
         ],
         drawings=_drawings(setup, steps, reading),
         tables=[_table(setup, steps, reading)],
         notes=_notes(setup),
         invalid=complaints(steps),
-    )  # fmt: skip
+    )
 
 
 def _growth_text(setup: StepSetup, reading: KneeReading) -> str:
@@ -190,10 +214,15 @@ def _table(setup: StepSetup, steps: list[Step], reading: KneeReading) -> Table:
         waits = [life.latency for life in step.counted(setup.service)]
         depth = max((m.depth for m in moments(step, setup.service)), default=0)
         rows.append(
-            [number(point.offered, "/s"), number(point.completed, "/s"),
-             seconds(quantile(waits, 0.5)), seconds(quantile(waits, 0.99)), str(depth),
-             seconds(quantile(step.replies(), 0.95))]
-        )  # fmt: skip
+            [
+                number(point.offered, "/s"),
+                number(point.completed, "/s"),
+                seconds(quantile(waits, 0.5)),
+                seconds(quantile(waits, 0.99)),
+                str(depth),
+                seconds(quantile(step.replies(), 0.95)),
+            ]
+        )
     head = ["offered", "completed", "p50", "p99", "deepest queue", "front door p95"]
     return Table("Step by step", head, rows)
 
@@ -204,9 +233,12 @@ def _notes(setup: StepSetup) -> list[str]:
         "Open loop: arrivals are planned before the run and latency counts from the planned moment,"
         " so a slow reply cannot hide the next one.",
         f"Arrivals are {setup.arrivals}"
-        + (": one at a random moment of each interval, so that the limit is the system's and not"
-           " that of bunches in the arrivals." if setup.arrivals == "paced" else
-           ": bunches in the arrivals make a queue well before the limit; that is no fault of the"
-           " system, it is what independent people look like."),
-    ]  # fmt: skip
+        + (
+            ": one at a random moment of each interval, so that the limit is the system's and not"
+            " that of bunches in the arrivals."
+            if setup.arrivals == "paced"
+            else ": bunches in the arrivals make a queue well before the limit; that is no fault of"
+            " the system, it is what independent people look like."
+        ),
+    ]
     return found + scaled(setup)

@@ -77,18 +77,29 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
         },
         findings=[
             Finding("Fairway, waiters", str(fairway.waiters_max), "0", fairway.waiters_max == 0),
-            Finding("Fairway, p99 to the score", seconds(fairway.p99()), f"< {seconds(limit)}",
-                    fairway.p99() < limit),
+            Finding(
+                "Fairway, p99 to the score",
+                seconds(fairway.p99()),
+                f"< {seconds(limit)}",
+                fairway.p99() < limit,
+            ),
             Finding("Fairway, front door p95", seconds(fairway.reply_p95())),
             Finding("naive pool of 5, waiters", str(naive[0].waiters_max)),
-            Finding("naive pool of 5, completed", number(naive[0].completed(setup.service), "/s"),
-                    f"of {_offered(naive[0]):.3g}/s offered"),
+            Finding(
+                "naive pool of 5, completed",
+                number(naive[0].completed(setup.service), "/s"),
+                f"of {_offered(naive[0]):.3g}/s offered",
+            ),
             Finding("naive pool of 5, front door p95", seconds(naive[0].reply_p95())),
         ],
         drawings=[
-            Drawing("pool", "Left: calls that wait for a connection, over time. Right: the two"
-                    " waits that people feel.",
-                    lambda figure: _draw(figure, setup, outcomes), (9.6, 4.0)),
+            Drawing(
+                "pool",
+                "Left: calls that wait for a connection, over time. Right: the two"
+                " waits that people feel.",
+                lambda figure: _draw(figure, setup, outcomes),
+                (9.6, 4.0),
+            ),
         ],
         tables=[_table(setup, outcomes)],
         notes=[
@@ -99,7 +110,7 @@ def report(setup: StepSetup, outcomes: list[Outcome]) -> Report:
             *scaled(setup),
         ],
         invalid=[f"{one.name}: {why}" for one in outcomes for why in one.volley.complaints],
-    )  # fmt: skip
+    )
 
 
 def _waited(calls: int) -> str:
@@ -124,11 +135,16 @@ def _row(setup: StepSetup, one: Outcome) -> dict[str, Any]:
 
 def _table(setup: StepSetup, outcomes: list[Outcome]) -> Table:
     rows = [
-        [one.name, number(one.completed(setup.service), "/s"),
-         seconds(quantile(one.latencies, 0.5)), seconds(one.p99()), seconds(one.reply_p95()),
-         str(one.waiters_max)]
+        [
+            one.name,
+            number(one.completed(setup.service), "/s"),
+            seconds(quantile(one.latencies, 0.5)),
+            seconds(one.p99()),
+            seconds(one.reply_p95()),
+            str(one.waiters_max),
+        ]
         for one in outcomes
-    ]  # fmt: skip
+    ]
     head = ["service", "completed", "score p50", "p99", "front door p95", "most waiters"]
     return Table("Size by size", head, rows)
 
@@ -138,8 +154,13 @@ def _draw(figure: Any, setup: StepSetup, outcomes: list[Outcome]) -> None:
     for one, shade in zip(outcomes, SERIES[2:] * 2, strict=False):
         colour = GREEN if one.pool is None else shade
         at = [sample.at - one.volley.began for sample in one.during]
-        left.plot(at, [sample.waiters for sample in one.during], color=colour, label=one.name,
-                  linewidth=2.6 if one.pool is None else 1.5)  # fmt: skip
+        left.plot(
+            at,
+            [sample.waiters for sample in one.during],
+            color=colour,
+            label=one.name,
+            linewidth=2.6 if one.pool is None else 1.5,
+        )
     left.set(title="Calls that wait for a connection", xlabel="seconds")
     left.legend(loc="upper left")
     from_zero(left)

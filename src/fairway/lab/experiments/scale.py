@@ -45,17 +45,25 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
         f" {law.contention:.2%} and the price of agreeing at {law.coherence:.3%}.",
         data=_data(setup, rates, law) | {"lost": lost},
         findings=[
-            Finding(f"{WORKERS_MAX} workers against one", f"{speedup:.2f}×", f"≥ {SPEEDUP_AIM}×",
-                    speedup >= SPEEDUP_AIM),
+            Finding(
+                f"{WORKERS_MAX} workers against one",
+                f"{speedup:.2f}×",
+                f"≥ {SPEEDUP_AIM}×",
+                speedup >= SPEEDUP_AIM,
+            ),
             Finding("efficiency", f"{speedup / WORKERS_MAX:.1%}"),
             Finding("contention σ", f"{law.contention:.2%}", "what must wait in line"),
             Finding("coherence κ", f"{law.coherence:.3%}", "what agreeing costs, per pair"),
             Finding("accepted and lost", str(lost), "0", lost == 0),
         ],
         drawings=[
-            Drawing("scale", "Left: capacity by number of workers, the fitted law and a straight"
-                    " line. Right: what each worker does, against one alone.",
-                    lambda figure: _draw(figure, rates, law), (9.6, 3.8)),
+            Drawing(
+                "scale",
+                "Left: capacity by number of workers, the fitted law and a straight"
+                " line. Right: what each worker does, against one alone.",
+                lambda figure: _draw(figure, rates, law),
+                (9.6, 3.8),
+            ),
         ],
         tables=[_table(setup, rates)],
         notes=[
@@ -65,7 +73,7 @@ def report(setup: StepSetup, steps: list[Step]) -> Report:
             *scaled(setup),
         ],
         invalid=complaints(steps),
-    )  # fmt: skip
+    )
 
 
 def _data(setup: StepSetup, rates: list[float], law: Law) -> dict[str, Any]:
@@ -76,21 +84,31 @@ def _data(setup: StepSetup, rates: list[float], law: Law) -> dict[str, Any]:
         "speedup": [rate / rates[0] for rate in rates],
         "efficiency": [rate / rates[0] / n for n, rate in enumerate(rates, start=1)],
         "speedup_at_4": rates[-1] / rates[0],
-        "law": {"rate": law.rate, "contention": law.contention, "coherence": law.coherence,
-                "peak_workers": law.peak},
+        "law": {
+            "rate": law.rate,
+            "contention": law.contention,
+            "coherence": law.coherence,
+            "peak_workers": law.peak,
+        },
         "slots": SLOTS,
         "service_s": setup.service,
         "speed": setup.speed,
         "seed": setup.seed,
-    }  # fmt: skip
+    }
 
 
 def _draw(figure: Any, rates: list[float], law: Law) -> None:
     left, right = figure.subplots(1, 2)
     workers = list(range(1, len(rates) + 1))
     fine = [1 + n / 20 * (len(rates) - 1) for n in range(21)]
-    left.plot([0, len(rates)], [0, len(rates) * rates[0]], color=GREY, linestyle=(0, (3, 3)),
-              linewidth=1.3, label="straight line")  # fmt: skip
+    left.plot(
+        [0, len(rates)],
+        [0, len(rates) * rates[0]],
+        color=GREY,
+        linestyle=(0, (3, 3)),
+        linewidth=1.3,
+        label="straight line",
+    )
     left.plot(fine, [law.at(n) for n in fine], color=ORANGE, linewidth=1.4, label="fitted law")
     left.plot(workers, rates, "o", color=BLUE, markersize=7, label="measured")
     left.set(title="Jobs a second", xlabel="workers", xticks=workers, xlim=(0, len(rates) + 0.3))
@@ -106,10 +124,15 @@ def _draw(figure: Any, rates: list[float], law: Law) -> None:
 
 def _table(setup: StepSetup, rates: list[float]) -> Table:
     rows = [
-        [str(n), number(n * setup.theory, "/s"), number(rate, "/s"), f"{rate / rates[0]:.2f}×",
-         f"{rate / rates[0] / n:.1%}"]
+        [
+            str(n),
+            number(n * setup.theory, "/s"),
+            number(rate, "/s"),
+            f"{rate / rates[0]:.2f}×",
+            f"{rate / rates[0] / n:.1%}",
+        ]
         for n, rate in enumerate(rates, start=1)
-    ]  # fmt: skip
+    ]
     return Table(
         "Size by size", ["workers", "theory", "completed", "against one", "efficiency"], rows
     )

@@ -105,8 +105,11 @@ class Stage:
         for number in range(group.count):
             jobs = one.jobs // group.count
             for start in range(0, jobs, BATCH):
-                await self._batch(Arrival(one.at, group.name, number, group.jobs[0]),
-                                  min(BATCH, jobs - start), later)  # fmt: skip
+                await self._batch(
+                    Arrival(one.at, group.name, number, group.jobs[0]),
+                    min(BATCH, jobs - start),
+                    later,
+                )
 
     async def _batch(self, arrival: Arrival, count: int, later: dict[str, object]) -> None:
         client = self._platform.client(self._keys[arrival.group, arrival.tenant])

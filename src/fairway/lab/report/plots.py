@@ -13,8 +13,13 @@ from fairway.lab.report.content import Drawing
 
 INK, SOFT, GRID = "#1d2733", "#66727f", "#e6eaee"
 BLUE, GREEN, ORANGE, RED, VIOLET, GREY = (
-    "#2563eb", "#0f9d76", "#e8800c", "#d7263d", "#7c4dff", "#9aa5b1",
-)  # fmt: skip
+    "#2563eb",
+    "#0f9d76",
+    "#e8800c",
+    "#d7263d",
+    "#7c4dff",
+    "#9aa5b1",
+)
 SERIES = (BLUE, GREEN, ORANGE, VIOLET, RED, GREY)
 
 STYLE: Any = {

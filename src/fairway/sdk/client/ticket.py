@@ -17,8 +17,16 @@ class Ticket:
     """A job as it is sent, its key, until when its caller waits, and the answer."""
 
     __slots__ = (
-        "_answer", "_future", "_lock", "_loop", "_tries", "body", "ends_at", "key", "last_error",
-    )  # fmt: skip
+        "_answer",
+        "_future",
+        "_lock",
+        "_loop",
+        "_tries",
+        "body",
+        "ends_at",
+        "key",
+        "last_error",
+    )
 
     def __init__(
         self,

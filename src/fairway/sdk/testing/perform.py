@@ -66,9 +66,13 @@ async def aperform(job: Job[..., R], *args: Any, attempt: int = 1, **kwargs: Any
 def _enqueued(one: Gathered, now: float) -> Enqueued:
     job, request = one.submission.job, one.submission.request
     return Enqueued(
-        id=one.id, job=job, request=request, created_at=now, due_at=due_of(request, now),
+        id=one.id,
+        job=job,
+        request=request,
+        created_at=now,
+        due_at=due_of(request, now),
         parent=JOB_ID,
-    )  # fmt: skip
+    )
 
 
 def _performed(record: Enqueued, end: Outcome, enqueued: list[Enqueued]) -> Performed[Any]:

@@ -105,10 +105,12 @@ class Enqueued:
         self.logs.append(LogLine(level, line))
         self.lines.append(
             wire.LogLine(
-                attempt=ctx.attempt, at=datetime.now(UTC), text=line,
+                attempt=ctx.attempt,
+                at=datetime.now(UTC),
+                text=line,
                 level=logging.getLevelName(level).lower(),
             )
-        )  # fmt: skip
+        )
 
     def checkpoint(self, job_id: str, epoch: int, number: int, state: bytes) -> Future[None]:
         self.checkpoints.append(state)

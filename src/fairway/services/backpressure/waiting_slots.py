@@ -181,7 +181,9 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
     return WaitingRoom(
         {
             "streams": WaitLimits(
-                settings.streams_per_tenant, settings.streams_max, "TOO_MANY_STREAMS",
+                settings.streams_per_tenant,
+                settings.streams_max,
+                "TOO_MANY_STREAMS",
                 "event streams",
             ),
             "waits": WaitLimits(
@@ -201,7 +203,7 @@ def waiting_room(settings: Settings, metrics: Metrics) -> WaitingRoom:
             ),
         },
         metrics,
-    )  # fmt: skip
+    )
 
 
 def _heavy(sentence: str) -> LimitReached:

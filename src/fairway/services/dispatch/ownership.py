@@ -182,13 +182,19 @@ class Ownership:
             return
         unrenewed = await self._unrenewed(connection)
         taken = await store.claim_shards(
-            connection, self.server_name, self._settings.url, self._settings.term_seconds,
+            connection,
+            self.server_name,
+            self._settings.url,
+            self._settings.term_seconds,
             held=self._dispatcher.terms().keys(),  # renewed a moment ago, however late
             unrenewed=unrenewed,
-        )  # fmt: skip
+        )
         for shard in taken.keys() & unrenewed.keys():
-            log.warning("shard taken before its term's end: the database's clock went back",
-                        shard=shard, end=unrenewed[shard].isoformat())  # fmt: skip
+            log.warning(
+                "shard taken before its term's end: the database's clock went back",
+                shard=shard,
+                end=unrenewed[shard].isoformat(),
+            )
         for shard, claim in taken.items():
             self._dispatcher.claim_shard(shard, claim.term)
             (self._handed_over.add if claim.was_handed_over else self._handed_over.discard)(shard)

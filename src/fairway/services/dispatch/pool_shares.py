@@ -35,9 +35,12 @@ class Shares(dict[PoolId, PoolShare]):
         reserved = dict(tenant.reserved)
         for number, pool in self._pools.by_number.items():
             terms = Entitlement(
-                weight=tenant.weight, group=tenant.fair_group, floor_share=tenant.floor_share,
-                cap=tenant.cap, reserved=reserved.get(pool.name, 0),
-            )  # fmt: skip
+                weight=tenant.weight,
+                group=tenant.fair_group,
+                floor_share=tenant.floor_share,
+                cap=tenant.cap,
+                reserved=reserved.get(pool.name, 0),
+            )
             self[number].set_entitlement(tenant.id, terms, now_us)
 
 

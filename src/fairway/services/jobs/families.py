@@ -98,9 +98,17 @@ class Families:
 
 def relative_of(record: JobRecord) -> Relative:
     return Relative(
-        record.id, record.tenant, record.pool, record.type, record.priority, record.lane,
-        record.state, record.epoch, record.children, record.children_ms,
-    )  # fmt: skip
+        record.id,
+        record.tenant,
+        record.pool,
+        record.type,
+        record.priority,
+        record.lane,
+        record.state,
+        record.epoch,
+        record.children,
+        record.children_ms,
+    )
 
 
 def children_ids(job: JobRecord | Relative) -> list[JobId]:

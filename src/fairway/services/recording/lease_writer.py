@@ -45,9 +45,12 @@ class LeaseWriter:
 
         def at_once(shard: ShardId) -> GroupCommit[Lease]:
             return GroupCommit(
-                "leases", self._write_at_once, instruments=instruments, writes_max=LEASE_WRITES_MAX,
+                "leases",
+                self._write_at_once,
+                instruments=instruments,
+                writes_max=LEASE_WRITES_MAX,
                 linger_seconds=0.001,
-            )  # fmt: skip
+            )
 
         self._at_once = ShardCommits(at_once, _shard_of, shard_count=shard_count)
 
@@ -111,9 +114,13 @@ class LeaseWriter:
 
     def _row(self, lease: Lease) -> store.LeaseRow:
         return store.LeaseRow(
-            lease.job.tenant, lease.job.id, lease.epoch, lease.session.key, lease.token,
+            lease.job.tenant,
+            lease.job.id,
+            lease.epoch,
+            lease.session.key,
+            lease.token,
             self._store_clock.at_us(lease.granted_us),
-        )  # fmt: skip
+        )
 
     async def _write_rows(
         self, connection: Connection, shard: ShardId, term: Term, rows: Sequence[store.LeaseRow]

@@ -101,22 +101,31 @@ class Recorder:
         def successes(shard: ShardId) -> GroupCommit[End]:
             # Lingers when many end; nobody but who asks for results waits for this.
             return GroupCommit(
-                "outcomes", partial(self._flush_successes, shard), instruments=self._instruments,
-                writes_max=SUCCESS_WRITES_MAX, linger_seconds=0.010,
-            )  # fmt: skip
+                "outcomes",
+                partial(self._flush_successes, shard),
+                instruments=self._instruments,
+                writes_max=SUCCESS_WRITES_MAX,
+                linger_seconds=0.010,
+            )
 
         def settlements(shard: ShardId) -> GroupCommit[End]:
             return GroupCommit(
-                "settlements", partial(self._flush_settlements, shard),
-                instruments=self._instruments, writes_max=SETTLEMENT_WRITES_MAX,
-            )  # fmt: skip
+                "settlements",
+                partial(self._flush_settlements, shard),
+                instruments=self._instruments,
+                writes_max=SETTLEMENT_WRITES_MAX,
+            )
 
         def parents(shard: ShardId) -> GroupCommit[End]:
             # Lanes of their own: who starts a thousand jobs holds up nobody who starts none or one.
             return GroupCommit(
-                "parents", partial(self._flush_parents, shard), instruments=self._instruments,
-                sizes=PARENT_SIZES, writes_max=PARENT_WRITES_MAX, linger_seconds=0.002,
-            )  # fmt: skip
+                "parents",
+                partial(self._flush_parents, shard),
+                instruments=self._instruments,
+                sizes=PARENT_SIZES,
+                writes_max=PARENT_WRITES_MAX,
+                linger_seconds=0.002,
+            )
 
         count = self._shard_count
         self._parents = ShardCommits(parents, _shard_of_end, shard_count=count)

@@ -141,9 +141,11 @@ class Promoter:
         progress.aside.put((bunch.second, bunch.tenant), self._clock.now_us())
         self._metrics.rows_set_aside.labels("due jobs").inc()
         log.error(
-            "due jobs cannot be queued; set aside", tenant=bunch.tenant, second=bunch.second,
+            "due jobs cannot be queued; set aside",
+            tenant=bunch.tenant,
+            second=bunch.second,
             error=reason_of(error),
-        )  # fmt: skip
+        )
 
 
 def _remember(progress: Progress, bunches: list[Bunch], start: tuple[int, TenantId]) -> None:

@@ -55,9 +55,20 @@ def firing(
     if due_ms is None:
         due_ms = tick_ms + spread_of(key.name, tick_ms, spec.jitter_ms)
     job = QueuedJob(
-        job_id, key.tenant, spec.pool, spec.type, spec.priority, 0, NO_EPOCH, 0, 0,
-        spec.timeout_ms, payload_of(spec, tick_ms), None, Timing(due_ms).row,
-    )  # fmt: skip
+        job_id,
+        key.tenant,
+        spec.pool,
+        spec.type,
+        spec.priority,
+        0,
+        NO_EPOCH,
+        0,
+        0,
+        spec.timeout_ms,
+        payload_of(spec, tick_ms),
+        None,
+        Timing(due_ms).row,
+    )
     return Firing(
         Run(key.tenant, key.name, from_unix_ms(tick_ms), cause, RunOutcome.FIRED, job_id), job
     )

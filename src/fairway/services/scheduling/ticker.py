@@ -70,8 +70,10 @@ class Reckoning(NamedTuple):
     def fits(self, schedule: Schedule) -> bool:
         mine = self.schedule
         return (mine.spec, mine.handled_at, mine.next_at) == (
-            schedule.spec, schedule.handled_at, schedule.next_at,
-        )  # fmt: skip
+            schedule.spec,
+            schedule.handled_at,
+            schedule.next_at,
+        )
 
 
 class Outcome(NamedTuple):

@@ -128,10 +128,12 @@ class SessionTable(dict[str, Session]):
     def is_run(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> bool:
         """Whether a live worker could run such a job of this tenant."""
         return any(
-            one.greeted and type_id in one.types and one.slots.get(pool, 0) > 0
+            one.greeted
+            and type_id in one.types
+            and one.slots.get(pool, 0) > 0
             and one.tenant in (None, tenant)
             for one in self.values()
-        )  # fmt: skip
+        )
 
     def lacking_labels(self, type_id: TypeId, pool: PoolId, tenant: TenantId) -> tuple[str, ...]:
         """What the nearest worker that offers the pool for this type lacks to serve it."""
@@ -139,9 +141,11 @@ class SessionTable(dict[str, Session]):
         lacking = [
             tuple(missing_labels(wanted, one.labels))
             for one in self.values()
-            if one.greeted and type_id in one.types and pool in one.slots
+            if one.greeted
+            and type_id in one.types
+            and pool in one.slots
             and one.tenant in (None, tenant)
-        ]  # fmt: skip
+        ]
         return min(lacking, key=len, default=())
 
     def free_slots(self, pool: PoolId) -> int:
@@ -165,10 +169,17 @@ class SessionTable(dict[str, Session]):
         )
         more = bool(later) or has_room
         news = News(
-            leases, session.recorded, session.refused, session.cancels, list(session.revoked),
-            list(session.revoked.values()), more, session.must_drain, session.heartbeat_ms,
+            leases,
+            session.recorded,
+            session.refused,
+            session.cancels,
+            list(session.revoked),
+            list(session.revoked.values()),
+            more,
+            session.must_drain,
+            session.heartbeat_ms,
             dead=session.died,
-        )  # fmt: skip
+        )
         session.outbox, session.recorded, session.refused = later, [], []
         session.cancels, session.revoked, session.died = [], {}, []
         return news

@@ -214,9 +214,18 @@ def plan_of(
 
 def queued(tenant: TenantId, job: JobId, new: NewJob, types: Mapping[str, TypeId]) -> QueuedJob:
     return QueuedJob(
-        job, tenant, new.pool, types[new.type], new.priority, new.lane, NO_EPOCH, 0, 0,
-        new.timeout_ms, new.payload,
-    )  # fmt: skip
+        job,
+        tenant,
+        new.pool,
+        types[new.type],
+        new.priority,
+        new.lane,
+        NO_EPOCH,
+        0,
+        0,
+        new.timeout_ms,
+        new.payload,
+    )
 
 
 async def _entry(

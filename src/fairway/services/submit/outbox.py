@@ -196,9 +196,20 @@ class Outbox:
             now_ms = self._submissions.store_clock.unix_ms()
             timing = timing_of(new.wish, now_ms, self._random.random()).row
         return QueuedJob(
-            id_, tenant, new.pool, type_, new.priority, new.lane,
-            NO_EPOCH, 0, 0, new.timeout_ms, new.payload, timing=timing, limits=new.limits,
-        )  # fmt: skip
+            id_,
+            tenant,
+            new.pool,
+            type_,
+            new.priority,
+            new.lane,
+            NO_EPOCH,
+            0,
+            0,
+            new.timeout_ms,
+            new.payload,
+            timing=timing,
+            limits=new.limits,
+        )
 
     async def _write(
         self, turn: Turn, jobs: Sequence[QueuedJob], marks: Mapping[str, JobMarks]
@@ -238,9 +249,12 @@ class Outbox:
         self._metrics.rows_set_aside.labels("outbox").inc(len(refused))
         job, reason = next(iter(reasons.items()))
         log.warning(
-            "committed jobs refused; set aside", tenant=tenant.name, jobs=len(refused),
-            first=job, reason=reason,
-        )  # fmt: skip
+            "committed jobs refused; set aside",
+            tenant=tenant.name,
+            jobs=len(refused),
+            first=job,
+            reason=reason,
+        )
 
 
 def _reason(error: FairwayError) -> str:

@@ -128,10 +128,21 @@ class Submissions:
         if is_special:
             ids = [new.id or fresh for new, fresh in zip(wanted, ids, strict=True)]
         jobs = [
-            QueuedJob(id_, tenant.id, new.pool, types[new.type], new.priority, new.lane,
-                      NO_EPOCH, 0, 0, new.timeout_ms, new.payload)
+            QueuedJob(
+                id_,
+                tenant.id,
+                new.pool,
+                types[new.type],
+                new.priority,
+                new.lane,
+                NO_EPOCH,
+                0,
+                0,
+                new.timeout_ms,
+                new.payload,
+            )
             for id_, new in zip(ids, wanted, strict=True)
-        ]  # fmt: skip
+        ]
         scheduled, claims, marks, unique = None, None, None, None
         if is_special:
             if any(new.wish for new in wanted):

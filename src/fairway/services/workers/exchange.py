@@ -176,9 +176,11 @@ class Exchange:
         brought = await self._directory.names.bring(namer, hello.types, all_or_none=False)
         if namer.is_house and brought.refused:  # a tenant's own workers do not fill our log
             log.warning(
-                "no room for names of job types that a worker says", worker=session.worker,
-                count=len(brought.refused), types=brought.refused[:NAMES_LOGGED],
-            )  # fmt: skip
+                "no room for names of job types that a worker says",
+                worker=session.worker,
+                count=len(brought.refused),
+                types=brought.refused[:NAMES_LOGGED],
+            )
         return brought
 
     def _slots(self, hello: Hello) -> dict[PoolId, int]:

@@ -54,12 +54,16 @@ class WorkerList:
     def _sight(self, session: Session) -> WorkerSight:
         names = self._dispatcher.pools.by_number
         return WorkerSight(
-            session.worker, life_of(session.key), session.tenant, session.build,
+            session.worker,
+            life_of(session.key),
+            session.tenant,
+            session.build,
             {names[pool].name: slots for pool, slots in session.slots.items()},
             {names[pool].name: used for pool, used in session.in_use.items() if used},
             session.draining or session.drain_asked,
-            max(self._clock.now_us() - session.seen_us, 0) / 1e6, session.limits,
-        )  # fmt: skip
+            max(self._clock.now_us() - session.seen_us, 0) / 1e6,
+            session.limits,
+        )
 
 
 def life_of(session: str) -> str:

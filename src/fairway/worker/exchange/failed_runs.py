@@ -24,9 +24,13 @@ class FailedRuns:
         if len(self._failed) >= KEPT_MAX:
             del self._failed[next(iter(self._failed))]
         self._failed[report.n] = DeadJob(
-            job=lease.job, type=lease.type, tenant=lease.tenant, attempt=lease.attempt,
-            failure=report.failure or "", error=report.error,
-        )  # fmt: skip
+            job=lease.job,
+            type=lease.type,
+            tenant=lease.tenant,
+            attempt=lease.attempt,
+            failure=report.failure or "",
+            error=report.error,
+        )
 
     def dead(self, numbers: Iterable[int]) -> list[DeadJob]:
         """Of these reports, those that are still known."""

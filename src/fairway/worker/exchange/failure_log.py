@@ -60,9 +60,13 @@ class FailureLines:
             return
         self._said += 1
         log.warning(
-            "run failed", job=lease.job, type=lease.type, attempt=lease.attempt,
-            failure=report.failure, **_words(bytes(report.error)),
-        )  # fmt: skip
+            "run failed",
+            job=lease.job,
+            type=lease.type,
+            attempt=lease.attempt,
+            failure=report.failure,
+            **_words(bytes(report.error)),
+        )
 
     def tell_left_out(self) -> None:
         left_out, self._left_out = self._left_out, 0

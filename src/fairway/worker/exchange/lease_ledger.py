@@ -252,6 +252,10 @@ class LeaseLedger:
 
 def _holding(lease: Lease | Report, progress: Raw = NULL, *, ended: bool = False) -> Holding:
     return Holding(
-        job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
-        progress=progress, ended=ended,
-    )  # fmt: skip
+        job=lease.job,
+        tenant=lease.tenant,
+        epoch=lease.epoch,
+        token=lease.token,
+        progress=progress,
+        ended=ended,
+    )

@@ -210,9 +210,13 @@ class _WaitingRun:
         lines, self.lines = self.lines[:count], self.lines[count:]
         lease = self._lease
         return RunLines(
-            job=lease.job, tenant=lease.tenant, epoch=lease.epoch, token=lease.token,
-            attempt=lease.attempt, lines=lines,
-        )  # fmt: skip
+            job=lease.job,
+            tenant=lease.tenant,
+            epoch=lease.epoch,
+            token=lease.token,
+            attempt=lease.attempt,
+            lines=lines,
+        )
 
 
 def _size(line: SaidLine) -> int:

@@ -282,7 +282,12 @@ def given_up(report: Report, error: FairwayError) -> Report:
     )
     document = {"type": "ReportRefused", "message": message, "stack": ""}
     return msgspec.structs.replace(
-        report, kind=OutcomeKind.FAILED.value, failure=FailureClass.PERMANENT.value,
-        result=NULL, error=Raw(msgspec.json.encode(document)), delay_ms=0, ran_us=0,
+        report,
+        kind=OutcomeKind.FAILED.value,
+        failure=FailureClass.PERMANENT.value,
+        result=NULL,
+        error=Raw(msgspec.json.encode(document)),
+        delay_ms=0,
+        ran_us=0,
         follow_ups=None,
-    )  # fmt: skip
+    )

@@ -81,6 +81,10 @@ def without_result(report: Report) -> Report:
     outcome = not_kept(report.ran_us, memoryview(report.result).nbytes)
     failure = outcome.failure.value if outcome.failure else None
     return msgspec.structs.replace(
-        report, kind=outcome.kind.value, failure=failure, result=NULL,
-        error=Raw(outcome.error or b"{}"), follow_ups=None,
-    )  # fmt: skip
+        report,
+        kind=outcome.kind.value,
+        failure=failure,
+        result=NULL,
+        error=Raw(outcome.error or b"{}"),
+        follow_ups=None,
+    )

@@ -50,8 +50,11 @@ class Room:
             is_new = self._homes["memory"].version == 2
             name = "memory.max" if is_new else "memory.limit_in_bytes"
             self._write("memory", name, limits.memory_bytes)
-            swap = ("memory.swap.max", 0) if is_new else ("memory.memsw.limit_in_bytes",
-                                                          limits.memory_bytes)  # fmt: skip
+            swap = (
+                ("memory.swap.max", 0)
+                if is_new
+                else ("memory.memsw.limit_in_bytes", limits.memory_bytes)
+            )
             with contextlib.suppress(OSError):  # a kernel that does not count swap
                 self._write("memory", *swap)
         if "pids" in self._homes and limits.processes is not None:

@@ -11,10 +11,15 @@ from collections.abc import Mapping
 
 from fairway.core.keys import ApiKey
 
-SECRETS = frozenset({
-    "FAIRWAY_API_KEY", "FAIRWAY_WORKER_KEY", "FAIRWAY_OPERATOR_KEY", "FAIRWAY_DATABASE_URL",
-    "FAIRWAY_OWNER_DATABASE_URL",
-})  # fmt: skip
+SECRETS = frozenset(
+    {
+        "FAIRWAY_API_KEY",
+        "FAIRWAY_WORKER_KEY",
+        "FAIRWAY_OPERATOR_KEY",
+        "FAIRWAY_DATABASE_URL",
+        "FAIRWAY_OWNER_DATABASE_URL",
+    }
+)
 
 
 def for_runners(environment: Mapping[str, str]) -> dict[str, str]:

@@ -80,9 +80,13 @@ def unreadable(job: str, epoch: Epoch, why: str) -> RunReport:
     """A job whose orders could not be read: it never began."""
     document = {"type": "OrdersUnreadable", "message": why, "stack": ""}
     return RunReport(
-        job=job, epoch=epoch, kind=OutcomeKind.FAILED.value, ran_us=0,
-        failure=FailureClass.PERMANENT.value, error=Raw(msgspec.json.encode(document)),
-    )  # fmt: skip
+        job=job,
+        epoch=epoch,
+        kind=OutcomeKind.FAILED.value,
+        ran_us=0,
+        failure=FailureClass.PERMANENT.value,
+        error=Raw(msgspec.json.encode(document)),
+    )
 
 
 def _within_bounds(delay_ms: object) -> int:

@@ -86,9 +86,14 @@ class Fleet:
         self._living: set[RunnerProcess] = set()  # those two, and one that starts
         self._spares = Spares()
         self._isolated = IsolatedRuns(
-            target, enforcement, ceiling, on_runner_message, on_end, ready=self._ready,
+            target,
+            enforcement,
+            ceiling,
+            on_runner_message,
+            on_end,
+            ready=self._ready,
             cannot_start=self._could_not_start,
-        )  # fmt: skip
+        )
         self._starts = StartFailures()
         self._suspects = Suspects(self._isolated, on_end)
         self._waiting: dict[str, Lease] = {}  # arrived while the shared runner was being replaced

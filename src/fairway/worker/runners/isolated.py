@@ -271,10 +271,12 @@ class IsolatedRuns:
         if message.progress or message.checkpoints or message.lines or told:
             self._on_runner_message(
                 RunnerMessage(
-                    progress=message.progress, checkpoints=message.checkpoints,
-                    lines=message.lines, ended=told,
+                    progress=message.progress,
+                    checkpoints=message.checkpoints,
+                    lines=message.lines,
+                    ended=told,
                 )
-            )  # fmt: skip
+            )
         for one in ended:
             self._after(runner, self._runs.pop(one.job), one)
 

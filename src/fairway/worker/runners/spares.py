@@ -43,10 +43,14 @@ class SpareProcess(NamedTuple):
                 pairs.append((ours.enter_context(our), theirs.enter_context(their)))
             passed = [their.fileno() for _, their in pairs]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fairway.worker.runner", *map(str, passed),
-                pass_fds=passed, env=for_runners(os.environ),
+                sys.executable,
+                "-m",
+                "fairway.worker.runner",
+                *map(str, passed),
+                pass_fds=passed,
+                env=for_runners(os.environ),
                 start_new_session=True,  # a group of its own: killed whole, untouched by Ctrl-C
-            )  # fmt: skip
+            )
             ours.pop_all()
         return cls(process, pairs[0][0], pairs[1][0])
 
