@@ -72,12 +72,16 @@ def worst_error(
     """The largest |received / entitled - 1| of anyone in any of the windows.
 
     Entitled is a share of the slot-time that handlers had in the window: the moments in which a
-    slot goes from one job to the next are nobody's.
+    slot goes from one job to the next are nobody's. A window in which nobody ran, because the
+    machine stood still, says nothing.
     """
     total, worst = sum(weights.values()), 0.0
     for start, end in windows:
         got = log.slot_seconds(start, end)
+        given = sum(got.values())
+        if given == 0:
+            continue
         for who, weight in weights.items():
-            entitled = sum(got.values()) * weight / total
+            entitled = given * weight / total
             worst = max(worst, abs(got.get(who, 0.0) / entitled - 1))
     return worst
