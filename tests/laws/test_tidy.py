@@ -68,9 +68,15 @@ def test_a_function_does_one_thing() -> None:
         f"{name}: {function.name}"
         for name, tree in trees().items()
         for function in functions(tree)
-        if (function.end_lineno or 0) - function.body[0].lineno >= FUNCTION_LINES_MAX
+        if (function.end_lineno or 0) - _first_statement(function).lineno >= FUNCTION_LINES_MAX
     ]
     assert long == []
+
+
+def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+    """What it does begins behind what is said of it: a command's docstring is its manual."""
+    has_text = ast.get_docstring(function) is not None and len(function.body) > 1
+    return function.body[1 if has_text else 0]
 
 
 def test_a_function_asks_for_little() -> None:
