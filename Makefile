@@ -7,7 +7,7 @@ PYTHON := $(shell /usr/bin/python3 -c 'import sys; assert sys.version_info >= (3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup up sandbox test soak hostile judge-soak check format bench lab lock clean
+.PHONY: help setup up sandbox test soak properties hostile judge-soak check format bench lab lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ test: setup sandbox  ## Lint, types, import contracts and the whole test suite
 
 soak: setup  ## Every slow test that has no target of its own: faults in turn, deep queues, time; nothing lost
 	$(BIN)/pytest -m slow --ignore tests/acceptance/test_hostile.py --ignore tests/examples/test_hostile.py --ignore tests/examples/test_judge.py
+
+properties: setup  ## Every property of the core and the wire with twenty times the examples, drawn at random
+	FAIRWAY_PROPERTY_EXAMPLES=20 $(BIN)/pytest -n 2 --timeout 3600 tests/core tests/wire tests/worker/exchange tests/services/sessions
 
 hostile: setup  ## An hour of attacks beside a paying tenant (FAIRWAY_HOSTILE_SECONDS for less)
 	$(BIN)/pytest -m slow tests/acceptance/test_hostile.py

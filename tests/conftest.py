@@ -11,12 +11,12 @@ import pytest
 from hypothesis import settings
 from tests import hung
 from tests.postgres import Server, connected, fresh_database, serve
+from tests.properties import tried
 
 from fairway.store.connections import connection_cache
 from fairway.store.connections.database import Connection, Database
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("any machine", deadline=None)
+settings.register_profile("any machine", tried())
 settings.load_profile("any machine")
 
 PURE = {"core", "wire"}  # folders of tests without a store, a process or a clock

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from typing import Any
 
@@ -12,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.api.house import NO_TLS, House, problem
+from tests.properties import FACTOR
 
-EXAMPLES = int(os.environ.get("FAIRWAY_PROPERTY_EXAMPLES", "40"))
+EXAMPLES = 20 * FACTOR
 quick = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -15,11 +15,12 @@ import pytest
 from tests.api.house import House, open_house
 from tests.api.test_scopes import declared
 from tests.postgres import Server, at_database, drop_database, in_thread, make_database
+from tests.properties import FACTOR
 
 from fairway.api.routes import OPERATIONS
 
 HERE = Path(__file__).parent
-EXAMPLES = int(os.environ.get("FAIRWAY_PROPERTY_EXAMPLES", "3"))  # of an operation, made at random
+EXAMPLES = 3 * FACTOR  # of an operation, made at random
 SECONDS_MAX = 240  # of one kind of key; where nothing else runs it takes some ten
 SEED = "14"
 

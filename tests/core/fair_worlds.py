@@ -1,31 +1,14 @@
-"""Invented worlds for the property tests: tenants, loads, naps, and how many of them to try.
-
-The variable FAIRWAY_PROPERTY_EXAMPLES multiplies the number of worlds.
-"""
+"""Invented worlds for the property tests: tenants, loads, naps."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from tests.core.fair_simulation import ENDLESS, SECOND, Load, Simulation
 
 from fairway.core.fair_share.fairness import Entitlement
-
-FACTOR = max(1, int(os.environ.get("FAIRWAY_PROPERTY_EXAMPLES", "1")))
-
-
-def tried(examples: int) -> settings:
-    return settings(
-        max_examples=examples * FACTOR,
-        deadline=None,
-        derandomize=FACTOR == 1,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-
 
 weights = st.sampled_from([1, 2, 3, 5, 10, 10, 10, 100])
 run_times = st.integers(50_000, 4 * SECOND)

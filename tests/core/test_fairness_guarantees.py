@@ -23,11 +23,11 @@ from tests.core.fair_worlds import (
     moments,
     naps,
     slots,
-    tried,
     turns_us,
     with_naps,
     with_terms,
 )
+from tests.properties import tried
 
 from fairway.core.fair_share.fairness import Entitlement, PoolShare, ShareSettings
 from fairway.core.fair_share.virtual_time import SCALE, TENANT_BITS

@@ -25,12 +25,12 @@ from tests.core.fair_worlds import (
     moments,
     naps,
     slots,
-    tried,
     turns_us,
     weights,
     with_naps,
     with_terms,
 )
+from tests.properties import tried
 
 from fairway.core.fair_share.fairness import Entitlement
 from fairway.core.ids import TenantId

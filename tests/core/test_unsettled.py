@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from tests.core.backlog.test_backlog import HOLDS, LIMITS, POOL, BacklogMachine, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
+from tests.properties import tried
 from tests.steps import lines_of
 
 from fairway.core import time_slices
@@ -96,8 +97,8 @@ class CrowdInParts(InParts):
         self.patch.setattr(deferred, "STREAMS_MAX", 1)
 
 
-InParts.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
-CrowdInParts.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+InParts.TestCase.settings = tried(40, stateful_step_count=50)
+CrowdInParts.TestCase.settings = tried(40, stateful_step_count=50)
 TestBacklogInParts = InParts.TestCase
 TestCrowdInParts = CrowdInParts.TestCase
 

@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 from tests.core.timed_backlog import TimedBacklog
+from tests.properties import tried
 
 from fairway.core.backlog.counts import Survey
 from fairway.core.backlog.holds import Hold, Holds
@@ -342,7 +342,7 @@ class BacklogMachine(RuleBasedStateMachine):
                 assert self.queued.pop(job.id, None) is not None, "handed out twice"
 
 
-BacklogMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+BacklogMachine.TestCase.settings = tried(80, stateful_step_count=50)
 TestBacklogAgainstAModel = BacklogMachine.TestCase
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import settings
 from tests.core.backlog.test_backlog import POOL, BacklogMachine, exhaust, make
 from tests.core.timed_backlog import TimedBacklog
+from tests.properties import tried
 
 from fairway.core.backlog import deferred
 from fairway.core.backlog.backlog import STREAMS_KEPT
@@ -35,7 +35,7 @@ class CrowdMachine(BacklogMachine):
             self.patch.undo()
 
 
-CrowdMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+CrowdMachine.TestCase.settings = tried(80, stateful_step_count=50)
 TestCrowdAgainstAModel = CrowdMachine.TestCase
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from tests.core.backlog.test_backlog import LIMITS, POOL, make
 from tests.core.timed_backlog import TimedBacklog
+from tests.properties import tried
 
 from fairway.core.backlog.holds import PAUSED, Hold, Holds
 from fairway.core.backlog.streams import Stream, StreamKey, WindowLimits, key_of
@@ -319,7 +320,7 @@ class OrderedStream(RuleBasedStateMachine):
         assert self.taken == sorted(self.taken)
 
 
-OrderedStream.TestCase.settings = settings(max_examples=200, deadline=None)
+OrderedStream.TestCase.settings = tried(80)
 TestAStreamStaysInOrder = OrderedStream.TestCase
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 from tests.core.backlog.test_backlog import POOL, make
 from tests.core.timed_backlog import TimedBacklog
+from tests.properties import tried
 
 from fairway.core.backlog import limited, parked
 from fairway.core.backlog.backlog import ASIDE_PER_TAKE
@@ -242,7 +242,7 @@ class LimitedBacklog(RuleBasedStateMachine):
         assert set(backlog.limited._parked.names) <= set(self.world.queued)
 
 
-LimitedBacklog.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+LimitedBacklog.TestCase.settings = tried(60, stateful_step_count=30)
 TestLimitedBacklog = LimitedBacklog.TestCase
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.properties import tried
 
 from fairway.core.backpressure.connections import (
     STAFF,
@@ -87,7 +88,7 @@ class Crowd(RuleBasedStateMachine):
 
 
 TestCrowd = Crowd.TestCase
-TestCrowd.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestCrowd.settings = tried(30, stateful_step_count=40)
 
 
 @given(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 64) - 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_simulation import SECOND, SimJob
-from tests.core.fair_worlds import tried
+from tests.properties import tried
 
 from fairway.core.fair_share.competitors import GROUP, Competitors
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings

@@ -6,7 +6,7 @@ import time
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.fair_worlds import tried
+from tests.properties import tried
 
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.idle_nodes import LOOKS_MIN, LOOKS_SHARE, IdleNodes

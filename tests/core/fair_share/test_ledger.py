@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.fair_worlds import tried
+from tests.properties import tried
 
 from fairway.core.fair_share.competitors import Competitors
 from fairway.core.fair_share.estimates import Estimates

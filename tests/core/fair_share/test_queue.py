@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_simulation import LOOSE, PLAIN
-from tests.core.fair_worlds import tried
+from tests.properties import tried
 
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.queue import ShareNode, ShareQueue

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.fair_checks import watch_work_conserving
 from tests.core.fair_simulation import ENDLESS, PLAIN, SECOND, Load, Simulation
-from tests.core.fair_worlds import loads, slots, tried
+from tests.core.fair_worlds import loads, slots
+from tests.properties import tried
 
 from fairway.core.fair_share.fairness import Entitlement, ShareSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from tests.core.fair_share.test_competitors import Step, play, steps
 from tests.core.fair_simulation import PLAIN, SECOND, SimJob
-from tests.core.fair_worlds import tried
+from tests.properties import tried
 
 from fairway.core.fair_share.entitlements import Entitlement, ShareSettings
 from fairway.core.fair_share.fairness import PoolShare, Running

@@ -11,9 +11,9 @@ forget the session; the worker dies and another life inherits its journal. Whate
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.properties import tried
 from tests.worker.exchange.two_sides import (
     HEAVY,
     JOURNALED,
@@ -287,5 +287,5 @@ class Exchange(RuleBasedStateMachine):
                 self.worker.hear(call, call.reply)
 
 
-Exchange.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+Exchange.TestCase.settings = tried(30, stateful_step_count=30)
 TestExchange = Exchange.TestCase
