@@ -27,6 +27,7 @@ LONGER = {
     "services/sessions/sessions.py": 450,
 }
 FUNCTION_LINES_MAX = 50
+REPORT_LINES_MAX = 65  # of a page of the lab, which is one expression
 PARAMETERS_MAX = 6
 PORTS_MAX = 8  # of a constructor: better one more than an attribute that is set afterwards
 JUNK_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "managers"}
@@ -68,7 +69,8 @@ def test_a_function_does_one_thing() -> None:
         f"{name}: {function.name}"
         for name, tree in trees().items()
         for function in functions(tree)
-        if (function.end_lineno or 0) - _first_statement(function).lineno >= FUNCTION_LINES_MAX
+        if (function.end_lineno or 0) - _first_statement(function).lineno
+        >= (REPORT_LINES_MAX if name.startswith("lab/experiments/") else FUNCTION_LINES_MAX)
     ]
     assert long == []
 
